@@ -47,11 +47,22 @@ def processors() -> int:
 
 
 THEMES = (
-    *("constants", "structure", "assumed", "differences", "algebra", "explog", "reductions", "remainders", "parts"),
+    *(
+        "constants",
+        "structure",
+        "assumed",
+        "differences",
+        "identities",
+        "algebra",
+        "explog",
+        "reductions",
+        "remainders",
+        "parts",
+    ),
     *("structured", "linalg", "loops", "fusion"),
 )
 """What can be switched off by name: the themes of rules, the making of loops into array code, and fused kernels."""
-GROUPS = {"stability": ("differences", "explog", "remainders"), "rules": THEMES[:-2]}
+GROUPS = {"stability": ("differences", "identities", "explog", "remainders"), "rules": THEMES[:-2]}
 """Names for several of them."""
 _WITHOUT = " without "
 

@@ -245,6 +245,7 @@ def _together(
         if not (one.log.fired and one.log.withheld):
             break
         given = {n: one.as_given(n) for n in one.origins}
+        barred.clear()  # what reads a part may be another node by now
     if log.withheld:
         present = set(topological(nodes))
         log.withheld = [w for w in log.withheld if w.node in present]
@@ -315,6 +316,8 @@ class _Pass:
                 becomes[node] = following
                 if following is not node:
                     self.reach.spread(node, following)
+                    if following not in becomes:
+                        self.uses.comes.setdefault(following, node)
             if following in normals:
                 normals[node] = normals[following]
                 self.origins.setdefault(normals[node], []).append(node)
@@ -391,7 +394,7 @@ class _Pass:
         else:
             allowed = lighter(found.node, node, found.inside)
         if allowed and parts:
-            self.claims.add(rule, node, parts, found)
+            self.claims.add(rule, node, parts, found, self.uses.joined(node))
         return allowed
 
     def _kept(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> tuple[Node, str, int] | None:

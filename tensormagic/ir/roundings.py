@@ -31,6 +31,14 @@ def rounds(node: Node) -> bool:
     return bool(node.args) and len(node.types) == 1 and node.type.inexact and not picks(node)
 
 
+def multiplies(node: Node) -> bool:
+    """Whether ``node`` is off, as a part of itself, by no more than its operands are together: a product, or what hands one on."""
+    return node.op.name in _FACTORED or picks(node)
+
+
+_FACTORED = frozenset(("multiply", "divide", "square", "sqrt", "reciprocal"))
+
+
 def reads_digits(node: Node) -> bool:
     """Whether the result tells digits of the operands: not that of a comparison."""
     return any(t.dtype.kind != "b" for t in node.types)

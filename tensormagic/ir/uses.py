@@ -5,13 +5,13 @@ A result is what code outside gets, on its own: what one of them reads is no use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tensormagic.ir.node import Node, topological, users
-from tensormagic.ir.roundings import below, cancels_with, hides, picks, reads_digits, rounds
-from tensormagic.ir.rules import Found, Rule, heads
+from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
+from tensormagic.ir.rules import Found, Rule, heads, not_negative
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""
@@ -83,14 +83,25 @@ def residue(found: Found) -> Node | None:
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
 
 
+def _adds(node: Node) -> bool:
+    """Whether ``node`` is a sum in which nothing cancels."""
+    return node.op.name == "add" and all(map(not_negative, node.args))
+
+
 @dataclass(frozen=True)
 class _Place:
-    """Where a rule looks: its root, what it absorbs there, whether only those count that read digits, and in which results."""
+    """Where a rule looks: its root, what it absorbs there, whether only those count that read digits, and in which results.
+
+    ``over`` are the products that the root is a factor of, by result, and ``joined`` what reads a part as another factor of one of them: an
+    accurate factor beside one with the rounding of the part makes no product worse.
+    """
 
     root: Node
     parts: Sequence[Node]
     digits: bool
     results: int
+    over: dict[int, frozenset[Node]] = field(default_factory=dict[int, frozenset[Node]])
+    joined: set[Node] = field(default_factory=set[Node])
 
     def counts(self, user: Node) -> bool:
         """Whether a user is one."""
@@ -172,6 +183,8 @@ class Uses:
         What nodes have become so far; see the driver.
     rules
         Those that look at an op.
+    comes
+        What each node that came during the pass was put in the place of.
     """
 
     nodes: Sequence[Node]
@@ -181,7 +194,9 @@ class Uses:
     origins: Mapping[Node, Sequence[Node]]
     rules: Callable[[str], Iterable[Rule]]
     sure: bool = False
+    comes: dict[Node, Node] = field(default_factory=dict[Node, Node])
     _absorbed: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
+    _joined: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
 
     @cached_property
     def users(self) -> dict[Node, list[Node]]:
@@ -190,7 +205,55 @@ class Uses:
 
     def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> int:
         """The results with ``root`` in which something reads digits of ``part`` beside it and ``parts``, when the pass is over."""
-        return self._found(part, _Place(root, parts, digits=True, results=self.reach.of(root)))
+        at = _Place(root, parts, digits=True, results=self.reach.of(root))
+        found = self._found(part, at)
+        if at.joined:
+            self._joined.setdefault(root, set()).update(at.joined)
+        return found
+
+    def joined(self, root: Node) -> set[Node]:
+        """What reads a part of ``root`` as another factor of a product that ``root`` is a factor of."""
+        return self._joined.get(root, set())
+
+    def _joins(self, user: Node, at: _Place, results: int) -> int:
+        """The results in which ``user`` is, as a factor, in a product that the root is a factor of."""
+        found = 0
+        while results:
+            bit = results & -results
+            results ^= bit
+            if bit not in at.over:
+                at.over[bit] = frozenset(self._products(at.root, bit))
+            if at.over[bit] and self._comes_to(user, at.over[bit], bit):
+                found |= bit
+        return found
+
+    def _products(self, root: Node, result: int) -> Iterator[Node]:
+        """The products that ``root`` is a factor of in one result."""
+        while root in self.comes:
+            root = self.comes[root]
+        for _ in range(_FAR):
+            above = self._only_user(root, result)
+            if above is None or not multiplies(above):
+                return
+            yield above
+            root = above
+
+    def _comes_to(self, user: Node, products: frozenset[Node], result: int) -> bool:
+        for _ in range(_FAR):
+            if user in products:
+                return True
+            above = self._only_user(user, result)
+            if above is None or not (multiplies(user) or _adds(user)):
+                return False
+            user = above
+        return False
+
+    def _only_user(self, node: Node, result: int) -> Node | None:
+        """What alone reads ``node`` in a result."""
+        if self.reach.shown.get(node, 0) & result:
+            return None
+        above = {u for u in self.users.get(node, ()) if self.reach.of(u) & result}
+        return above.pop() if len(above) == 1 else None
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
         """Whether anything needs ``part``, in whatever result, comparisons too."""
@@ -210,18 +273,25 @@ class Uses:
         common = self.reach.of(user) & at.results
         if not common:
             return 0
+        if at.digits and (factor := self._joins(user, at, common)):
+            at.joined.add(user)
+            common &= ~factor
+            return common and self._reads_in(user, chain, part, at, common)
+        return self._reads_in(user, chain, part, at, common)
+
+    def _reads_in(self, user: Node, chain: tuple[Node, ...], part: Node, at: _Place, common: int) -> int:
         now = self.normals.get(user)
         if now is not None:
             if part not in now.needs or not at.counts(now):
                 return 0
-            return self._read((*chain, user), now, at) if picks(now) or now in at.parts else common
+            return common & self._read((*chain, user), now, at) if picks(now) or now in at.parts else common
         here = user
         while here in self.becomes and self.becomes[here] is not here:
             here = self.becomes[here]
         if here is at.root or not at.counts(here):
             return 0
         if picks(here):
-            return self._read((*chain, user), part, at)
+            return common & self._read((*chain, user), part, at)
         return common if self.sure or not self._absorbs(here, chain) else 0
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
@@ -255,14 +325,16 @@ class Claims:
     _by: list[tuple[Rule, Node, list[Node]]] = field(default_factory=list[tuple[Rule, Node, list[Node]]])
     _in: dict[Node, list[Node]] = field(default_factory=dict[Node, list[Node]])
 
-    def add(self, rule: Rule, node: Node, parts: list[Node], found: Found) -> None:
-        """A rule fired at ``node`` and absorbs ``parts``."""
+    def add(self, rule: Rule, node: Node, parts: list[Node], found: Found, joined: set[Node]) -> None:
+        """A rule fired at ``node`` and absorbs ``parts``, which ``joined`` may read."""
         self._by.append((rule, node, parts))
-        own = made_by(node, found) | again(found)
+        read = again(found)
+        own = made_by(node, found) | read
         for part in parts:
             self._made.setdefault(part, set()).update(own)
-            if found.absorbs:  # whatever other rules make of the replacement
+            if found.absorbs or part in read:  # whatever other rules make of the replacement
                 self._in.setdefault(part, []).append(found.node)
+            self._in.setdefault(part, []).extend(joined)
 
     def broken(
         self, results: Sequence[Node], normals: Mapping[Node, Node], reach: Reach

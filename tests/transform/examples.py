@@ -14,7 +14,7 @@ from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, iota, parameter, size_node
 from tensormagic.ops.matrices import determinants, linalg, matrix
 from tensormagic.ops.pointwise import astype
-from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars import scalar, special
 
 N, M = symbol("n0"), symbol("n1")
 MATRIX, OTHER, VECTOR = (N, N), (N, N), (N,)
@@ -42,6 +42,10 @@ class Example:
 
 def part(start: int, length: int, step: int = 1) -> tuple:
     return ((start, length, step),)
+
+
+def deviance(x: Node, y: Node) -> Node:
+    return x * scalar.log(x / y) - x + y
 
 
 def rows(x: Node, op: object = fold.SUM) -> Node:
@@ -111,6 +115,18 @@ EXAMPLES = [
     Example("squares", ((N,),), lambda x: x**2),
     Example("differences", ((N,),), lambda x: scalar.exp(x + 0.25) - scalar.exp(x)),
     Example("remainders", ((N,),), lambda x: scalar.sinh(x) - x),
+    Example("powers_near_one", ((N,), (N,)), lambda x, y: (1 + scalar.square(x)) ** y),
+    Example("right_angles", ((N,),), lambda x: np.pi / 2 - scalar.arctan(scalar.exp(x)), level="real"),
+    Example("deviances", ((N,), (N,)), lambda x, y: deviance(scalar.exp(x), scalar.exp(y))),
+    Example(
+        "logarithms_of_exponentials",
+        ((N,), (N,), (N,)),
+        lambda x, y, z: scalar.log((scalar.exp(x) + scalar.exp(y) + scalar.exp(z)) * 0.25),
+    ),
+    Example(
+        "quotients_of_sums", ((N,), (N,)), lambda x, y: scalar.exp(x) / (scalar.exp(x) + scalar.exp(y) * 2), scale=200
+    ),
+    Example("logarithms_of_tails", ((N,),), lambda x: scalar.log(0.5 * special.erfc(x)), scale=3),
     Example("logarithms_of_quotients", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) / scalar.exp(y))),
     Example("variances", ((N, M),), lambda x: fold.mean(scalar.square(x), (1,)) - scalar.square(fold.mean(x, (1,)))),
     Example("inverse_sines", ((N,),), lambda x: scalar.log(cancelled(scalar.sqrt(x * x + 1), x))),
@@ -118,7 +134,6 @@ EXAMPLES = [
         "inverse_cosines",
         ((N,),),
         lambda x: scalar.log(cancelled(scalar.sqrt(scalar.square(scalar.exp(x + 3)) - 1), scalar.exp(x + 3))),
-        level="real",
     ),
     Example(
         "logarithms_of_differences",

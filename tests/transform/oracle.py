@@ -194,6 +194,18 @@ def _log(x):
     return mp.log(x)
 
 
+def _within(function, x, bound):
+    if abs(x) > bound:
+        raise ValueError
+    return function(x)
+
+
+def _above(function, x, bound):
+    if x < bound:
+        raise ValueError
+    return function(x)
+
+
 def _root(x):
     if x < 0:
         raise ValueError
@@ -227,12 +239,23 @@ TRUE = {
     "sinh": mp.sinh,
     "cosh": mp.cosh,
     "tanh": mp.tanh,
+    "arccos": lambda x: _within(mp.acos, x, 1),
+    "arcsin": lambda x: _within(mp.asin, x, 1),
+    "arctan2": mp.atan2,
+    "arcsinh": mp.asinh,
+    "arctanh": lambda x: _within(mp.atanh, x, 1 - mp.mpf(10) ** -600),
+    "arccosh": lambda x: _above(mp.acosh, x, 1),
+    "log2": lambda x: _log(x) / mp.log(2),
+    "log10": lambda x: _log(x) / mp.log(10),
+    "tan": mp.tan,
     "erf": mp.erf,
     "erfc": mp.erfc,
     "hypot": mp.hypot,
     "xlogy": lambda x, y: mp.mpf(0) if x == 0 else x * _log(y),
     "positive": lambda x: x,
     "broadcast": lambda x: x,
+    "less": lambda x, y: x < y,
+    "greater": lambda x, y: x > y,
     "maximum": max,
     "minimum": min,
     "where": lambda c, x, y: x if c else y,

@@ -6,141 +6,55 @@ taken away term by term, so ``sqrt(x + h) - sqrt(x)`` has all digits of ``h``. W
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
-    add,
-    arctan,
-    cos,
-    cosh,
     divide,
     expm1,
     isfinite,
     less,
-    log1p,
+    log,
     logical_and,
     multiply,
     negative,
+    sigmoid,
     sin,
     sinh,
+    square,
     subtract,
-    tan,
-    tanh,
     where,
 )
+from tensormagic.ops.scalars.special import erf, erfc, xlogy
+from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, within
 from tensormagic.transform.rewriting.notation import stable
+from tensormagic.transform.rewriting.rationals import over_common, worth_it
 from tensormagic.transform.rewriting.series import less_beginning
-from tensormagic.transform.rewriting.terms import Sum, key_of, number_of, sum_of
+from tensormagic.transform.rewriting.terms import Apart, Sum, number_of, raised, sum_of, written
 
 _DEEP = 3
 """How many functions of functions are looked through."""
-_LARGE = 2.0**40
-"""Angles above it are left alone: half an angle between two of them is no number any more."""
-
 # differences ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Apart:
-    """A difference without cancellation.
-
-    Parameters
-    ----------
-    value
-        The difference.
-    near
-        Where it is to be used: the operands are near each other, and nothing runs over. None for everywhere.
-    parts
-        Whose roundings it does not show.
-    known
-        Whether terms were taken away that both sides have.
-    """
-
-    value: Node | float
-    near: Node | None = None
-    parts: tuple[Node, ...] = ()
-    known: bool = False
-
-
-@dataclass(frozen=True)
-class _Image:
-    """A function of an argument: its node, the argument, and the argument as it is meant."""
-
-    node: Node
-    name: str
-    argument: Node | None
-    meant: Sum
-    more: object = None
-
-    def at(self) -> Node | float:
-        """The argument as a node, which a function such as log1p has none of."""
-        return self.meant.node() if self.argument is None else self.argument
-
-
-_ONE = Sum((), Fraction(1))
-
-
-def _image(node: Node) -> _Image | None:
-    """``node`` as a function of one argument, where its differences are known."""
-    inner = bare(node)
-    name = inner.op.name
-    if name == "log1p":
-        meant = sum_of(inner.args[0])
-        return _Image(node, "log", None, Sum(meant.terms, meant.number + 1))
-    if name == "divide":
-        top, below = inner.args
-        return _Image(node, "reciprocal", below, sum_of(below), _top(top))
-    if name == "power":
-        return _Image(node, "power", inner.args[0], sum_of(inner.args[0]), bare(inner.args[1]))
-    key = key_of(inner)
-    if isinstance(key, tuple):
-        return _Image(node, "square", inner.args[0], sum_of(inner.args[0]))
-    return _Image(node, name, inner.args[0], sum_of(inner.args[0])) if name in FORMS else None
-
-
-def _top(node: Node) -> object:
-    value = number_of(bare(node))
-    return bare(node) if value is None else value
-
-
-def _inverse(node: Node, of: _Image) -> _Image | None:
-    """A number as the function ``of`` at another number, both exact; and what stands beside its own root as the root of its square."""
-    value = number_of(bare(node))
-    if value is None:
-        return None
-    if of.name == "sqrt" and value > 0 and _exact(value * value):
-        return _Image(node, of.name, None, Sum((), value * value))
-    if of.name in {"power", "square"} and value == 1:
-        return _Image(node, of.name, None, _ONE, of.more)
-    if of.name == "reciprocal" and isinstance(of.more, Fraction) and value and _exact(of.more / value):
-        return _Image(node, of.name, None, Sum((), of.more / value), of.more)
-    return None
-
-
-def _exact(value: Fraction) -> bool:
-    return Fraction(float(value)) == value
 
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
-    kinds = {_kind(bare(a)), _kind(bare(b))}
+    kinds = {kind(raised(a)), kind(raised(b))}
     if "sqrt" not in kinds and ("" in kinds or (len(kinds) == 2 and "constant" not in kinds)):
         return None
-    first, second = _image(a), _image(b)
+    first, second = image(a), image(b)
     found = _of_roots(a, first, b, second)
     if found is None and depth and bare(a).op in _FACTORS:
         found = _of_products(a, b, depth)
     if found is not None or (first is None and second is None):
         return found
-    first = first or _inverse(a, second)  # type: ignore[arg-type]
-    second = second or _inverse(b, first)  # type: ignore[arg-type]
+    first = first or inverse(a, second)  # type: ignore[arg-type]
+    second = second or inverse(b, first)  # type: ignore[arg-type]
     if first is None or second is None or (first.name, first.more) != (second.name, second.more):
         return None
     whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
@@ -148,7 +62,7 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
     if inner is None or ((whole or first.name in _WRITTEN) and not inner.known):
-        return None
+        return _by_exponents(a, b) or _of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
     where_ = both(inner.near, near)
     parts = tuple(p for p in (bare(a), bare(b), *inner.parts) if p.args)
@@ -157,27 +71,49 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     return Apart(value, where_, parts, inner.known)
 
 
-_FACTORS = (multiply, divide)
-_KINDS = {"log1p": "log", "square": "multiply", "multiply": "multiply", "divide": "divide", "constant": "constant"}
+def _by_exponents(a: Node, b: Node) -> Apart | None:
+    """``x ** y - 1``, which is ``expm1(y * log(x))``."""
+    for u, v, sign in ((a, b, 1), (b, a, -1)):
+        inner = bare(u)
+        if inner.op.name == "power" and number_of(bare(v)) == 1:
+            rise = inner.args[1] * log(inner.args[0])
+            return Apart(expm1(rise) * sign, less(absolute(rise), 0.5), (inner,))
+    return None
 
 
-def _kind(node: Node) -> str:
-    """Of what kind the two sides of a difference have to be alike; empty for what has no form."""
-    name = node.op.name
-    return _KINDS.get(name) or (name if name in FORMS else "")
+def _of_whole_powers(a: Image, b: Image) -> Apart | None:
+    """``x**4 - y**4`` and ``x**3 - y**3``, by their factors."""
+    if a.name != "power" or a.argument is None or b.argument is None or not isinstance(a.more, Node):
+        return None
+    n, x, y = number_of(a.more), a.argument, b.argument
+    parts = (bare(a.node), bare(b.node))
+    if n == 4:
+        return Apart((x - y) * (x + y) * (square(x) + square(y)), None, parts)
+    if n == 3:
+        near = less(absolute(x - y), absolute(y) * 0.5)
+        return Apart((x - y) * (square(x) + x * y + square(y)), near, parts)
+    return None
 
 
+_FACTORS = (multiply, divide, xlogy)
 _WRITTEN = frozenset(("power", "square"))
 """Functions of which only those differences are taken whose arguments have terms in common."""
 
 
-def _arguments(first: _Image, second: _Image, depth: int) -> Apart | None:
+def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     """The difference of two arguments: of what they have not in common, or of functions of other arguments, or as it is rounded."""
     less_ = first.meant.minus(second.meant)
+    if not (len(first.meant) and len(second.meant)) and len(less_):  # beside what a function is at 0
+        return Apart(less_.node(), known=True)
     own = tuple(i.argument for i in (first, second) if i.argument is not None and bare(i.argument).args)
     if len(less_) < max(len(first.meant) + len(second.meant), 1):
         rounded = tuple(bare(n) for n in own if bare(n).op.name in {"add", "subtract"})
         return Apart(less_.node(), None, rounded, known=True)
+    if depth and (found := _of_terms(less_, depth)) is not None:
+        return found
+    sides = [i.argument if i.argument is not None else _number(i.meant) for i in (first, second)]
+    if depth and None not in sides and (found := over_common(*sides, known)) is not None:  # type: ignore[arg-type]
+        return found
     if first.argument is None or second.argument is None:
         return None
     if depth and (found := apart(first.argument, second.argument, depth - 1)) is not None:
@@ -188,7 +124,28 @@ def _arguments(first: _Image, second: _Image, depth: int) -> Apart | None:
     return Apart(first.argument - second.argument)
 
 
-def _of_roots(a: Node, first: _Image | None, b: Node, second: _Image | None) -> Apart | None:
+def _of_terms(rest: Sum, depth: int) -> Apart | None:
+    """``c * u - c * v``, by the difference of ``u`` and ``v``."""
+    if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2]:
+        return None
+    (first, u, times), (second, v, _) = rest.terms
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        p, q = first[1], second[1]
+        inner = known(p, q) if depth > 1 else None
+        inner = inner or Apart(p - q)
+        found = Apart(inner.value * (p + q), inner.near, (bare(u), bare(v), *inner.parts))
+    else:
+        found = apart(u, v, depth - 1)
+    if found is None or times == 1:
+        return found
+    return Apart(found.value * float(times), found.near, found.parts, found.known)
+
+
+def _number(meant: Sum) -> Node | None:
+    return None if meant.terms else constant(float(meant.number))
+
+
+def _of_roots(a: Node, first: Image | None, b: Node, second: Image | None) -> Apart | None:
     """``sqrt(b * b + c) - b``, which is ``c / (sqrt(b * b + c) + b)`` for positive ``b``; and the other way round."""
     if first is not None and first.name == "sqrt" and number_of(bare(b)) is None:
         root, other, sign = first, b, 1
@@ -196,34 +153,63 @@ def _of_roots(a: Node, first: _Image | None, b: Node, second: _Image | None) -> 
         root, other, sign = second, a, -1
     else:
         return None
+    rest = _less_square(root, other)
+    if rest is None:
+        return None
+    difference, side = rest
+    parts = tuple(bare(n) for n in (root.node, root.argument) if n is not None)
+    if side is None:
+        square_ = other * other
+        near = logical_and(less(absolute(difference), square_ * 0.5), less(0, other))
+        near = logical_and(near, isfinite(square_))
+        value = difference / (root.node + other)
+    else:
+        near = logical_and(less(absolute(side), other * _SIDE), isfinite(root.node))
+        value = side * (side / (root.node + other)) * float(difference)
+    return Apart(value if sign > 0 else -value, near, parts, known=True)
+
+
+_SIDE = 0.7
+"""How large one side beside the right angle may be, as a part of the other one."""
+
+
+def _less_square(root: Image, other: Node) -> tuple[Any, Node | None] | None:
+    """What is below a root, less the square of ``other``; as a multiple of the square of a side, where it is one."""
     inner = bare(other)
     own = bare(inner.args[0]) if inner.op.name == "negative" else inner
     squared = Sum(((("square", own), other, Fraction(1)),), Fraction(0))
     rest = root.meant.minus(squared)
-    if len(rest) != len(root.meant) - 1:
+    if len(rest) == len(root.meant) - 1:
+        if len(rest.terms) == 1 and not rest.number and isinstance(rest.terms[0][0], tuple):
+            return rest.terms[0][2], rest.terms[0][0][1]
+        return rest.node(), None
+    if root.argument is None:
         return None
-    difference, square = rest.node(), other * other
-    near = logical_and(less(absolute(difference), square * 0.5), less(0, other))
-    value = difference / (root.node + other)
-    parts = tuple(bare(n) for n in (root.node, root.argument) if n is not None)
-    return Apart(value if sign > 0 else -value, logical_and(near, isfinite(square)), parts, known=True)
+    found = over_common(root.argument, square(other), known)
+    return None if found is None else (found.value, None)
 
 
 def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
     """``u * v - r * s``: each factor's difference times the other, where both are small beside what is subtracted."""
     left, right = bare(a), bare(b)
-    if left.op is not right.op:
+    if left.op is not right.op and {left.op, right.op} != {multiply, xlogy}:
         return None
     if left.op is divide:
         top = factors_apart(left.args[0], right.args[0], depth) if _same(left.args[1], right.args[1]) else None
         return top and Apart(top.value / left.args[1], top.near, (left, right, *top.parts), known=True)
-    for u, v in (left.args, left.args[::-1]):
-        for r, s in (right.args, right.args[::-1]):
+    first, second = _factors(left), _factors(right)
+    for u, v in (first, first[::-1]):
+        for r, s in (second, second[::-1]):
             one, two = factors_apart(u, r, depth), factors_apart(v, s, depth)
             if one is not None and two is not None:
                 found = _by_factors(a, (u, v, r, s), one, two)
                 return Apart(found.value, found.near, (left, right, *one.parts, *two.parts), known=True)
     return None
+
+
+def _factors(product: Node) -> tuple[Node, ...]:
+    x, y = product.args
+    return (x, log(y)) if product.op is xlogy else (x, y)
 
 
 def _by_factors(a: Node, factors: tuple[Node, Node, Node, Node], one: Apart, two: Apart) -> Apart:
@@ -253,141 +239,6 @@ def factors_apart(a: Node, b: Node, depth: int) -> Apart | None:
     return found if found is not None and found.known else None
 
 
-# by function ----------------------------------------------------------------------------------------------------------
-
-Where = Node | bool
-_Form = tuple[Node, Where | None]
-
-
-def within(d: Node | float, bound: Node | float) -> Where:
-    """Whether a difference is less than ``bound``: known, where both are numbers."""
-    if not isinstance(d, Node) and not isinstance(bound, Node):
-        return abs(d) < bound
-    return less(absolute(d) if isinstance(d, Node) else abs(d), bound)
-
-
-def both(*conditions: Where | None) -> Where:
-    """Whether all hold; None holds everywhere."""
-    found: Node | None = None
-    for one in conditions:
-        if isinstance(one, Node):
-            found = one if found is None else logical_and(found, one)
-        elif one is False:
-            return False
-    return True if found is None else found
-
-
-def _of_sqrt(a: _Image, b: _Image, inner: Apart) -> _Form:
-    value = inner.value / (a.node + b.node)
-    return value, None if _fixed(inner.value) else within(inner.value, b.at() * 0.5)
-
-
-def _fixed(d: Node | float) -> bool:
-    """Whether a difference is a number, and none that divides nothing by nothing."""
-    return not isinstance(d, Node) and bool(d)
-
-
-def _of_cbrt(a: _Image, b: _Image, inner: Apart) -> _Form:
-    whole = a.node * a.node + a.node * b.node + b.node * b.node
-    return inner.value / whole, within(inner.value, absolute(b.at()) * 0.5)
-
-
-def _of_square(a: _Image, b: _Image, inner: Apart) -> _Form:
-    return multiply(a.at() + b.at(), inner.value), None
-
-
-def _of_reciprocal(a: _Image, b: _Image, inner: Apart) -> _Form:
-    return -(b.node * (inner.value / a.at())), within(inner.value, absolute(b.at()) * 0.5)
-
-
-def _of_log(scale: float = 1.0) -> Callable[[_Image, _Image, Apart], _Form]:
-    def form(a: _Image, b: _Image, inner: Apart) -> _Form:
-        del a
-        value = log1p(inner.value / b.at())
-        return value if scale == 1 else value * scale, within(inner.value, b.at() * 0.5)
-
-    return form
-
-
-def _of_exp(a: _Image, b: _Image, inner: Apart) -> _Form:
-    del a
-    return b.node * expm1(inner.value), within(inner.value, 0.5)
-
-
-def _of_power(a: _Image, b: _Image, inner: Apart) -> _Form:
-    exponent = bare(a.node).args[1]
-    rise = exponent * log1p(inner.value / b.at())
-    near = both(within(inner.value, b.at() * 0.5), within(rise, 0.5))
-    one = number_of(bare(b.node)) == 1
-    return expm1(rise) if one else b.node * expm1(rise), near
-
-
-def _middle(b: _Image, inner: Apart) -> tuple[Node, Where]:
-    """The place between the arguments, and where its rounding does no more harm than that of the text."""
-    place = b.at()
-    near = within(inner.value * (1 + absolute(place)), 1)
-    if inner.known:
-        near = both(within(inner.value, 1), within(place, _LARGE))
-    return add(place, inner.value * 0.5), near
-
-
-def _of_sin(a: _Image, b: _Image, inner: Apart) -> _Form:
-    del a
-    middle, near = _middle(b, inner)
-    return 2 * sin(inner.value * 0.5) * cos(middle), near
-
-
-def _of_cos(a: _Image, b: _Image, inner: Apart) -> _Form:
-    del a
-    middle, near = _middle(b, inner)
-    return -2 * sin(inner.value * 0.5) * sin(middle), near
-
-
-def _of_sinh(a: _Image, b: _Image, inner: Apart) -> _Form:
-    del a
-    middle, near = _middle(b, Apart(inner.value))
-    return 2 * sinh(inner.value * 0.5) * cosh(middle), near
-
-
-def _of_cosh(a: _Image, b: _Image, inner: Apart) -> _Form:
-    del a
-    middle, near = _middle(b, Apart(inner.value))
-    return 2 * sinh(inner.value * 0.5) * sinh(middle), near
-
-
-def _of_tan(a: _Image, b: _Image, inner: Apart) -> _Form:
-    return tan(inner.value) * (1 + a.node * b.node), within(inner.value, 0.5)
-
-
-def _of_tanh(a: _Image, b: _Image, inner: Apart) -> _Form:
-    return tanh(inner.value) * (1 - a.node * b.node), within(inner.value, 0.5)
-
-
-def _of_arctan(a: _Image, b: _Image, inner: Apart) -> _Form:
-    whole = 1 + a.at() * b.at()
-    return arctan(inner.value / whole), both(within(inner.value, whole * 0.5), isfinite(whole))
-
-
-FORMS: dict[str, Callable[[_Image, _Image, Apart], _Form]] = {
-    "sqrt": _of_sqrt,
-    "cbrt": _of_cbrt,
-    "square": _of_square,
-    "reciprocal": _of_reciprocal,
-    "log": _of_log(),
-    "log2": _of_log(1 / math.log(2)),
-    "log10": _of_log(1 / math.log(10)),
-    "exp": _of_exp,
-    "power": _of_power,
-    "sin": _of_sin,
-    "cos": _of_cos,
-    "tan": _of_tan,
-    "sinh": _of_sinh,
-    "cosh": _of_cosh,
-    "tanh": _of_tanh,
-    "arctan": _of_arctan,
-}
-"""For each function ``f``: ``f(a) - f(b)`` by ``a - b``, and where that is near enough to 0."""
-
 # the rule -------------------------------------------------------------------------------------------------------------
 
 
@@ -401,7 +252,7 @@ def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
         value = number_of(bare(v))
         if value is not None and value < 0:
             yield u, constant(-float(value))
-        elif value is None and bare(u).op.name == "sqrt":
+        elif value is None and bare(u).op.name in {"sqrt", "hypot"}:
             yield u, negative(v)
 
 
@@ -410,26 +261,67 @@ def differences(node: Node) -> Found | None:
     """``f(a) - f(b) -> by a - b where both are near, for roots, powers, quotients, exponentials, logarithms, angles``."""
     if node.type.dtype.kind != "f":
         return None
-    for a, b in _sides(node):
+    sides = list(_sides(node))
+    for a, b in sides:
         found = apart(a, b)
-        if found is not None and isinstance(found.value, Node):
-            value = found.value if found.near is None else where(found.near, found.value, _as_written(found.near, a, b))
-            return Found(value, absorbs=found.parts)
+        if found is None or not isinstance(found.value, Node):
+            continue
+        if found.near is None:
+            return Found(found.value, absorbs=found.parts)
+        return _behind(over_common(a, b, lambda *_: None) or found, a, b)
+    if not sides and worth_it(*node.args) and _subtracts(node):
+        sides = [(node.args[0], negative(node.args[1]))]
+    for a, b in sides:
+        common = over_common(a, b, known)
+        if common is not None:
+            return _behind(common, a, b)
     return None
+
+
+def _behind(found: Apart, a: Node, b: Node) -> Found | None:
+    """A form behind its branch."""
+    if found.near is None:
+        return None
+    return Found(where(found.near, found.value, _as_written(found.near, a, b)), absorbs=found.parts)
+
+
+def _subtracts(node: Node, depth: int = 3) -> bool:
+    """Whether something is subtracted in a sum."""
+    inner = bare(node)
+    value = number_of(inner)
+    if value is not None or not inner.args:
+        return value is not None and value < 0
+    if inner.op.name in {"subtract", "negative"} or written(inner) is not None:
+        return True
+    return bool(depth) and inner.op.name in _SUMS and any(_subtracts(a, depth - 1) for a in inner.args)
+
+
+_SUMS = frozenset(("add", "multiply", "divide"))
+
+
+def known(a: Node, b: Node) -> Apart | None:
+    """A difference that has an accurate form of its own."""
+    for u, v, sign in ((a, b, 1), (b, a, -1)):
+        inner = bare(v)
+        if number_of(u) == 1 and inner.op.name in _FROM_ONE:
+            return Apart(_FROM_ONE[inner.op.name](inner.args[0], sign), None, (inner,), known=True)
+    found = apart(a, b, 1)
+    if found is None and (rest := less_beginning(sum_of(subtract(a, b), text=True), a.type.dtype)) is not None:
+        found = Apart(rest.value, rest.near, (bare(rest.function),), known=True)
+    return found
+
+
+_FROM_ONE: dict[str, Callable[[Node, int], Node]] = {
+    "cos": lambda x, sign: 2 * sign * square(sin(x * 0.5)),
+    "cosh": lambda x, sign: -2 * sign * square(sinh(x * 0.5)),
+    "exp": lambda x, sign: -sign * expm1(x),
+    "erf": lambda x, sign: sign * erfc(x),
+    "erfc": lambda x, sign: sign * erf(x),
+    "sigmoid": lambda x, sign: sign * sigmoid(-x),
+}
+"""Functions, and their differences from 1."""
 
 
 def _as_written(near: Node, a: Node, b: Node) -> Node:
     """``a - b`` outside of ``near``, in a form that is no difference of two functions again."""
     return a - where(near, a, b)
-
-
-def written(node: Node) -> tuple[Node, Node] | None:
-    """The two sides of the difference that ``node`` has become the accurate form of."""
-    node = bare(node)
-    if node.op is not where or bare(node.args[2]).op is not subtract:
-        return None
-    a, rest = bare(node.args[2]).args
-    inner = bare(rest)
-    if inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]) or bare(inner.args[1]) is not bare(a):
-        return None
-    return a, inner.args[2]

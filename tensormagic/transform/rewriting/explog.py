@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from itertools import permutations
+from math import log as log_of
 from typing import Any
 
+import numpy as np
+
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Constant, Positive, Unsigned, assuming, extending
+from tensormagic.ir.rules import Constant, Found, Positive, Unsigned, assuming, bare, extending
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    add,
+    arccos,
+    arcsin,
+    arctan2,
     arctanh,
     cos,
     cosh,
     exp,
     expm1,
+    hypot,
+    isfinite,
     less,
     log,
     log1mexp,
     log1p,
     logaddexp,
+    logical_and,
+    maximum,
     power,
     sigmoid,
     sin,
@@ -31,6 +45,7 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.scalars.special import digamma, erf, erfc, log_erfc, logit, polygamma, xlogy
 from tensormagic.transform.rewriting.notation import exact, real, stable
+from tensormagic.transform.rewriting.terms import number_of, sum_of
 
 Yields = Iterator[tuple[Any, ...]]
 
@@ -121,7 +136,6 @@ def inverses(x: Node, p: Positive) -> Yields:
     yield log1p(expm1(x)), x
     yield logit(sigmoid(x)), x
     yield log(sigmoid(x) / sigmoid(-x)), x
-    yield log(sigmoid(x) / (1 - sigmoid(x))), x
 
 
 @stable(fuel=1)
@@ -167,7 +181,7 @@ def hyperbolic(x: Node) -> Yields:
     yield (exp(x) + exp(-x)) * 0.5, cosh(x)
     yield sinh(x) / cosh(x), tanh(x), extending("1 or -1 where cosh(x) is infinite")
     yield (
-        (exp(x) - exp(-x)) / (exp(x) + exp(-x)),
+        (2 * sinh(x)) / (exp(x) + exp(-x)),
         tanh(x),
         extending("1 or -1 where exp(x) or exp(-x) is infinite"),
     )
@@ -207,3 +221,96 @@ def logarithms_of_products(x: Node, y: Node) -> Yields:
 def quotients(x: Node, y: Node) -> Yields:
     """A product in place of a quotient."""
     yield y / exp(x), y * exp(-x)
+
+
+# sums of exponentials -------------------------------------------------------------------------------------------------
+
+
+def _exponentials(node: Node) -> tuple[list[tuple[Node, float]], float] | None:
+    """The exponents of a sum of exponentials and by what they are multiplied, and a number; None where something is not positive."""
+    total = sum_of(node)
+    if any(bare(n).op is not exp or t <= 0 for _, n, t in total.terms) or not total.terms or total.number < 0:
+        return None
+    return [(bare(n).args[0], float(t)) for _, n, t in total.terms], float(total.number)
+
+
+def _total(exponents: list[tuple[Node, float]], number: float, less_: Node) -> Node:
+    """The sum with ``less_`` taken off all exponents."""
+    ones = sum(times for x, times in exponents if bare(x) is bare(less_))
+    exponents = [(x, times) for x, times in exponents if bare(x) is not bare(less_)]
+    parts = [exp(x - less_) if times == 1 else times * exp(x - less_) for x, times in exponents]
+    if number:
+        parts.append(exp(-less_) if number == 1 else number * exp(-less_))
+    return reduce(add, parts, *([constant(ones)] if ones else []))
+
+
+def _ordinary(total: Node) -> Node:
+    """Where a sum has neither run over nor lost digits at the other end."""
+    info = np.finfo(total.type.dtype.type)
+    return logical_and(isfinite(total), less(float(info.tiny / info.eps), total))
+
+
+@stable(roots="log log1p", fuel=1, judged=True, extends="a value where an exponential is infinite or 0")
+def logarithms_of_exponentials(node: Node) -> Found | None:
+    """``log(exp(x) + exp(y) + exp(z)) -> with the largest exponent taken off, where the sum runs over or under, and for multiples``."""
+    found = _exponentials(node.args[0])
+    one = node.op is log1p
+    if found is None or len(found[0]) + bool(found[1]) + one < 2 or node.type.dtype.kind != "f":
+        return None
+    exponents, number = found[0], found[1] + one
+    largest = reduce(maximum, [x for x, _ in exponents], *([constant(0.0)] if number else []))
+    largest = where(isfinite(largest), largest, 0)
+    if sum(t for _, t in exponents) + number == 1:
+        rises = [t * expm1(x - largest) for x, t in exponents] + ([number * expm1(-largest)] if number else [])
+        return Found(largest + log1p(reduce(add, rises)), absorbs=(bare(node.args[0]),))
+    ordinary = isfinite(node.args[0]) if one else _ordinary(node.args[0])
+    value = largest + log(_total(exponents, number, largest))
+    return Found(
+        where(ordinary, (log1p if one else log)(where(ordinary, node.args[0], 1)), value), absorbs=(bare(node.args[0]),)
+    )
+
+
+@stable(roots="divide", heads="exp add", fuel=1, judged=True, extends="a value where an exponential is infinite")
+def quotients_of_sums(node: Node) -> Found | None:
+    """``exp(x) / (exp(x) + exp(y)) -> 1 / (1 + exp(y - x)), where the sum runs over or under``."""
+    top = bare(node.args[0])
+    found = _exponentials(node.args[1]) if top.op is exp and node.type.dtype.kind == "f" else None
+    if found is None:
+        return None
+    ordinary = _ordinary(node.args[1])
+    other = 1 / _total(*found, top.args[0])
+    return Found(
+        where(ordinary, node.args[0] / where(ordinary, node.args[1], 1), other), absorbs=(top, bare(node.args[1]))
+    )
+
+
+@stable(roots="log", heads="multiply", fuel=1, judged=True)
+def logarithms_of_tails(node: Node) -> Found | None:
+    """``log(c * erfc(x)) -> log_erfc(x) + log(c) where x > 1``."""
+    for c, tail in permutations(map(bare, bare(node.args[0]).args)):
+        times = number_of(c)
+        if times is None or not 0 < times <= 1 or tail.op is not erfc:
+            continue
+        far = less(1, tail.args[0])
+        near = log(where(far, 1, node.args[0]))
+        if times == 0.5:  # 1 less half of the other tail
+            half = 0.5 * erfc(absolute(where(far, 1, tail.args[0])))
+            near = where(less(tail.args[0], 0), log1p(-half), log(half))
+        return Found(where(far, log_erfc(tail.args[0]) + log_of(times), near), absorbs=(bare(node.args[0]), tail))
+    return None
+
+
+@stable
+def angles(x: Node, y: Node) -> Yields:
+    """Angles of vectors, near the axes too."""
+    yield arccos(x / hypot(x, y)), arctan2(absolute(y), x), extending("a value where x and y are 0")
+    yield arcsin(x / hypot(x, y)), arctan2(x, absolute(y)), extending("a value where x and y are 0")
+
+
+@real(fuel=1)
+def exponentials_of_logarithms(x: Node, y: Node, c: Constant) -> Yields:
+    """Powers and products, written by logarithms."""
+    yield exp(log(x) + y), x * exp(y), assuming("x > 0")
+    yield exp(y - log(x)), exp(y) / x, assuming("x > 0")
+    yield exp(log(x) * c), power(x, c), assuming("x > 0")
+    yield exp((log(x) + y) * c), power(x, c) * exp(y * c), assuming("x > 0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, is_constant
@@ -10,24 +10,28 @@ from tensormagic.ops.fold import SUM, fold, spread
 from tensormagic.ops.move import reshape
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    add,
     arccosh,
     arcsinh,
     divide,
     exp,
+    isfinite,
     less,
     log,
     log1mexp,
     log1p,
+    logical_and,
     negative,
+    power,
     sqrt,
     square,
     subtract,
     where,
 )
-from tensormagic.transform.rewriting.differences import factors_apart, written
+from tensormagic.transform.rewriting.differences import factors_apart, known
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.series import SERIES, less_beginning
-from tensormagic.transform.rewriting.terms import key_of, sum_of
+from tensormagic.transform.rewriting.terms import Sum, key_of, number_of, sum_of, written
 
 
 @stable(roots="subtract add", fuel=1, judged=True)
@@ -35,21 +39,31 @@ def remainders(node: Node) -> Found | None:
     """``f(x) - x -> its series where x is near 0, for sin, tan, expm1, log1p and their kin``."""
     if node.type.dtype.kind != "f" or not any(n in SERIES for n in _names(node)):
         return None
-    found = less_beginning(sum_of(node), node.type.dtype)
+    found = less_beginning(sum_of(node, text=True), node.type.dtype)
     if found is None:
         return None
     left, right = node.args
     kept = left - where(found.near, left, right) if node.op is subtract else left + where(found.near, 0, right)
     x = bare(bare(found.function).args[0])
-    parts = tuple(n for a in node.args if (n := bare(a)).args and n is not x)
+    parts = tuple(n for a in node.args if (n := bare(a)).args and n is not x and n is not found.base)
     return Found(where(found.near, found.value, kept), absorbs=parts)
+
+
+_ARITHMETIC = frozenset(("multiply", "divide", "negative", "add", "subtract"))
+
+
+def _within(node: Node) -> Sequence[Node]:
+    """The terms and factors of a sum, product or quotient, or of what a difference was written as."""
+    if node.op.name in _ARITHMETIC:
+        return node.args
+    return (written(node) or ()) if node.op.name == "where" else ()
 
 
 def _names(node: Node) -> Iterator[str]:
     for arg in node.args:
         inner = bare(arg)
         yield inner.op.name
-        for below in inner.args if inner.op.name in {"multiply", "divide", "negative", "add", "subtract"} else ():
+        for below in _within(inner):
             yield bare(below).op.name
 
 
@@ -65,13 +79,97 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     x, y = quotient.args
     if not len(sum_of(x).minus(sum_of(y).times(-1)).terms):  # odds, of which there are rules
         return None
-    apart = factors_apart(x, y, 0)
+    apart = factors_apart(x, y, 0) or known(x, y)
     difference = x - y if apart is None else apart.value
     near = less(absolute(difference), absolute(y) * 0.5)
+    if apart is not None and apart.near is not None:
+        near = logical_and(apart.near, near)
     ratio = node.args[0]
     far = log(where(near, 1, ratio))
     parts = (quotient, *(apart.parts if apart is not None else ()))
     return Found(where(near, log1p(difference / y), far), absorbs=parts)
+
+
+_LEAST = 16
+"""From which whole exponent on a power of a sum with 1 shows how that sum was rounded by more than its own rounding."""
+
+
+@stable(roots="power", fuel=1, judged=True)
+def powers_near_one(node: Node) -> Found | None:
+    """``(1 + x) ** y -> exp(y * log1p(x)) where x is near 0``."""
+    base, exponent = bare(node.args[0]), bare(node.args[1])
+    if base.op not in {add, subtract} or node.type.dtype.kind != "f":
+        return None
+    total, n = sum_of(base), number_of(exponent)
+    if total.number != 1 or not total.terms or (n is not None and abs(n) < _LEAST):
+        return None
+    x = Sum(total.terms, total.number - 1).node()
+    near = logical_and(less(absolute(x), 0.25), isfinite(node.args[1]))
+    return Found(
+        where(near, exp(node.args[1] * log1p(x)), power(where(near, 1, node.args[0]), node.args[1])), absorbs=(base,)
+    )
+
+
+def _quotient(node: Node) -> tuple[Node, Node] | None:
+    """``x`` and ``y`` of the logarithm of ``x / y``, in whatever form."""
+    sides = written(node)
+    if sides is not None and all(bare(s).op is log for s in sides):
+        return bare(sides[0]).args[0], bare(sides[1]).args[0]
+    inner = bare(node)
+    if inner.op is where:  # as logarithms of quotients are
+        inner = bare(inner.args[2])
+    if inner.op is not log:
+        return None
+    ratio = bare(inner.args[0])
+    ratio = bare(ratio.args[2]) if ratio.op is where else ratio
+    return ratio.args if ratio.op is divide else None  # type: ignore[return-value]
+
+
+@stable(roots="subtract add", fuel=1, judged=True)
+def deviances(node: Node) -> Found | None:
+    """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other``."""
+    if node.type.dtype.kind != "f" or not _times_logarithm(node, 3):
+        return None
+    total = sum_of(node, text=True)
+    for key, product, times in total.terms:
+        inner = bare(product)
+        if inner.op.name != "multiply" or isinstance(key, tuple):
+            continue
+        for x, logarithm in (inner.args, inner.args[::-1]):
+            pair = _quotient(logarithm)
+            if pair is None or bare(pair[0]) is not bare(x):
+                continue
+            difference = sum_of(pair[1]).minus(sum_of(x))
+            rest = Sum(tuple(t for t in total.terms if t[0] is not key), total.number).minus(
+                Sum(tuple((k, n, t * times) for k, n, t in difference.terms), difference.number * times)
+            )
+            r = divide(difference.node(), x)
+            series = less_beginning(sum_of(r - log1p(r)), node.type.dtype)
+            if len(rest) or series is None:
+                continue
+            value = series.value * x if times == 1 else series.value * x * float(times)
+            left, right = node.args
+            kept = (
+                left - where(series.near, left, right) if node.op is subtract else left + where(series.near, 0, right)
+            )
+            sums = (n for n in map(bare, node.args) if n.op in {add, subtract})
+            return Found(where(series.near, value, kept), absorbs=(inner, bare(logarithm), *sums))
+    return None
+
+
+def _times_logarithm(node: Node, depth: int) -> bool:
+    """Whether a product with a logarithm, in whatever form, is among the terms."""
+    name = node.op.name
+    if name == "multiply":
+        left, right = node.args
+        return bare(left).op.name in _LOGARITHMS or bare(right).op.name in _LOGARITHMS
+    if not depth or name not in _TERMS:
+        return False
+    return any(_times_logarithm(bare(term), depth - 1) for term in _within(node))
+
+
+_LOGARITHMS = frozenset(("log", "where"))
+_TERMS = frozenset(("add", "subtract", "where"))
 
 
 @real(roots="log", heads="where", fuel=1, assumes=("x > y",))
@@ -105,11 +203,15 @@ def inverse_sines(node: Node) -> Found | None:
     return found and Found(arcsinh(found.node), absorbs=found.absorbs)
 
 
-@real(roots="log", heads="where", fuel=1, assumes=("x >= 1",))
+@stable(roots="log", heads="where", fuel=1, judged=True)
 def inverse_cosines(node: Node) -> Found | None:
-    """``log(x + sqrt(x**2 - 1)) -> arccosh(x)``."""
+    """``log(x + sqrt(x**2 - 1)) -> arccosh(x), where x >= 1``."""
     found = _root_sum(node, -1)
-    return found and Found(arccosh(found.node), absorbs=found.absorbs)
+    if found is None:
+        return None
+    outside = less(found.node, 1)
+    value = where(outside, log(where(outside, node.args[0], 1)), arccosh(where(outside, 1, found.node)))
+    return Found(value, absorbs=found.absorbs)
 
 
 # moments --------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import absolute, less, square, where
-from tensormagic.transform.rewriting.terms import Sum
+from tensormagic.transform.rewriting.terms import Sum, sum_of
 
 
 def _odd(coefficient: Callable[[int], Fraction]) -> Iterator[Fraction]:
@@ -92,33 +92,48 @@ def _polynomial(x: Node, powers: Sequence[tuple[object, Fraction]]) -> dict[int,
     return found
 
 
-def _beginning(total: Sum) -> tuple[Node, Fraction, int] | None:
-    """A function in ``total``, its factor, and which power of the remainder is the first, where the rest is the beginning of its series."""
+def _multiple(node: Node) -> tuple[Node, Fraction]:
+    """What an argument is a multiple of, and by what."""
+    total = sum_of(node)
+    if len(total.terms) == 1 and not total.number and isinstance(total.terms[0][0], Node):
+        return total.terms[0][0], total.terms[0][2]
+    return bare(node), Fraction(1)
+
+
+def _beginning(total: Sum) -> tuple[Node, Fraction, int, Node] | None:
+    """A function in ``total``, its factor, and which power of the remainder is the first, where the rest is the beginning of its series.
+
+    The last is what the argument is a multiple of.
+    """
     for key, node, times in total.terms:
         name = bare(node).op.name
         if name not in SERIES or not isinstance(key, Node):
             continue
-        x = bare(bare(node).args[0])
+        x, by = _multiple(bare(node).args[0])
         rest = _polynomial(x, [(k, t) for k, _, t in total.terms if k is not key])
         if rest is None or not rest or total.number:
             continue
         terms = list(islice(SERIES[name][0](), 8))
         last = max(rest)
-        if all(rest.get(k, Fraction(0)) == -times * terms[k] for k in range(1, last + 1)):
+        if all(rest.get(k, Fraction(0)) == -times * terms[k] * by**k for k in range(1, last + 1)):
             following = next(k for k in range(last + 1, 8) if terms[k])
             if following > 3:
                 continue
-            return node, times, following
+            return node, times, following, x
     return None
 
 
 @dataclass(frozen=True)
 class Remainder:
-    """A function less the beginning of its series: its ``value``, where ``x`` is ``near`` 0, and the function's node."""
+    """A function less the beginning of its series: its ``value``, where ``x`` is ``near`` 0, and the function's node.
+
+    ``base`` is what its argument is a multiple of.
+    """
 
     value: Node
     near: Node
     function: Node
+    base: Node
 
 
 def less_beginning(total: Sum, dtype: np.dtype[Any]) -> Remainder | None:
@@ -126,7 +141,7 @@ def less_beginning(total: Sum, dtype: np.dtype[Any]) -> Remainder | None:
     found = _beginning(total)
     if found is None:
         return None
-    node, times, first = found
+    node, times, first, base = found
     name, x = bare(node).op.name, bare(node).args[0]
     coefficients, step = _remainder(name, first, np.finfo(dtype.type).nmant)
     near = less(absolute(x), SERIES[name][1])
@@ -137,4 +152,4 @@ def less_beginning(total: Sum, dtype: np.dtype[Any]) -> Remainder | None:
         value = value * by + c
     power = small if first == 1 else square(small) if first == 2 else square(small) * small
     value = value * power if times == 1 else value * power * float(times)
-    return Remainder(value, near, node)
+    return Remainder(value, near, node, base)

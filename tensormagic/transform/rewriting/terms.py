@@ -9,6 +9,30 @@ from fractions import Fraction
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.scalars.scalar import divide, power, subtract, where
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A difference without cancellation.
+
+    Parameters
+    ----------
+    value
+        The difference.
+    near
+        Where it is to be used: the operands are near each other, and nothing runs over. None for everywhere.
+    parts
+        Whose roundings it does not show.
+    known
+        Whether terms were taken away that both sides have.
+    """
+
+    value: Node | float
+    near: Node | None = None
+    parts: tuple[Node, ...] = ()
+    known: bool = False
+
 
 _TERMS = 8
 """How many terms of a sum are looked at."""
@@ -48,8 +72,8 @@ class Sum:
         return total if not self.number else total + float(self.number)
 
 
-def sum_of(node: Node) -> Sum:
-    """The terms of ``node``."""
+def sum_of(node: Node, *, text: bool = False) -> Sum:
+    """The terms of ``node``; with ``text`` also those of differences that have become accurate forms, as they were written."""
     found: dict[object, tuple[Node, Fraction]] = {}
     number = Fraction(0)
     pool: list[tuple[Node, Fraction]] = [(node, Fraction(1))]
@@ -59,6 +83,8 @@ def sum_of(node: Node) -> Sum:
         value = number_of(inner)
         if value is not None:
             number += times * value
+        elif text and name == "where" and (sides := written(inner)) is not None:
+            pool += [(sides[1], -times), (sides[0], times)]
         elif name in {"add", "subtract"} and len(found) + len(pool) < _TERMS:
             left, right = inner.args
             pool += [(right, times if name == "add" else -times), (left, times)]
@@ -81,6 +107,10 @@ def key_of(node: Node) -> object:
         return "square", bare(node.args[0])
     if node.op.name == "multiply" and bare(node.args[0]) is bare(node.args[1]):
         return "square", bare(node.args[0])
+    if node.op.name == "divide" and number_of(bare(node.args[0])) == 1:
+        key = key_of(bare(node.args[1]))
+        if isinstance(key, tuple):
+            return "square", bare(divide(node.args[0], key[1]))
     return node
 
 
@@ -92,3 +122,27 @@ def number_of(node: Node) -> Fraction | None:
     if not math.isfinite(value):
         return None
     return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
+
+
+def written(node: Node) -> tuple[Node, Node] | None:
+    """The two sides of the difference that ``node`` has become the accurate form of."""
+    node = bare(node)
+    if node.op is not where or bare(node.args[2]).op is not subtract:
+        return None
+    a, rest = bare(node.args[2]).args
+    inner = bare(rest)
+    if inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]) or bare(inner.args[1]) is not bare(a):
+        return None
+    return a, inner.args[2]
+
+
+def raised(node: Node) -> Node:
+    """The power that ``node`` has become the accurate form of, as it was written; else ``node``."""
+    node = bare(node)
+    if node.op is not where or bare(node.args[1]).op.name != "exp" or bare(node.args[2]).op.name != "power":
+        return node
+    text = bare(node.args[2])
+    base = bare(text.args[0])
+    if base.op is not where or bare(base.args[0]) is not bare(node.args[0]):
+        return node
+    return power(base.args[2], text.args[1])

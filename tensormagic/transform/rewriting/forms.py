@@ -1,0 +1,291 @@
+"""Functions of which differences are known: what a node is a function of, and each function's difference by that of its arguments.
+
+Knows nothing of rules, nor of how the difference of two arguments is found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    add,
+    arctan,
+    arctanh,
+    cos,
+    cosh,
+    expm1,
+    isfinite,
+    less,
+    log1p,
+    logical_and,
+    multiply,
+    sigmoid,
+    sin,
+    sinh,
+    square,
+    tan,
+    tanh,
+)
+from tensormagic.transform.rewriting.terms import Apart, Sum, key_of, number_of, raised, sum_of
+
+# what a node is a function of ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Image:
+    """A function of an argument: its node, the argument, and the argument as it is meant."""
+
+    node: Node
+    name: str
+    argument: Node | None
+    meant: Sum
+    more: object = None
+
+    def at(self) -> Node | float:
+        """The argument as a node, which a function such as log1p has none of."""
+        return self.meant.node() if self.argument is None else self.argument
+
+
+_ONE = Sum((), Fraction(1))
+_AT_ZERO = {"exp2": 1, "exponential": 1, "sigmoid": Fraction(1, 2)}
+"""What functions are at 0, exactly."""
+
+
+def image(node: Node) -> Image | None:
+    """``node`` as a function of one argument, where its differences are known."""
+    inner = raised(node)
+    name = inner.op.name
+    if name == "log1p":
+        meant = sum_of(inner.args[0])
+        return Image(node, "log", None, Sum(meant.terms, meant.number + 1))
+    if name == "divide":
+        top, below = inner.args
+        return Image(node, "reciprocal", below, sum_of(below), _top(top))
+    if name == "power":
+        base = number_of(bare(inner.args[0]))
+        if base is not None:
+            return Image(node, "exponential", inner.args[1], sum_of(inner.args[1]), base) if base > 0 else None
+        return Image(node, "power", inner.args[0], sum_of(inner.args[0]), bare(inner.args[1]))
+    if name == "hypot":
+        squares = tuple((("square", bare(a)), square(a), Fraction(1)) for a in inner.args)
+        return Image(node, "sqrt", None, Sum(squares, Fraction(0)))
+    key = key_of(inner)
+    if isinstance(key, tuple):
+        return Image(node, "square", inner.args[0], sum_of(inner.args[0]))
+    return Image(node, name, inner.args[0], sum_of(inner.args[0])) if name in FORMS else None
+
+
+def _top(node: Node) -> object:
+    value = number_of(bare(node))
+    return bare(node) if value is None else value
+
+
+def inverse(node: Node, of: Image) -> Image | None:
+    """A number as the function ``of`` at another number, both exact; and what stands beside its own root as the root of its square."""
+    value = number_of(bare(node))
+    if value is None:
+        return None
+    if of.name == "sqrt" and value > 0 and _exact(value * value):
+        return Image(node, of.name, None, Sum((), value * value))
+    if of.name in {"power", "square"} and value == 1:
+        return Image(node, of.name, None, _ONE, of.more)
+    if _AT_ZERO.get(of.name) == value:
+        return Image(node, of.name, None, Sum((), Fraction(0)), of.more)
+    if of.name == "reciprocal" and isinstance(of.more, Fraction) and value and _exact(of.more / value):
+        return Image(node, of.name, None, Sum((), of.more / value), of.more)
+    return None
+
+
+def _exact(value: Fraction) -> bool:
+    return Fraction(float(value)) == value
+
+
+_KINDS = {
+    "hypot": "sqrt",
+    "log1p": "log",
+    "square": "multiply",
+    "multiply": "multiply",
+    "xlogy": "multiply",
+    "divide": "divide",
+    "constant": "constant",
+}
+
+
+def kind(node: Node) -> str:
+    """Of what kind the two sides of a difference have to be alike; empty for what has no form."""
+    name = node.op.name
+    return _KINDS.get(name) or (name if name in FORMS else "")
+
+
+# by function ----------------------------------------------------------------------------------------------------------
+
+Where = Node | bool
+_Form = tuple[Node, Where | None]
+
+
+_LARGE = 2.0**40
+"""Angles above it are left alone: half an angle between two of them is no number any more."""
+
+
+def within(d: Node | float, bound: Node | float) -> Where:
+    """Whether a difference is less than ``bound``: known, where both are numbers."""
+    if not isinstance(d, Node) and not isinstance(bound, Node):
+        return abs(d) < bound
+    return less(absolute(d) if isinstance(d, Node) else abs(d), bound)
+
+
+def both(*conditions: Where | None) -> Where:
+    """Whether all hold; None holds everywhere."""
+    found: Node | None = None
+    for one in conditions:
+        if isinstance(one, Node):
+            found = one if found is None else logical_and(found, one)
+        elif one is False:
+            return False
+    return True if found is None else found
+
+
+def _of_sqrt(a: Image, b: Image, inner: Apart) -> _Form:
+    value = inner.value / (a.node + b.node)
+    return value, None if _fixed(inner.value) else within(inner.value, b.at() * 0.5)
+
+
+def _fixed(d: Node | float) -> bool:
+    """Whether a difference is a number, and none that divides nothing by nothing."""
+    return not isinstance(d, Node) and bool(d)
+
+
+def _of_cbrt(a: Image, b: Image, inner: Apart) -> _Form:
+    whole = a.node * a.node + a.node * b.node + b.node * b.node
+    return inner.value / whole, within(inner.value, absolute(b.at()) * 0.5)
+
+
+def _of_square(a: Image, b: Image, inner: Apart) -> _Form:
+    total = a.meant.minus(b.meant.times(-1)).node()
+    return multiply(total, inner.value), None
+
+
+def _of_reciprocal(a: Image, b: Image, inner: Apart) -> _Form:
+    return -(b.node * (inner.value / a.at())), within(inner.value, absolute(b.at()) * 0.5)
+
+
+def _of_log(scale: float = 1.0) -> Callable[[Image, Image, Apart], _Form]:
+    def form(a: Image, b: Image, inner: Apart) -> _Form:
+        del a
+        value = log1p(inner.value / b.at())
+        return value if scale == 1 else value * scale, within(inner.value, b.at() * 0.5)
+
+    return form
+
+
+def _of_exp(a: Image, b: Image, inner: Apart) -> _Form:
+    del a
+    return b.node * expm1(inner.value), within(inner.value, 0.5)
+
+
+def _of_power(a: Image, b: Image, inner: Apart) -> _Form:
+    exponent = next(raised(i.node).args[1] for i in (a, b) if bare(i.node).args)
+    rise = exponent * log1p(inner.value / b.at())
+    near = both(within(inner.value, b.at() * 0.5), within(rise, 0.5))
+    one = number_of(bare(b.node)) == 1
+    return expm1(rise) if one else b.node * expm1(rise), near
+
+
+def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
+    """The place between the arguments, and where its rounding does no more harm than that of the text."""
+    place = b.at()
+    near = within(inner.value * (1 + absolute(place)), 1)
+    if inner.known:
+        near = both(within(inner.value, 1), within(place, _LARGE))
+    return add(place, inner.value * 0.5), near
+
+
+def _of_exponential(a: Image, b: Image, inner: Apart) -> _Form:
+    base = a.more if isinstance(a.more, Fraction) else 2
+    rise = inner.value * math.log(base)
+    del a
+    return b.node * expm1(rise), within(rise, 0.5)
+
+
+def _of_sigmoid(a: Image, b: Image, inner: Apart) -> _Form:
+    other = sigmoid(-b.argument) if b.argument is not None else 0.5
+    return a.node * other * -expm1(-inner.value), within(inner.value, 0.5)
+
+
+def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
+    del a
+    return log1p(sigmoid(b.at()) * expm1(inner.value)), within(inner.value, 0.5)
+
+
+def _of_sin(a: Image, b: Image, inner: Apart) -> _Form:
+    del a
+    middle, near = _middle(b, inner)
+    return 2 * sin(inner.value * 0.5) * cos(middle), near
+
+
+def _of_cos(a: Image, b: Image, inner: Apart) -> _Form:
+    del a
+    middle, near = _middle(b, inner)
+    return -2 * sin(inner.value * 0.5) * sin(middle), near
+
+
+def _of_sinh(a: Image, b: Image, inner: Apart) -> _Form:
+    del a
+    middle, near = _middle(b, Apart(inner.value))
+    return 2 * sinh(inner.value * 0.5) * cosh(middle), near
+
+
+def _of_cosh(a: Image, b: Image, inner: Apart) -> _Form:
+    del a
+    middle, near = _middle(b, Apart(inner.value))
+    return 2 * sinh(inner.value * 0.5) * sinh(middle), near
+
+
+def _of_tan(a: Image, b: Image, inner: Apart) -> _Form:
+    return tan(inner.value) * (1 + a.node * b.node), within(inner.value, 0.5)
+
+
+def _of_tanh(a: Image, b: Image, inner: Apart) -> _Form:
+    return tanh(inner.value) * (1 - a.node * b.node), within(inner.value, 0.5)
+
+
+def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:
+    whole = 1 - a.at() * b.at()
+    return arctanh(inner.value / whole), within(inner.value, whole * 0.5)
+
+
+def _of_arctan(a: Image, b: Image, inner: Apart) -> _Form:
+    whole = 1 + a.at() * b.at()
+    return arctan(inner.value / whole), both(within(inner.value, whole * 0.5), isfinite(whole))
+
+
+FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {
+    "sqrt": _of_sqrt,
+    "cbrt": _of_cbrt,
+    "square": _of_square,
+    "reciprocal": _of_reciprocal,
+    "log": _of_log(),
+    "log2": _of_log(1 / math.log(2)),
+    "log10": _of_log(1 / math.log(10)),
+    "exp": _of_exp,
+    "exp2": _of_exponential,
+    "exponential": _of_exponential,
+    "sigmoid": _of_sigmoid,
+    "softplus": _of_softplus,
+    "power": _of_power,
+    "sin": _of_sin,
+    "cos": _of_cos,
+    "tan": _of_tan,
+    "sinh": _of_sinh,
+    "cosh": _of_cosh,
+    "tanh": _of_tanh,
+    "arctan": _of_arctan,
+    "arctanh": _of_arctanh,
+}
+"""For each function ``f``: ``f(a) - f(b)`` by ``a - b``, and where that is near enough to 0."""

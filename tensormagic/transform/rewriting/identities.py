@@ -1,0 +1,174 @@
+"""Identities of functions: what a search over all small expressions has found to keep digits that the written form loses.
+
+`scripts/find_rules.py` is the search. A form that wins everywhere stands alone; one that wins on one side of a bound stands behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare, extending
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctanh,
+    cos,
+    cosh,
+    exp,
+    expm1,
+    less,
+    log1p,
+    log2,
+    log10,
+    logical_and,
+    sigmoid,
+    sin,
+    sinh,
+    softplus,
+    sqrt,
+    square,
+    tan,
+    tanh,
+    where,
+)
+from tensormagic.transform.rewriting.notation import real, stable
+from tensormagic.transform.rewriting.terms import number_of
+
+Yields = Iterator[tuple[Any, ...]]
+
+_LOG2, _LOG10 = 1 / math.log(2), 1 / math.log(10)
+
+
+@stable
+def inverses_of_hyperbolics(x: Node) -> Yields:
+    """Inverses meet, without overflow."""
+    yield arcsinh(sinh(x)), x
+    yield arctanh(tanh(x)), x
+    yield log2(exp(x)), x * _LOG2
+    yield log10(exp(x)), x * _LOG10
+    yield expm1(x) + 1, exp(x)
+
+
+@stable
+def sums_of_hyperbolics(x: Node) -> Yields:
+    """Sums and differences of hyperbolic functions and exponentials."""
+    yield sinh(x) + cosh(x), exp(x), extending("0 where both are infinite")
+    yield cosh(x) - sinh(x), exp(-x), extending("a value where both are infinite")
+    yield sinh(x) - cosh(x), -exp(-x), extending("a value where both are infinite")
+    yield exp(x) - cosh(x), sinh(x), extending("a value where both are infinite")
+    yield cosh(x) / sinh(x), 1 / tanh(x), extending("a value where both are infinite")
+    yield sinh(x) / (1 + cosh(x)), tanh(x * 0.5), extending("a value where both are infinite")
+    yield softplus(x) - x, softplus(-x), extending("a value where x is infinite")
+
+
+def _over_expm1(x: Node) -> Node:
+    positive = less(0, x)
+    return where(positive, -1 / expm1(-x), exp(x) / where(positive, 1, expm1(x)))
+
+
+@stable(fuel=1, judged=True)
+def quotients_of_exponentials(x: Node) -> Yields:
+    """Quotients of exponentials, without overflow."""
+    yield expm1(x) / exp(x), -expm1(-x), extending("a value where both are infinite")
+    yield expm1(x) * exp(-x), -expm1(-x), extending("a value where exp(x) is infinite")
+    yield expm1(-x) * exp(x), -expm1(x), extending("a value where exp(-x) is infinite")
+    yield exp(x) / expm1(x), _over_expm1(x), extending("a value where both are infinite")
+    yield expm1(x) / (exp(x) + 1), tanh(x * 0.5), extending("1 where exp(x) is infinite")
+    yield exp(x) / square(expm1(x)), square(0.5 / sinh(x * 0.5)), extending("a value where exp(x) is infinite")
+
+
+@stable(fuel=1, judged=True)
+def squares_and_one(x: Node) -> Yields:
+    """Squares of functions beside 1."""
+    yield 1 - square(cos(x)), square(sin(x))
+    yield 1 - square(sin(x)), square(cos(x))
+    yield square(cos(x)) - 1, -square(sin(x))
+    yield square(sin(x)) - 1, -square(cos(x))
+    yield square(cosh(x)) - 1, square(sinh(x))
+    yield 1 - square(cosh(x)), -square(sinh(x))
+    yield 1 + cos(x), 2 * square(cos(x * 0.5))
+    yield tan(x) - sin(x), 2 * tan(x) * square(sin(x * 0.5))
+    yield sin(x) - tan(x), -2 * tan(x) * square(sin(x * 0.5))
+
+
+_FLAT = 0.25
+"""From here on the logistic function's tail is no worse than 1 - tanh(x)."""
+
+
+def _tail(far: Node, twice: Node, rest: Any) -> Node:
+    """A tail of the logistic function where it is ``far`` out, and else ``rest`` of what is there left out."""
+    return where(far, 2 * sigmoid(twice), rest(far))
+
+
+def _squared_over(near: Node, x: Node, below: Node, rest: Node) -> Node:
+    return where(near, square(cos(x)) / below, rest)
+
+
+@stable(fuel=1, judged=True)
+def hyperbolic_tangents_and_one(x: Node) -> Yields:
+    """Hyperbolic tangents near 1, and sines."""
+    yield 1 - tanh(x), _tail(less(_FLAT, x), -2 * x, lambda far: 1 - where(far, 0, tanh(x)))
+    yield 1 + tanh(x), _tail(less(x, -_FLAT), 2 * x, lambda far: 1 + where(far, 0, tanh(x)))
+    top, bottom = less(0.5, sin(x)), less(sin(x), -0.5)
+    yield 1 - sin(x), _squared_over(top, x, 1 + sin(x), 1 - where(top, 0, sin(x)))
+    yield 1 + sin(x), _squared_over(bottom, x, 1 - sin(x), 1 + where(bottom, 0, sin(x)))
+
+
+def _near_one(f: Any, x: Node, scale: float, whole: Node) -> Node:
+    near = less(absolute(x), 0.5)
+    return where(near, log1p(x) * scale, f(where(near, 1, whole)))
+
+
+@stable(fuel=1, judged=True)
+def logarithms_near_one(x: Node) -> Yields:
+    """Logarithms of other bases near 1; elsewhere powers of the base keep their whole logarithms."""
+    yield log2(1 + x), _near_one(log2, x, _LOG2, 1 + x)
+    yield log2(1 - x), _near_one(log2, -x, _LOG2, 1 - x)
+    yield log10(1 + x), _near_one(log10, x, _LOG10, 1 + x)
+    yield log10(1 - x), _near_one(log10, -x, _LOG10, 1 - x)
+
+
+def _root_of_half(f: Any, text: Any, x: Node, whole: Node) -> Node:
+    """Twice ``f`` of the root of half of ``x``, where that is positive; what is not is left to the text."""
+    inside = less(0, x)
+    return where(inside, 2 * f(sqrt(where(inside, x, 1) * 0.5)), text(where(inside, 1, whole)))
+
+
+@stable(fuel=1, judged=True)
+def angles_near_one(x: Node) -> Yields:
+    """Inverse functions near 1."""
+    yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x)
+    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x)
+
+
+def _between(x: Node, y: Node) -> Node:
+    """Whether a difference of angles is small, and they are not so large that it is none."""
+    return logical_and(less(absolute(x - y), 0.5), less(absolute(x), 2.0**15))
+
+
+@stable(fuel=1, judged=True)
+def differences_of_angles(x: Node, y: Node) -> Yields:
+    """The sine of a difference of angles that are near each other."""
+    near = _between(x, y)
+    yield (
+        sin(x) * cos(y) - cos(x) * sin(y),
+        where(near, sin(x - y), sin(x) * cos(y) - where(near, 0, cos(x)) * sin(y)),
+    )
+
+
+@real(roots="subtract", fuel=1, assumes=("x > 0",))
+def right_angles(node: Node) -> Node | None:
+    """``pi / 2 - arctan(x) -> arctan(1 / x)``."""
+    first, second = map(bare, node.args)
+    value = number_of(first)
+    meant = {math.pi / 2, float(node.type.dtype.type(math.pi / 2))}
+    if value is None or float(value) not in meant or second.op is not arctan:
+        return None
+    return arctan(1 / second.args[0])

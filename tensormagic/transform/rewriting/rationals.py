@@ -1,0 +1,367 @@
+"""Differences of quotients and products, over one denominator: what both sides have in common goes, exactly. Knows nothing of rules.
+
+``x / (1 - y) - x`` is ``x * y / (1 - y)``, and ``1 / (x + 1) - 2 / x + 1 / (x - 1)`` is ``2 / (x + 1) / x / (x - 1)``. Numerators are
+polynomials with fractions as coefficients, over whatever is no sum, product or quotient itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import permutations
+
+from tensormagic.ir.cost import weight
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.roundings import cancels_with
+from tensormagic.ir.rules import bare
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.scalars.scalar import absolute, less, logical_and, square
+from tensormagic.transform.rewriting.terms import Apart, number_of, written
+
+_ATOMS = 5
+_MONOMIALS = 12
+_NODES = 28
+_DEEP = 6
+_POWER = 4
+_PRICE = 2
+"""How many times the operations of the text its form may take."""
+
+_Powers = tuple[int, ...]
+_Coefficient = Fraction | int
+_Polynomial = dict[_Powers, _Coefficient]
+_NOTHING: _Powers = (0,) * _ATOMS
+_ONE: _Polynomial = {_NOTHING: 1}
+_ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal", "power"))
+_PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal", "power"))
+
+
+class _TooLarge(Exception):  # noqa: N818 (no error: there is no form)
+    """More than is looked at."""
+
+
+@dataclass(frozen=True)
+class _Quotient:
+    """A polynomial over a product of nodes."""
+
+    top: _Polynomial
+    below: Counter[Node]
+
+
+def _plus(p: _Polynomial, q: _Polynomial, times: int = 1) -> _Polynomial:
+    found = dict(p)
+    for powers, c in q.items():
+        found[powers] = found.get(powers, 0) + times * c
+    return _bounded({k: c for k, c in found.items() if c})
+
+
+def _times(p: _Polynomial, q: _Polynomial) -> _Polynomial:
+    found: _Polynomial = {}
+    for one, c in p.items():
+        for other, d in q.items():
+            powers = tuple(map(int.__add__, one, other))
+            found[powers] = found.get(powers, 0) + c * d
+    return _bounded({k: c for k, c in found.items() if c})
+
+
+def _bounded(p: _Polynomial) -> _Polynomial:
+    if len(p) > _MONOMIALS:
+        raise _TooLarge
+    return p
+
+
+def _degree(p: _Polynomial) -> int:
+    return max(map(sum, p), default=0)
+
+
+@dataclass
+class _Reading:
+    """What nodes are as quotients of polynomials over one list of atoms, and the nodes that were looked through."""
+
+    atoms: list[Node] = field(default_factory=list[Node])
+    through: dict[Node, None] = field(default_factory=dict[Node, None])
+    _factors: dict[Node, _Polynomial] = field(default_factory=dict[Node, _Polynomial])
+    _known: dict[Node, _Quotient] = field(default_factory=dict[Node, _Quotient])
+
+    def of(self, node: Node, depth: int = _DEEP) -> _Quotient:
+        """``node`` as a quotient."""
+        inner = bare(node)
+        found = self._known.get(inner)
+        if found is None:
+            if len(self._known) > _NODES:
+                raise _TooLarge
+            found = self._known[inner] = self._read(inner, depth)
+        return found
+
+    def _read(self, node: Node, depth: int) -> _Quotient:
+        value = number_of(node)
+        if value is not None:
+            number = value.numerator if value.denominator == 1 else value
+            return _Quotient({_NOTHING: number} if number else {}, Counter())
+        sides = written(node)
+        name = node.op.name
+        power = number_of(bare(node.args[1])) if name == "power" else None
+        if not depth or (sides is None and name not in _ARITHMETIC) or (name == "power" and not _small(power)):
+            return _Quotient(self._atom(node), Counter())
+        self.through[node] = None
+        if sides is not None or name in {"add", "subtract"}:
+            left, right = sides or node.args
+            return self.sum(self.of(left, depth - 1), self.of(right, depth - 1), 1 if name == "add" else -1)
+        first = self.of(node.args[0], depth - 1)
+        if name == "negative":
+            return self.sum(_Quotient({}, Counter()), first, -1)
+        if name in {"multiply", "square"}:
+            return _product(first, self.of(node.args[-1], depth - 1))
+        if name == "power":
+            return self._raised(first, node.args[0], int(power or 0))
+        one = _Quotient(_ONE, Counter())
+        return self._over(one, first, node.args[0]) if name == "reciprocal" else self._divided(first, node, depth)
+
+    def _divided(self, top: _Quotient, node: Node, depth: int) -> _Quotient:
+        return self._over(top, self.of(node.args[1], depth - 1), node.args[1])
+
+    def _atom(self, node: Node) -> _Polynomial:
+        if node not in self.atoms:
+            if len(self.atoms) == _ATOMS:
+                raise _TooLarge
+            self.atoms.append(node)
+        at = self.atoms.index(node)
+        return {tuple(int(k == at) for k in range(_ATOMS)): 1}
+
+    def _raised(self, base: _Quotient, node: Node, power: int) -> _Quotient:
+        found = one = _Quotient(_ONE, Counter())
+        for _ in range(abs(power)):
+            found = _product(found, base)
+        return found if power > 0 else self._over(one, base, node, -power)
+
+    def _over(self, top: _Quotient, below: _Quotient, node: Node, power: int = 1) -> _Quotient:
+        """``top`` by ``below``, which is ``node``: by numbers and atoms at once, by sums as they stand."""
+        inner = bare(node)
+        if inner.op.name in {"multiply", "square"} and inner not in self._factors and not below.below:
+            args = inner.args if inner.op.name == "multiply" else inner.args * 2
+            for arg in args:
+                top = self._over(top, self.of(arg), arg, power)
+            return top
+        value = number_of(inner)
+        if value is not None:
+            if not value:
+                raise _TooLarge
+            return _Quotient({k: Fraction(c) / value**power for k, c in top.top.items()}, top.below)
+        if below.below or not below.top:
+            raise _TooLarge
+        self._factors[inner] = below.top
+        return _Quotient(top.top, top.below + Counter({inner: power}))
+
+    def sum(self, a: _Quotient, b: _Quotient, times: int) -> _Quotient:
+        """``a + times * b`` over their common denominator."""
+        below = a.below | b.below
+        return _Quotient(_plus(self.widened(a, below), self.widened(b, below), times), below)
+
+    def widened(self, a: _Quotient, below: Counter[Node]) -> _Polynomial:
+        """The numerator of ``a`` over ``below``."""
+        top = a.top
+        for factor, power in (below - a.below).items():
+            for _ in range(power):
+                top = _times(top, self._factors[factor])
+        return top
+
+
+def _small(power: Fraction | None) -> bool:
+    return power is not None and power.denominator == 1 and 0 < abs(power) <= _POWER
+
+
+def _product(a: _Quotient, b: _Quotient) -> _Quotient:
+    return _Quotient(_times(a.top, b.top), a.below + b.below)
+
+
+# as nodes -------------------------------------------------------------------------------------------------------------
+
+
+def _raise(node: Node, power: int) -> Node:
+    found = node if power % 2 else None
+    if power > 1:
+        half = square(_raise(node, power // 2))
+        found = half if found is None else half * found
+    return found if found is not None else node
+
+
+def _sum(p: _Polynomial, atoms: list[Node]) -> Node | float:
+    """A polynomial as nodes, its most frequent atom taken out first."""
+    if len(p) == 1:
+        ((powers, c),) = p.items()
+        return _monomial(powers, c, atoms)
+    count = [sum(powers[k] > 0 for powers in p) for k in range(_ATOMS)]
+    most = max(range(_ATOMS), key=count.__getitem__)
+    if not count[most]:
+        return float(p[_NOTHING])
+    least = min(powers[most] for powers in p if powers[most])
+    inside = {_less(q, most, least): c for q, c in p.items() if q[most]}
+    outside = {q: c for q, c in p.items() if not q[most]}
+    factor = _raise(atoms[most], least)
+    sign = -1 if all(c < 0 for c in inside.values()) else 1
+    part = _scaled(_sum({q: sign * c for q, c in inside.items()}, atoms), factor)
+    if not outside:
+        return -part if sign < 0 else part
+    if sign < 0:
+        return _sum(outside, atoms) - part
+    if all(c < 0 for c in outside.values()):
+        return part - _sum({q: -c for q, c in outside.items()}, atoms)
+    return part + _sum(outside, atoms)
+
+
+def _less(powers: _Powers, at: int, by: int) -> _Powers:
+    return tuple(n - by * (k == at) for k, n in enumerate(powers))
+
+
+def _scaled(part: Node | float, factor: Node) -> Node:
+    if isinstance(part, Node):
+        return factor * part
+    return factor if part == 1 else -factor if part == -1 else factor * part
+
+
+def _monomial(powers: _Powers, c: _Coefficient, atoms: list[Node]) -> Node | float:
+    found: Node | float = float(c)
+    for atom, power in zip(atoms, powers, strict=False):
+        if power:
+            found = _scaled(found, _raise(atom, power))
+    return found
+
+
+def _without_common(
+    p: _Polynomial, below: Counter[Node], atoms: list[Node]
+) -> tuple[_Polynomial, list[Node], Counter[Node]]:
+    """A numerator without the atoms that all of it has, these atoms, and the denominator without those of them that it has."""
+    common = [min(powers[k] for powers in p) for k in range(_ATOMS)]
+    core = {tuple(n - m for n, m in zip(powers, common, strict=True)): c for powers, c in p.items()}
+    own = Counter({atom: power for atom, power in zip(atoms, common, strict=False) if power})
+    return core, list((own - below).elements()), below - own
+
+
+def _magnitudes(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node]]:
+    """A polynomial and its atoms without signs: what the monomials are together."""
+    return {powers: abs(c) for powers, c in p.items()}, [absolute(a) for a in atoms]
+
+
+def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -> Apart | None:
+    """``a - b`` over one denominator, where terms cancel in its numerator, or where that is a difference that is ``known``."""
+    if not worth_it(a, b):
+        return None
+    reading = _Reading()
+    try:
+        first, second = reading.of(a), reading.of(b)
+        whole = reading.sum(first, second, -1)
+        sides = [reading.widened(q, whole.below) for q in (first, second)]
+    except _TooLarge:
+        return None
+    if any(cancels_with(x, y) for x, y in permutations(reading.atoms, 2)):
+        return None  # code that works with roundings
+    if not whole.top or (not whole.below and max(map(_degree, sides)) < 2):
+        return None
+    core, factors, below = _without_common(whole.top, whole.below, reading.atoms)
+    cancels = any(abs(whole.top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1])
+    inner = None if cancels or not whole.below else _of_functions(core, reading.atoms, known)
+    if not cancels and inner is None:
+        return None
+    value = _quotient(_sum(core, reading.atoms) if inner is None else inner.value, factors, below)
+    bound = value
+    if len(core) > 1 and inner is None:
+        bound = _quotient(_sum(*_magnitudes(core, reading.atoms)), factors, below)
+    size = absolute(bound) if isinstance(bound, Node) else abs(bound)
+    near = less(size, absolute(a) * 0.5)
+    if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
+        near = logical_and(near, less(0, size))
+    if inner is not None and inner.near is not None:
+        near = logical_and(near, inner.near)
+    parts = tuple(n for n in (*reading.through, *(() if inner is None else inner.parts)) if n.args)
+    return None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True)
+
+
+def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:
+    """Products and quotients by turns, so that as little as may be runs over."""
+    value = top
+    divisors, factors = list(below.elements()), list(factors)
+    while divisors or factors:
+        if divisors:
+            divisor = divisors.pop(0)
+            value = value / divisor
+        if factors:
+            value = _scaled(value, factors.pop(0))
+    return value
+
+
+def _of_functions(core: _Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
+    """A numerator of two terms as a difference that is known."""
+    if len(core) != 2:
+        return None
+    (p, c), (q, d) = core.items()
+    if c * d > 0:
+        return None
+    left, right = (_monomial(m, abs(k), atoms) for m, k in ((p, c), (q, d)))
+    found = known(*(s if isinstance(s, Node) else constant(s) for s in (left, right)))
+    if found is None or c > 0:
+        return found
+    return Apart(-found.value, found.near, found.parts, known=True)
+
+
+def _dear(
+    value: Node | float, near: Node, sides: tuple[Node, Node], parts: tuple[Node, ...], atoms: list[Node]
+) -> bool:
+    """Whether the form takes too much beside the text."""
+    stays = {*parts, *map(bare, sides), *atoms, *sides}
+    roots = [near, *([value] if isinstance(value, Node) else [])]
+    own = [n for n in topological(roots, lambda n: n not in stays) if n not in stays]
+    return sum(map(weight, own)) > _PRICE * (2 + sum(map(weight, parts)))
+
+
+def worth_it(a: Node, b: Node) -> bool:
+    """A first look: a sum is multiplied or something is divided, and both sides have something in common."""
+    one, two = bare(a), bare(b)
+    first, second = one.op.name, two.op.name
+    if not (first in _INNER and _expands(one, 2)) and not (second in _INNER and _expands(two, 2)):
+        return False
+    if "constant" in {first, second} and (number_of(one) is not None or number_of(two) is not None):
+        return True
+    left = _ends(one) if first in _INNER else {one}
+    return not left.isdisjoint(_ends(two) if second in _INNER else {two})
+
+
+def _expands(node: Node, depth: int) -> bool:
+    """Whether there is more in ``node`` than sums of products."""
+    name = node.op.name
+    if name in _DIVIDES:
+        return True
+    product = name == "multiply" or name == "square"  # noqa: PLR1714 (the fastest way)
+    if not product and (not depth or name not in _SUMS):
+        return False
+    for arg in (written(node) or ()) if name == "where" else node.args:
+        inner = bare(arg)
+        if inner.op.name in _SUMS if product else _expands(inner, depth - 1):
+            return True
+    return False
+
+
+_DIVIDES = frozenset(("divide", "reciprocal", "power"))
+_SUMS = frozenset(("add", "subtract", "negative", "divide", "where"))
+_INNER = _ARITHMETIC | {"where"}
+
+
+def _ends(node: Node) -> set[Node]:
+    """What is below sums and products, a few levels down."""
+    found: set[Node] = set()
+    level = [node]
+    for _ in range(3):
+        below: list[Node] = []
+        for one in level:
+            name = one.op.name
+            if name in _ARITHMETIC:
+                below += map(bare, one.args)
+            elif name == "where" and (sides := written(one)) is not None:
+                below += map(bare, sides)
+            elif name != "constant":
+                found.add(one)
+        if not below:
+            return found
+        level = below
+    found.update(n for n in level if n.op.name != "constant")
+    return found

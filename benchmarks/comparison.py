@@ -12,6 +12,7 @@ import importlib.metadata
 import platform
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,8 @@ def of_tensormagic() -> dict[str, Callable[[], Any]]:
 
 def of_pytensor() -> dict[str, Callable[[], Any]]:
     """Programs of symbols; the loop and the recursion as Python has them."""
-    import pytensor
-    import pytensor.tensor as pt
+    pytensor: Any = import_module("pytensor")
+    pt: Any = import_module("pytensor.tensor")
 
     def at(build: Callable[[Any], Any], value: Any, *, slope: bool = True) -> Any:
         x = pt.dvector("x") if np.ndim(value) else pt.dscalar("x")
@@ -95,8 +96,8 @@ def of_pytensor() -> dict[str, Callable[[], Any]]:
 
 def of_jax() -> dict[str, Callable[[], Any]]:
     """Programs of jax.numpy, compiled; in double precision."""
-    import jax
-    import jax.numpy as jnp
+    jax: Any = import_module("jax")
+    jnp: Any = import_module("jax.numpy")
 
     jax.config.update("jax_enable_x64", True)
     return {
@@ -111,7 +112,7 @@ def of_jax() -> dict[str, Callable[[], Any]]:
 
 def of_torch() -> dict[str, Callable[[], Any]]:
     """Programs of torch, run eagerly: there is no graph for the recursion but the tape of one run."""
-    import torch
+    torch: Any = import_module("torch")
 
     def slope(f: Callable[[Any], Any], value: Any) -> Any:
         x = torch.tensor(value, dtype=torch.float64, requires_grad=True)
@@ -134,7 +135,7 @@ def of_torch() -> dict[str, Callable[[], Any]]:
 
 
 def _recursion() -> Any:
-    import torch
+    torch: Any = import_module("torch")
 
     class Recursion(torch.nn.Module):
         def forward(self, r: Any, x: Any) -> Any:

@@ -51,8 +51,8 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     kept: list[tuple[Any, Any]] = []
     if found.stores:
         arrays = [v for v in args if type(v) is np.ndarray and v.flags.writeable]
-        if sum(v.nbytes for v in arrays) > _COPIED:
-            return NOT
+        if sum(v.nbytes for v in arrays) > _COPIED or _share(args):
+            return NOT  # captured code refuses such arguments
         kept = [(v, v.copy()) for v in arrays]
     run = found.asking(itertools.chain.from_iterable(_times())) if found.asks else function
     try:
@@ -63,6 +63,12 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
         if not isinstance(error, OutOfTime | Exception):
             raise
     return NOT  # of an error captured code tells more
+
+
+def _share(args: tuple[Any, ...]) -> bool:
+    """Whether two arrays among arguments may share memory."""
+    arrays = [v for v in args if type(v) is np.ndarray]
+    return any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2))
 
 
 def _times() -> Iterator[Iterator[bool]]:

@@ -162,7 +162,7 @@ def test_pauses_grow_and_a_request_is_given_up(monkeypatch, asking):
     found, compiler = asking
     for number in range(6):
         compiler.submit(f"{number}", EMPTY)
-        assert "ended twice" in wait_for(found, f"{number}")
+        assert "failed twice" in wait_for(found, f"{number}")
     assert paused == sorted(paused)
     assert paused[:5] == [0.0, 0.0, 0.25, 0.5, 1.0]
     compiler._deaths = 1000
@@ -181,7 +181,7 @@ def test_a_worker_that_does_nothing_and_ends_well_is_a_death(monkeypatch, asking
     monkeypatch.setattr(sys, "executable", "/bin/true")
     found, compiler = asking
     compiler.submit("one", EMPTY)
-    assert "ended twice" in wait_for(found, "one")
+    assert "failed twice" in wait_for(found, "one")
 
 
 def test_a_worker_that_is_not_there_is_told(monkeypatch, asking):

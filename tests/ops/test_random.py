@@ -117,7 +117,7 @@ def test_draws_by_rejection_have_first_derivatives_only(name: str) -> None:
     for function in (f, iterations):
         assert np.isfinite(tm.grad(function)(1.5))
         for derive in (tm.hessian, lambda g: tm.grad(tm.grad(g)), lambda g: lambda a: tm.hvp(g, a, 1.0)):
-            with pytest.raises(DifferentiationError, match="first derivatives only"):
+            with pytest.raises(DifferentiationError, match="only first derivatives"):
                 derive(function)(1.5)
 
 

@@ -20,7 +20,7 @@ REFUSED = {
     "unique": "differs within the batch",
     "row_order": "has no rule for batches",
     "extent": "another length for each element of a batch",
-    "fixed": "is the same for every element of a batch",
+    "fixed": "cannot differ between the elements of a batch",
     "tell": "a print in a function that is batched",
 }
 STATEFUL = {"draw", "random_state", "gamma_slope"}

@@ -53,5 +53,5 @@ def test_the_text_is_python():
 
 
 def test_other_targets_are_refused_by_name():
-    with pytest.raises(ValueError, match="'cpu', 'cuda' and 'numpy'; not for 'tpu'"):
+    with pytest.raises(ValueError, match="'cpu', 'cuda' and 'numpy', not for 'tpu'"):
         tm.tensor(np.ones(3)).code("tpu")

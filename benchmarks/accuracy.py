@@ -25,7 +25,7 @@ from tensormagic.transform.rewriting import rewrite  # noqa: E402
 
 mp = mpmath.mp.clone()
 mp.dps = 1000
-COUNT = 400
+COUNT = 100
 
 
 def wide(r: np.random.Generator, low: float, high: float, count: int) -> np.ndarray:

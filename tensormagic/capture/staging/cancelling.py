@@ -32,7 +32,7 @@ class Told(NamedTuple):
 
 
 def told(body: list[ast.stmt]) -> Told:
-    """Whether a quotient, a root or a power may be subtracted from another one, or a function of angles from anything.
+    """Whether a quotient, a root or a power may be subtracted, or a function of angles added to anything or subtracted.
 
     A name counts as what it has got; what iterations change is known to no rule. A sum counts where anything is negated. A root of
     a square is out of reach of overflow in captured code, too.
@@ -127,11 +127,12 @@ class _Names:
         return any(self._is_near(a) or (users and self._is_alone(a)) for a in call.args)
 
     def _is_difference(self, node: ast.AST) -> bool:
-        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, self.kinds):
+        if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub):
             return False
         sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-        both = all(self._is_near(side) for side in sides)
-        return both or any(self._is_alone(side) for side in sides)
+        if any(map(self._is_alone, sides)):
+            return True
+        return isinstance(node.op, self.kinds) and any(map(self._is_near, sides))
 
 
 def _values(part: ast.AST, *, whole: bool = True) -> Iterator[ast.AST]:

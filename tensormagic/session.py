@@ -423,7 +423,7 @@ def close_over(
 
     while True:
         with working("building the graph"):
-            closed = close(nodes, is_leaf, parameter, leaves, guards)
+            closed = close(nodes, is_leaf, parameter, leaves, guards, alone=bool(leaves))
         if not use_values:
             return closed
         _values.adopt(closed.leaves)

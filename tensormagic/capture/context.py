@@ -126,6 +126,8 @@ class Capture:
         In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
     chosen
         Containers of which data choose one: the code may not change them.
+    made
+        What the expressions of a function have given, used or not.
     complex_sites, sites
         Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
@@ -175,6 +177,7 @@ class Capture:
     sites: int = 0
     standing: int = 0
     chosen: list[Any] = field(default_factory=list)
+    made: list[Node] = field(default_factory=list[Node])
 
     def actual(self, node: Node) -> Node:
         """``node`` of the arguments that a function was called with, where it is of what stands for them."""
@@ -368,6 +371,8 @@ def record(node: Node) -> Node:
         elif not capture.abstract and _told(capture):
             _compute(node)
         capture.safe.add(node)
+        if capture.abstract and not capture.trials:
+            capture.made.append(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
@@ -386,6 +391,18 @@ def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:
     """What an expression takes that other expressions have given before it, and that is not computed yet."""
     inside = topological([node], stop=lambda n: n is not node and (n in _built or computed(n)))
     return [n for n in inside if n is not node and n in _built and not computed(n)]
+
+
+def met(node: Node) -> Node:
+    """Note a value that code meets, used or not; see ``tried``."""
+    capture = _current.get()
+    if capture is None:
+        return node
+    if capture.attempts:
+        node = tried(node)
+    if capture.abstract and not capture.trials:
+        capture.made.append(node)
+    return node
 
 
 def tried(node: Node) -> Node:

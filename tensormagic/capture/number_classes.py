@@ -1,7 +1,8 @@
 """The class of a number where it is data-dependent: 0, which is Python's, or the ``np.float64`` that a loop found.
 
 A region has one type for both. Beside such a number goes a code in the graph, which says of which class Python's would be; in a cell
-it is computed where the loop ends, and the number is of that class from there on. Functions, which have no values, promote.
+it is computed where the loop ends, and the number is of that class from there on. Functions, which have no values, go on with a number of
+the common type, and give one of the class that it is of.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.undecided import may_be_integer
-from tensormagic.ir.errors import TensorError
+from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, constant, input_node
+from tensormagic.ops.op import as_form
 from tensormagic.ops.pointwise import ASTYPE, astype
 from tensormagic.ops.regions.region import Region
 from tensormagic.ops.scalars import scalar
@@ -42,9 +45,15 @@ def is_number(t: Type) -> bool:
 
 
 def followed() -> bool:
-    """Whether it can be asked of which class a number is: in a cell, whose values are there in the end."""
+    """Whether it can be asked of which class a number is: not of what stands for an argument within the code."""
     capture = context.current()
-    return capture is not None and not capture.abstract and not capture.standing
+    return capture is not None and not capture.standing
+
+
+def are_needed() -> bool:
+    """Whether code goes on with the class of a number, once that is known: a function gives one type, of which its result is made."""
+    capture = context.current()
+    return capture is not None and not capture.abstract
 
 
 def note(node: Node, classes: Classes) -> None:
@@ -132,3 +141,14 @@ def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, No
     codes = hooks.compute([*(c.code for c in numbers.values()), *numbers, *beside])
     decided = {n: types[int(code)] for n, code in zip(numbers, codes, strict=False)}
     return {n: context.record(to_form(astype(n, t.dtype), t.form)) for n, t in decided.items()}
+
+
+def of_class(value: Any, t: Type) -> Any:
+    """A number of the common type as one of the class that it is of."""
+    array = np.asarray(value)
+    if t.dtype.kind in "iu" and array.dtype.kind == "f" and abs(array) >= 2.0 ** (np.finfo(array.dtype).nmant + 1):
+        raise CaptureError(
+            f"a whole number beyond 2**{np.finfo(array.dtype).nmant + 1}, of which data decide whether it is a float, is not captured",
+            "Make it a float on both ways: float(n).",
+        )
+    return as_form(array.astype(t.dtype), t.form)

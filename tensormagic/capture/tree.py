@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -23,8 +23,25 @@ _OF_NUMBERS: dict[type, Callable[..., Any]] = {slice: slice, Range: range_}
 _LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # leaves, told at once
 
 
-def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
-    """The leaves of ``tree`` in order, and a function that puts others in their places.
+Build = Callable[[Iterator[Any]], Any]
+Special = Callable[[Any, Callable[[], Build]], Build]  # of a container, and what takes it apart as usual
+
+
+class Rest(Iterator[Any]):
+    """Values that are put in places, one after the other, for one ``run`` of a program."""
+
+    __slots__ = ("_values", "run")
+
+    def __init__(self, values: Iterable[Any], run: Any) -> None:
+        self._values = iter(values)
+        self.run = run
+
+    def __next__(self) -> Any:
+        return next(self._values)
+
+
+def flatten(tree: Any, special: Special | None = None) -> tuple[list[Any], Build]:
+    """The leaves of ``tree`` in order, and a function that puts others in their places; ``special`` takes containers apart, where given.
 
     Examples
     --------
@@ -35,10 +52,10 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
     {'a': (3, 4), 'b': None}
     """
     leaves: list[Any] = []
-    return leaves, _collect(tree, leaves)
+    return leaves, _collect(tree, leaves, special)
 
 
-def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
+def computed(tree: Any, special: Special | None = None) -> tuple[list[Any], Build]:
     """The leaves of a result that are computed, as ``flatten`` gives them: texts, ranges, enumerations, huge integers stay in their places.
 
     Examples
@@ -47,13 +64,15 @@ def computed(tree: Any) -> tuple[list[Any], Callable[[Iterator[Any]], Any]]:
     >>> leaves, build(iter([2.0]))
     ([1.0], (2.0, 'converged'))
     """
-    leaves, build = flatten(tree)
+    leaves, build = flatten(tree, special)
     stays = [_is_told(v) for v in leaves]
     if not any(stays):
         return leaves, build
 
     def completed(rest: Iterator[Any]) -> Any:
-        return build(iter([v if told else next(rest) for v, told in zip(leaves, stays, strict=True)]))
+        return build(
+            Rest([v if told else next(rest) for v, told in zip(leaves, stays, strict=True)], getattr(rest, "run", None))
+        )
 
     return [v for v, told in zip(leaves, stays, strict=True) if not told], completed
 
@@ -83,7 +102,13 @@ def tensors_in(tree: Any) -> list[Tensor]:
     return [t for f in dataclasses.fields(tree) for t in tensors_in(getattr(tree, f.name))] if _is_record(tree) else []
 
 
-def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
+def _collect(tree: Any, leaves: list[Any], special: Special | None = None) -> Build:
+    if special is not None and (is_container(tree) or _has_more(tree)):
+        return special(tree, lambda: _taken_apart(tree, leaves, special))
+    return _taken_apart(tree, leaves, special)
+
+
+def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build:
     if type(tree) in _LEAVES or _has_more(tree):
         leaves.append(tree)
         return next
@@ -98,18 +123,18 @@ def _collect(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
         leaves += tree.stacks
         return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
     if isinstance(tree, dict):
-        items = {k: _collect(v, leaves) for k, v in tree.items()}
+        items = {k: _collect(v, leaves, special) for k, v in tree.items()}
         return lambda rest: type(tree)({k: build(rest) for k, build in items.items()})
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        parts = [_collect(v, leaves) for v in tree]
+        parts = [_collect(v, leaves, special) for v in tree]
         return lambda rest: type(tree)(*(build(rest) for build in parts))
     if isinstance(tree, tuple | list):
-        parts = [_collect(v, leaves) for v in tree]
+        parts = [_collect(v, leaves, special) for v in tree]
         kind = type(tree)
         return lambda rest: kind(build(rest) for build in parts)
     if _is_record(tree):
         names = [f.name for f in dataclasses.fields(tree)]
-        parts = [_collect(getattr(tree, n), leaves) for n in names]
+        parts = [_collect(getattr(tree, n), leaves, special) for n in names]
         return lambda rest: dataclasses.replace(tree, **{n: build(rest) for n, build in zip(names, parts, strict=True)})
     return _of_numbers(tree, leaves)
 

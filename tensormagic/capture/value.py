@@ -28,7 +28,7 @@ from tensormagic.capture.refusal import (
     refuse_positions,
     values_are_there,
 )
-from tensormagic.capture.stores.layout import EveryOther
+from tensormagic.capture.stores.layout import EveryOther, Shaped, reshaped
 from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
 from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.capture.words import said
@@ -489,11 +489,10 @@ class Tensor:
             )
         in_place = reshapes_in_place(self.place, result.type.shape)
         if in_place:
-            whole = tuple(hint(s) or 7 for s in result.type.shape)
             return self.view_of(
                 lambda x: reshape(x, sizes),
                 lambda old, new: reshape(new, old.type.shape),
-                lambda a: np.reshape(a, whole, copy=False),
+                Shaped(reshaped, result.type.shape),
             )
         copy = wrap(context.record(result))
         if in_place is None:
@@ -582,7 +581,7 @@ def _restore(value: Any) -> Any:
 
 def wrap(node: Node) -> Tensor:
     """A lazy array of its own for a node, which in a ``try`` must not fail later."""
-    return Tensor(Place(Buffer(context.tried(node))))
+    return Tensor(Place(Buffer(context.met(node))))
 
 
 def in_c_order(value: Tensor) -> Tensor:

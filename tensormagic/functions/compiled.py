@@ -19,7 +19,6 @@ from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
 from tensormagic.functions.into import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
-from tensormagic.functions.program import is_single
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.tensor import checked_place
@@ -106,7 +105,8 @@ class Compiled(Made):
 
     @cached_property
     def _single(self) -> bool:
-        return is_single(len(self.graph.results), self.traced.build)
+        marker = object()
+        return len(self.graph.results) == 1 and self.traced.build(iter([marker])) is marker
 
     @cached_property
     def memory(self) -> Memory:

@@ -90,7 +90,7 @@ def record_of(
         walk.refuse_random()
     except Unfollowed as found:
         return Record((), str(found), found.lazy)
-    return Record(tuple(walk.checks.values()), typed=walk.is_typed)
+    return Record(tuple(walk.checks.values()), typed=walk.is_typed, seen=walk.seen.values())
 
 
 def constants_of(tree: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import math
 import operator
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture import context, door, random
 from tensormagic.capture.staging.raising import checked
+from tensormagic.capture.stores.place import Place
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
@@ -26,11 +27,12 @@ from tensormagic.config import config
 from tensormagic.functions import first
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
+from tensormagic.functions.gives import Halfway, refused
 from tensormagic.functions.glance import NUMBERS, ByPosition, Completing, Seen, known_by, matcher
 from tensormagic.functions.inside import Inside, arrays_in, as_values, refuse_kept, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
-from tensormagic.functions.program import Known, Specialisation, Trace, evaluated, fits, is_single, trace
+from tensormagic.functions.program import Known, Specialisation, Trace, evaluated, fits, trace
 from tensormagic.functions.reading import (
     Body,
     Read,
@@ -181,13 +183,9 @@ class Function(Made):
             return self._leveled(args, options)
         if not self.fills:
             try:
-                known, values = (None if options else self._as_last(args)) or self._at_a_glance(args, options)
-                if known.holds():
-                    return known.run(values)
-            except (AttributeError, KeyError, TypeError):
+                return self._quickly(args, options)
+            except KeyError:
                 pass  # not seen before in just this form
-            except KindError as error:
-                _unless_met_again(error)
             except Changed as changed:
                 return self._again(args, options, changed.log)
         args, options = self._completed(args, options)
@@ -210,6 +208,25 @@ class Function(Made):
             return False
         self._begun.add(kind)
         return not self._asked
+
+    def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result, where a call was seen before in just this form; a KeyError else."""
+        known: Known | None = None
+        try:
+            known, values = (None if options else self._as_last(args)) or self._at_a_glance(args, options)
+            if known.holds():
+                return known.run(values)
+        except (AttributeError, KeyError, TypeError):
+            pass
+        except KindError as error:
+            _unless_met_again(error)
+        except Changed:
+            raise
+        except Exception as error:
+            if known is None or not self._is_as_it_was(known.program, None, error):
+                raise
+            return self._as_python(known.program, args, options, error)
+        raise KeyError
 
     def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log | None) -> Any:
         """The result, traced anew: a function that is called as it is has given something of another kind than before.
@@ -288,28 +305,56 @@ class Function(Made):
             random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
             committed(capture, self.name)
             return result
+        return self._on_values(args, options)
+
+    def _on_values(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result for arrays and numbers, by a program that is there or a new one."""
         given, key = self.kind(args, options)
         known = next((k for k in self._exact.get(key, ()) if k.program.stores.fits(given.values) and k.holds()), None)
         if known is not None:
-            return known.program.run(known.sizes, given.values, _own_arrays(known.program, args, options, given))
-        program, given, record, before = self._specialise(key, given, (args, options))
-        sizes = program.sizes(given.values)
-        if not record.why:
-            reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
-            self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
+            program, sizes, before = known.program, known.sizes, None
+        else:
+            try:
+                program, given, record, before = self._specialise(key, given, (args, options))
+            except Halfway:
+                return self.plain(*args, **options)  # type: ignore[misc]  (it is there)
+            sizes = program.sizes(given.values)
+            if not record.why:
+                reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
+                self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
         try:
-            result = program.run(sizes, given.values, _own_arrays(program, args, options, given))
+            result = program.run(sizes, given.values, _own_arrays(program, args, options, given), (args, options))
         except KindError:
-            taken_back(before)  # it is captured again
+            if before is not None:
+                taken_back(before)  # it is captured again
             raise
         except Exception as error:
-            if self.plain is None or before.why or not before.changed() or not taken_back(before):
+            if not self._is_as_it_was(program, before, error):
                 raise
-            with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
-                return _as_python(self.plain, args, options, error)
+            return self._as_python(program, args, options, error)
         if program.left:
-            as_values(program.left, self._whole((args, options), None))
+            as_values(program.left, self._whole((args, options), None), program.objects)
         return result
+
+    def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:
+        """Whether a call that failed on its data is to be Python's, and can be: what its capture has changed is taken back."""
+        if self.plain is None or (before is not None and before.why):
+            return False
+        if before is None or not before.changed():
+            return program.commits and not isinstance(error, CaptureError | Changed)
+        return taken_back(before)
+
+    def _as_python(
+        self, program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], error: Exception
+    ) -> Any:
+        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
+        if self.plain is None:
+            raise error
+        try:
+            with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
+                return self.plain(*args, **options)
+        except Exception as own:  # noqa: BLE001 (the same one, as a rule)
+            raise (error if isinstance(own, type(error)) else own) from None
 
     def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
         """The values of a call, and the key of the programs for values of their types and shapes."""
@@ -354,7 +399,11 @@ class Function(Made):
             glanced, values = known_by(choices(self.math), args, options)
             own = [v for v, m in zip(given.leaves, given.moving, strict=True) if m]
             alike = len(own) == len(values) and all(map(operator.is_, own, values))
-            if alike and all(type(v) is np.ndarray or type(v) in NUMBERS for v in given.objects):
+            if (
+                alike
+                and not known.program.gives.by_call
+                and all(type(v) is np.ndarray or type(v) in NUMBERS for v in given.objects)
+            ):
                 self.quick[glanced] = known
         while len(self._exact) > _EXACT:
             self._exact.popitem(last=False)
@@ -375,6 +424,12 @@ class Function(Made):
             before, program, given = self._specialised(given, before, whole, call)
         except (CaptureError, KindError):
             taken_back(whole)  # what was refused has not been
+            raise
+        except Exception as error:  # Python's own, after what it reads or is given has been changed
+            if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
+                raise Halfway from error
+            if isinstance(error, Halfway):
+                raise refused(self.name) from error.__cause__
             raise
         if len(self._asked) > _ASKED:
             self._asked.clear()
@@ -472,7 +527,7 @@ class Function(Made):
         """The program with the inputs that there are now; None where it does not hold for more than this call."""
         self._unfollowed = 0
         before, wide = self.record(call), self._among(given.leaves, given.moving, given.build)
-        program, wide = self.specialise(wide)
+        program, wide = self.specialise(wide, before)
         record = self.record(call)
         known = not (self._leaves or before.why or record.why or before.changed() or record.changed())
         return (program, wide, record) if known else None
@@ -516,12 +571,14 @@ class Function(Made):
             session.executable(closed.graph, self.math),
             found.build,
             extra,
-            is_single(len(found.results) - len(found.stores.inputs), found.build),
+            found.gives.is_single(len(found.results) - len(found.stores.inputs), found.build),
             found.stores,
+            found.gives,
             found.raising,
             found.caught,
             tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
             left=left,
+            objects=found.objects,
         ), given
 
     def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:
@@ -530,7 +587,8 @@ class Function(Made):
             count = sum(given.moving)
             labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
             with config.using(math=self.math), session.working("capturing"):
-                found = trace(self.body, given, [*labels, *(n for n, _ in given.reads)], self.name, self._complex)
+                names = [*labels, *(n for n, _ in given.reads)]
+                found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, before.there())
             values |= found.values
             known = set(map(place_of, self.reads))
             self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
@@ -543,8 +601,12 @@ class Function(Made):
             held = held_by(found.build)
             left = [v for v in left if id(v) not in held]
         refuse_kept(left, found.inside, self.name)
-        self._leaves = bool(left) or found.objects
-        return found, given, give_values(left, values, self.name)
+        self._leaves = bool(left) or bool(found.objects)
+        found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
+        values, memory = give_values(left, values, self.name, found.noted)
+        parts = {k: memory.part(v) for k, v in enumerate(found.gave) if isinstance(v, Place)}
+        found.gives.own.update({k: part for k, part in parts.items() if part is not None})
+        return found, given, values
 
     def _key(self, given: Given) -> tuple[Any, ...]:
         """What a program depends on beside the types of its inputs."""
@@ -557,12 +619,13 @@ class Function(Made):
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
 
 
-def _as_python(plain: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
-    """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
-    try:
-        return plain(*args, **options)
-    except Exception as own:  # noqa: BLE001 (the same one, as a rule)
-        raise (error if isinstance(own, type(error)) else own) from None
+def _arrays_there(results: Sequence[Any], there: Mapping[int, Any] | None, *, kept: bool) -> dict[int, Any]:
+    """Which results are arrays that were there, or parts of such, by number; all that are no lazy ones, for a trace of one call."""
+    arrays = {k: v for k, v in enumerate(results) if type(v) is np.ndarray}
+    if not arrays or there is None or not kept:
+        return arrays
+    known = [v for v in there.values() if isinstance(v, np.ndarray)]
+    return {k: v for k, v in arrays.items() if any(np.may_share_memory(v, a) for a in known)}
 
 
 def _no_form(_args: tuple[Any, ...]) -> None:

@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CellType
+from types import CellType, MemberDescriptorType
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.stores.holding import is_own
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
 from tensormagic.ir.errors import CaptureError
@@ -207,14 +208,43 @@ def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
         mapped.update(entries)
 
 
-def as_values(left: Mapping[int, tuple[Any, Any]], record: Record) -> None:
-    """Have objects hold numbers and arrays of NumPy where a call has left lazy ones: by the identity of these, with them."""
-    for check in record.checks if left else ():
+def as_values(left: Mapping[int, tuple[Any, Any]], record: Record, made: Sequence[Any]) -> None:
+    """Have objects hold numbers and arrays of NumPy where a call has left lazy ones: by the identity of these, with them.
+
+    These are the objects that a record has come to, and those that the call has ``made`` and gives.
+    """
+    for check in record.checks:
         for place, _ in places_of(check):
-            value = held(*place)
-            found = _valued(value, left)
-            if found is not value:
-                put(*place, found)
+            _put_value(place, left)
+    seen, pending = set[int](), [*made]
+    while pending:
+        value = pending.pop()
+        if id(value) in seen or not (isinstance(value, _WHOLE | tuple) or is_own(value)):
+            continue
+        seen.add(id(value))
+        for holder, key in () if isinstance(value, tuple) else _places_in(value):
+            _put_value((holder, key), left)
+            pending.append(held(holder, key))
+        pending += value if isinstance(value, tuple) else ()
+
+
+def _put_value(place: tuple[Any, Any], left: Mapping[int, tuple[Any, Any]]) -> None:
+    value = held(*place)
+    found = _valued(value, left)
+    if found is not value:
+        put(*place, found)
+
+
+def _places_in(value: Any) -> list[tuple[Any, Any]]:
+    """The places of a container, or of an object."""
+    if isinstance(value, _WHOLE):
+        return [(value, key) for key in _keys(value, None)]
+    spaces = [getattr(value, "__dict__", {}), *(vars(c) for c in type(value).__mro__ if "__slots__" in vars(c))]
+    return [
+        (value, n)
+        for n, v in [i for s in spaces for i in s.items()]
+        if n in spaces[0] or isinstance(v, MemberDescriptorType)
+    ]
 
 
 def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:

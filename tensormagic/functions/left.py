@@ -20,7 +20,9 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture import living
 from tensormagic.capture.collecting import sparsely
+from tensormagic.capture.context import Capture, capturing
 from tensormagic.capture.inputs import Snapshot, own
+from tensormagic.capture.number_classes import classes_of, is_number, of_class
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import computed
 from tensormagic.capture.value import Tensor, node_of, wrap
@@ -112,11 +114,13 @@ def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
     return computed(build(iter([0.0] * count)))[1]
 
 
-def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) -> dict[int, tuple[Tensor, Any]]:
+def give_values(
+    left: Sequence[Tensor], values: Mapping[Node, Any], label: str, capture: Capture
+) -> tuple[dict[int, tuple[Tensor, Any]], Memory]:
     """Have lazy values be of what a call was given, and not of what stood for it.
 
-    Gives what Python would have in their places, by their identities, beside them: numbers, arrays that the call was given, and copies of
-    arrays that were computed, where they share no memory.
+    Gives what Python would have in their places, by their identities, beside them: numbers, arrays that the call was given, copies of
+    arrays that were computed and have no parts there, and NumPy's views of arrays that were given; and where all of them lie.
 
     Parameters
     ----------
@@ -126,27 +130,52 @@ def give_values(left: Sequence[Tensor], values: Mapping[Node, Any], label: str) 
         What each argument of the trace was.
     label
         The function, for messages.
+    capture
+        What the trace has noted.
     """
-    own = {
-        id(v): (v, values[v.node]) for v in left if v.place.parent is None and type(values.get(v.node)) is np.ndarray
-    }
+    with capturing(capture):
+        noted = {id(v): classes_of(v.node) for v in left if is_number(v.type)} if capture.number_classes else {}
+    codes = {i: _of_call(found.code, values) for i, found in noted.items() if found and len(found.types) > 1}
+    places = {id(v): v.place for v in left}
+    given = {p.buffer: values.get(p.buffer.first) for p in places.values() if p.buffer.argument}
     if not all(_given(value, values) for value in left):
         raise CaptureError(
             f"{label} stores a value of one example, or of one iteration, in an object, where it would have no meaning after the call",
             "Return the value, and store it where the function is called.",
         )
-    session.compute([v.node for v in left])
-    shared = {v.place.buffer for v in left if v.place.parent is not None}
-    copies: dict[Buffer, Any] = {}
-    for value in left:
-        buffer = value.place.buffer
-        if value.type.form != "array":
-            own[id(value)] = value, value.item() if value.type.form == "python" else value.numpy()[()]
-        elif id(value) not in own and buffer not in shared:
-            if buffer not in copies:
-                copies[buffer] = np.array(value.numpy(), order="K")
-            own[id(value)] = value, copies[buffer]
-    return own
+    arrays = [v for v in left if v.type.form == "array"]
+    computed_too = [p.buffer.node for p in map(places.__getitem__, map(id, arrays)) if not p.buffer.argument]
+    session.compute([*(v.node for v in left), *computed_too, *codes.values()])
+    own = {id(v): (v, v.item() if v.type.form == "python" else v.numpy()[()]) for v in left if v.type.form != "array"}
+    for i, code in codes.items():
+        own[i] = own[i][0], of_class(own[i][1], capture.number_types[int(session.value_of(code))])
+    memory = Memory({buffer: array for buffer, array in given.items() if type(array) is np.ndarray})
+    shared = {p.buffer for p in places.values() if p.parent is not None and not p.buffer.argument}
+    for value in arrays:
+        place = places[id(value)]
+        if place.buffer not in memory.wholes and not place.buffer.argument and place.buffer not in shared:
+            memory.wholes[place.buffer] = np.array(wrap(place.buffer.node).numpy(), order="K")
+        found = memory.part(place)
+        if found is not None:
+            own[id(value)] = value, found
+    return own, memory
+
+
+class Memory:
+    """NumPy's arrays for buffers, and its views of these for places in them, one each."""
+
+    def __init__(self, wholes: dict[Buffer, Any]) -> None:
+        self.wholes = wholes
+        self._parts: dict[Place, Any] = {}
+
+    def part(self, place: Place) -> Any:
+        """The array that a place is; None for what is no view of a known one."""
+        if place.parent is None:
+            return self.wholes.get(place.buffer)
+        if place not in self._parts:
+            base = self.part(place.parent)
+            self._parts[place] = None if base is None else place.taken_from(base, session.number_of)
+        return self._parts[place]
 
 
 @contextmanager
@@ -166,14 +195,25 @@ def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:
     """Whether a lazy value could be made one of what the call was given; one of no argument is that already."""
     own = value.place.buffer
     node = value.node if own.argument else own.node
-    leaves = [n for n in topological([node]) if n.op is INPUT and not isinstance(n["source"], Snapshot)]
+    leaves = _stand_ins(node)
     if leaves and all(n in values for n in leaves):
-        (node,) = substituted([node], {n: _input(values[n], str(n["source"].name)) for n in leaves})
+        node = _of_call(node, values)
         if own.argument:
             value.place = Place(Buffer(node))
         else:  # views of it, and other names, see it too
             own.renew(node)
     return all(n in values for n in leaves)
+
+
+def _stand_ins(node: Node) -> list[Node]:
+    return [n for n in topological([node]) if n.op is INPUT and not isinstance(n["source"], Snapshot)]
+
+
+def _of_call(node: Node, values: Mapping[Node, Any]) -> Node:
+    """The node for what the call was given, in place of what stood for that."""
+    return substituted([node], {n: _input(values[n], str(n["source"].name)) for n in _stand_ins(node) if n in values})[
+        0
+    ]
 
 
 def _input(value: Any, name: str) -> Node:

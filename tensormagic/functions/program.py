@@ -14,8 +14,10 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.given import Given, signature
+from tensormagic.functions.gives import Containers, Gives, Halfway, gives_of
 from tensormagic.functions.inside import Inside, placed
 from tensormagic.functions.left import rescued
 from tensormagic.functions.reading import (
@@ -25,7 +27,7 @@ from tensormagic.functions.reading import (
 from tensormagic.functions.results import results_of
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stand_ins import abstract_tensor
-from tensormagic.functions.stores import Stores, stores_of, unchanged
+from tensormagic.functions.stores import Stores, stores_of
 from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -50,7 +52,10 @@ class Trace:
     caught: bool  # those, in a `try`, where a call asks for them
     values: dict[Node, Any]  # what each input was
     inside: list[Buffer]  # of arrays inside of containers and objects
-    objects: bool  # an object is handed over that was made in this call
+    objects: list[Any]  # what is handed over that was made in this call
+    gives: Gives
+    noted: Capture  # what is known of the classes of numbers
+    gave: list[Any]  # of results that are arrays, the arrays, and the places of lazy ones
 
 
 def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
@@ -65,9 +70,15 @@ def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
 
 
 def trace(
-    body: Body, given: Given, names: Sequence[str], label: str, complex_sites: frozenset[int] = frozenset()
+    body: Body,
+    given: Given,
+    names: Sequence[str],
+    label: str,
+    complex_sites: frozenset[int] = frozenset(),
+    users: bool = False,
+    there: Mapping[int, Any] | None = None,
 ) -> Trace:
-    """Run ``body`` over abstract arguments of the types of the values that are given."""
+    """Run ``body``, the user's own code or what was made of that, over abstract arguments of the types of the values that are given."""
     capture = Capture(label, abstract=True, complex_sites=complex_sites)
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
@@ -81,8 +92,18 @@ def trace(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
         with refusing(label), rescued(capture.values):
-            result = unchanged((args, options), label, lambda: body(*args, **options))
-        gave = results_of(result, label)
+            containers = Containers((args, options), there, label)
+            try:
+                result = body(*args, **options)
+            except Exception as error:
+                changed = containers.is_changed() or any(t.place.buffer.stored for t in tensors)
+                if not isinstance(error, CaptureError) and changed:
+                    raise Halfway from error
+                raise
+            changed = containers.changed()
+        gave = results_of(
+            (result, *(now for _, now in changed)) if changed else result, label, there or {}, containers.special
+        )
         known = {place_of(read) for read, _ in given.held}
         new = [read for place, read in capture.noted.items() if place not in known]
         fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
@@ -90,14 +111,26 @@ def trace(
         leaves += [t.node for t in fresh]
         matters = capture.by_layout or (capture.stores and capture.ordered)
         known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
-        stores = stores_of(label, tensors, gave.leaves, known if matters else None)
-    nodes = [*gave.nodes, *(tensors[k].place.buffer.node for k in stores.inputs)]
+        stores = stores_of(label, tensors, known if matters else None)
+        gives = gives_of(label, gave.leaves, tensors, containers, changed)
+        nodes = gives.with_classes(gave.nodes)
+    nodes += [tensors[k].place.buffer.node for k in stores.inputs]
+    unused = Unused(capture, leaves, nodes)
+    if users:  # of what is made of functions, a part is there for the rest
+        nodes = unused.before(nodes)
     again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
+    noted = Capture(label, abstract=True, number_classes=capture.number_classes, number_types=capture.number_types)
     return Trace(
-        leaves, nodes, stores, gave.build, capture.guards, new, again, capture.raising, capture.caught, capture.values,
+        leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new, again, capture.raising, capture.caught, capture.values,
         [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
-        gave.objects,
+        gave.objects, gives, noted, [_of_array(v) for v in gave.leaves],
     )  # fmt: skip
+
+
+def _of_array(value: Any) -> Any:
+    if isinstance(value, Tensor):  # which would seem to be left behind, if it was kept
+        return value.place if value.type.form == "array" else None
+    return value if isinstance(value, np.ndarray) else None
 
 
 @dataclass(eq=False)
@@ -110,6 +143,7 @@ class Specialisation:
     extra: list[Node]
     single: bool
     stores: Stores
+    gives: Gives
     raising: bool
     caught: bool
     names: tuple[str, ...] = ()
@@ -117,6 +151,7 @@ class Specialisation:
     left: Mapping[int, Any] = field(
         default_factory=dict[int, Any]
     )  # what Python would have left in objects for lazy values
+    objects: list[Any] = field(default_factory=list[Any])  # that one call has made, and gives
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
@@ -132,20 +167,26 @@ class Specialisation:
 
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], Any] | None:
         """What computes the results by machine code, for these sizes; None where there is more to do, and where it is not there yet."""
-        return None if self.stores or self.raising or self.caught else self.program.bound(sizes)
+        return None if self.stores or self.gives or self.raising or self.caught else self.program.bound(sizes)
 
-    def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any]) -> Any:
-        """The result as the user's function would give it, with its stores done in the arrays that were ``given``."""
+    @property
+    def commits(self) -> bool:
+        """Whether a run changes what the caller has, once everything has worked."""
+        return bool(self.stores.inputs) or bool(self.gives.changed)
+
+    def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any], call: Any = None) -> Any:
+        """The result as the user's function would give it, stored into arrays that were ``given`` and containers of the ``call``."""
         values = self.whole(values)
-        if not self.stores:
+        if not (self.stores or self.gives):
             asks = self.raising or self.caught or floating.raises()
             results = None if asks else self.program.plainly(sizes, values)
             if results is None:
                 results = self.results(sizes, values)
-            return results[0] if self.single else self.build(iter(results))
+            return results[0] if self.single else self.gives.together(self.build, results, call)
         self.stores.check(values, given)
-        results = self.stores.commit(self.results(sizes, values), values)
-        return results[0] if self.single else self.build(iter(results))
+        self.gives.check(call)
+        results = self.gives.arrays(self.stores.commit(self.results(sizes, values), values), values)
+        return results[0] if self.single else self.gives.together(self.build, results, call)
 
     def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
         """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
@@ -197,7 +238,7 @@ class Known:
         elif not errstate.raises():
             results = self.bound(program.whole(values) if program.extra else values)
             if results is not None:
-                return results[0] if program.single else program.build(iter(results))
+                return results[0] if program.single else program.gives.together(program.build, results, None)
         return program.run(self.sizes, values, values)
 
     def values(self, args: Sequence[Any]) -> list[Any]:
@@ -223,9 +264,3 @@ def fits(program: Specialisation, values: Sequence[Any]) -> bool:
     except GuardError:
         return False
     return True
-
-
-def is_single(count: int, build: Callable[[Any], Any]) -> bool:
-    """Whether results are put together to the one that there is."""
-    marker = object()
-    return count == 1 and build(iter([marker])) is marker

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -106,17 +106,29 @@ class Record:
         Which of that is a lazy value.
     typed
         Whether code that Python itself runs (properties, operators) may ask for the type of what it reads.
+    seen
+        The objects that were looked into.
     """
 
     def __init__(
-        self, checks: tuple[Check, ...], why: str = "", lazy: str = "", typed: Callable[[], bool] = bool
+        self,
+        checks: tuple[Check, ...],
+        why: str = "",
+        lazy: str = "",
+        typed: Callable[[], bool] = bool,
+        seen: Iterable[Any] = (),
     ) -> None:
+        self._seen = seen
         self.checks = checks
         self.typed = typed
         self.why = why
         self.lazy = lazy
         self._all = _holding(checks)
         self.holds: Callable[[], bool] = _never if why else self._all
+
+    def there(self) -> dict[int, Any] | None:
+        """The objects that were there, by identity; None where they are not known."""
+        return None if self.why else {id(v): v for v in self._seen}
 
     def changed(self) -> str:
         """The name of something that is not as it was; empty where all is."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture.door import package_of
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.ranges import Items
-from tensormagic.capture.tree import computed
+from tensormagic.capture.tree import Rest, Special, computed
 from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.node import Node
@@ -28,13 +28,13 @@ class Results:
     build
         How others in their places are put together.
     objects
-        Whether an object is handed over itself: it is made at each call, so the body runs at each.
+        What is handed over itself and was made in this call: the body runs at each.
     """
 
     leaves: list[Any]
     nodes: list[Node]
     build: Callable[[Iterator[Any]], Any]
-    objects: bool
+    objects: list[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,25 +44,38 @@ class _Object:
     value: Any
 
 
-def results_of(result: Any, label: str) -> Results:
+def results_of(result: Any, label: str, there: Mapping[int, Any], special: Special) -> Results:
     """What a function has returned, taken apart.
+
+    Parameters
+    ----------
+    result
+        What it has returned.
+    label
+        The function, for messages.
+    there
+        What was there before the call, by identity.
+    special
+        Takes containers apart.
 
     Raises
     ------
     CaptureError
         For an iterator: what it gives is computed after the call, when there is no capture.
     """
-    found, build = computed(result)
+    found, build = computed(result, special)
     nodes = [_node(v, label) for v in found]
     if None not in nodes:
-        return Results(found, nodes, build, objects=False)  # type: ignore[arg-type]  (there is none)
+        return Results(found, nodes, build, objects=[])  # type: ignore[arg-type]  (there is none)
     objects = [None if n is not None else _Object(v) for v, n in zip(found, nodes, strict=True)]
 
     def completed(rest: Iterator[Any]) -> Any:
-        return build(iter([next(rest) if one is None else one.value for one in objects]))
+        every = [next(rest) if one is None else one.value for one in objects]
+        return build(Rest(every, getattr(rest, "run", None)))
 
     leaves = [v for v, n in zip(found, nodes, strict=True) if n is not None]
-    return Results(leaves, [n for n in nodes if n is not None], completed, objects=True)
+    made = [one.value for one in objects if one is not None and id(one.value) not in there]
+    return Results(leaves, [n for n in nodes if n is not None], completed, objects=made)
 
 
 def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:

@@ -29,8 +29,6 @@ class Stores:
         The function, and what its inputs are called.
     inputs
         Which inputs are stored into; the last results of the graph are what they hold afterwards.
-    returned
-        Which results of the function are an input itself, stored into or not, by the number of the input.
     lies
         How inputs have to lie, by number, where that matters: their strides, or None for C order without gaps. A view of a
         reshaped array is one only then, and so may order="K" be.
@@ -39,11 +37,10 @@ class Stores:
     label: str
     names: tuple[str, ...]
     inputs: tuple[int, ...]
-    returned: dict[int, int]
     lies: dict[int, tuple[int, ...] | None]
 
     def __bool__(self) -> bool:
-        return bool(self.inputs) or bool(self.lies) or bool(self.returned)
+        return bool(self.inputs) or bool(self.lies)
 
     def fits(self, values: Sequence[Any]) -> bool:
         """Whether inputs lie in memory as they have to."""
@@ -92,7 +89,7 @@ class Stores:
                 values[number].give_back(result)
             else:
                 np.copyto(values[number], result)
-        return [values[self.returned[k]] if k in self.returned else r for k, r in enumerate(results[:count])]
+        return results[:count]
 
 
 def committed(capture: Capture, label: str) -> None:
@@ -117,22 +114,16 @@ def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
     )
 
 
-def stores_of(label: str, tensors: Sequence[Tensor], results: Sequence[Any], values: Sequence[Any] | None) -> Stores:
+def stores_of(label: str, tensors: Sequence[Tensor], values: Sequence[Any] | None) -> Stores:
     """What a body has stored into the lazy arrays that stood for its inputs; ``values`` are these, where it matters how they lie."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
-    whole = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
-    returned = {
-        k: whole[id(v.place.buffer)]
-        for k, v in enumerate(results)
-        if isinstance(v, Tensor) and v.place.parent is None and id(v.place.buffer) in whole
-    }
     names = tuple(t.place.buffer.name for t in tensors)
     lies = {
         k: None if v.flags.c_contiguous else v.strides
         for k, v in enumerate(values or ())
         if isinstance(v, np.ndarray) and v.ndim and not isinstance(v, State)
     }
-    return Stores(label, names, tuple(buffers.values()), returned, lies)
+    return Stores(label, names, tuple(buffers.values()), lies)
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:

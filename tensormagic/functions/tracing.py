@@ -23,6 +23,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten
+from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.function import Function, of_callable
@@ -146,7 +147,10 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
         t.node: capture.noted[p] for p, t in capture.lifted.items() if isinstance(t, Tensor) and p in capture.noted
     }
     refuse_stores([*tensors, *(t for t in capture.lifted.values() if isinstance(t, Tensor))], function.name)
-    closed = session.close_over(found, nodes, capture.guards, use_values=False)
+    unused = Unused(capture, nodes, found)
+    if function.plain is not None:
+        found = unused.before(found)
+    closed = session.close_over(found, nodes, [*capture.guards, *unused.guards()], use_values=False)
     outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
     drawn = tuple(g.buffer.name for g in random.advanced(capture))
     drawn += ("np.random",) * (

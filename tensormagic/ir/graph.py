@@ -266,6 +266,8 @@ def close(
     parameter: Callable[..., Node],
     leaves: Iterable[Node] = (),
     extra_guards: Iterable[Guard] = (),
+    *,
+    alone: bool = False,
 ) -> Closed:
     """Cut the graph below ``results`` at its leaves, number these, and bring the sizes to normal form.
 
@@ -281,13 +283,17 @@ def close(
         Nodes that become the first parameters in any case, in this order.
     extra_guards
         Relations of sizes that were used at capture beside those that the nodes imply.
+    alone
+        Whether the leaves are all that differs when the graph runs again: then arrays of which only the sizes were used have just these.
     """
     results = list(results)
     known = list(dict.fromkeys(leaves))
     nodes, cut = _cut([*known, *results], known, is_leaf)
     opened, equations = _open(cut)
-    guards = [g for n in nodes if n not in opened for g in _guards_of(n)]
-    replacement, rest = _unify(equations, [*guards, *extra_guards], list(opened.values()))
+    guards = [g for n in nodes if n not in opened for g in guards_of(n)]
+    relations = [*guards, *extra_guards]
+    unread = _unread(relations, equations, opened.values()) if alone else []
+    replacement, rest = _unify(equations, [*unread, *relations], list(opened.values()))
 
     sizes = _Sizes(replacement, {a for a in replacement if isinstance(a, Node)})
     mapping: dict[Node, Node] = {}
@@ -427,7 +433,8 @@ def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
     return args[0] if same else new  # sizes that were found equal leave nothing to stretch
 
 
-def _guards_of(node: Node) -> tuple[Guard, ...]:
+def guards_of(node: Node) -> tuple[Guard, ...]:
+    """What sizes must satisfy for a node to be what it is."""
     if node.guards is None:
         find = getattr(node.op, "guards", None)
         node.guards = tuple(find(node)) if find else ()
@@ -452,6 +459,13 @@ def _open(leaves: Sequence[Node]) -> tuple[dict[Node, Type], list[Guard]]:
                 equations.append((size, "==", own))
         opened[leaf] = Type(leaf.type.dtype, tuple(shape), leaf.type.form)
     return opened, equations
+
+
+def _unread(relations: Sequence[Guard], equations: Sequence[Guard], types: Iterable[Type]) -> list[Guard]:
+    """That sizes in relations which no leaf has are what they were at capture."""
+    known = {a for t in types for s in t.shape for a in atoms(s)} | {a for g in equations for a in atoms(g[0])}
+    found = dict.fromkeys(a for left, _, right in relations for a in (*atoms(left), *atoms(right)) if a not in known)
+    return [(atom(a), "==", a.hint) for a in found if isinstance(a, Symbol) and a.hint is not None]
 
 
 def _unify(

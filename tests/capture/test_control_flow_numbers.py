@@ -47,14 +47,17 @@ def test_a_number_in_the_code_takes_the_dtype_of_numpys_where_it_fits(x: np.ndar
 
 
 @pytest.mark.parametrize("first", [1.0, -1.0])
-def test_numpys_numbers_promote_where_no_values_are_there(first: float):
+def test_numpys_numbers_are_of_the_class_that_data_choose(first: float):
     def either(x: Any, k: Any) -> Any:
         return x.max() if x[0] > 0 else k[0]
 
-    x, k = np.array([first, 2.5]), np.array([3, 4])
-    found = tm.tensor(either)(x, k)
-    assert found.dtype == np.float64
+    x, k, captured = np.array([first, 2.5]), np.array([3, 4]), tm.tensor(either)
+    found = captured(x, k)
+    assert found.dtype == either(x, k).dtype
     assert found == either(x, k)
+    if first < 0:  # where the common type does not hold all digits
+        with pytest.raises(CaptureError, match="2\\*\\*53"):
+            captured(x, np.array([2**60 + 1, 4]))
 
 
 LARGEST = """

@@ -88,10 +88,11 @@ def test_what_takes_long_is_put_back_and_captured(monkeypatch, traces):
 
 
 def test_what_fails_is_put_back_and_captured(traces):
-    given = X.copy()
-    with pytest.raises(IndexError):
-        tm.tensor(doubled)(given, 9)
-    np.testing.assert_array_equal(given, X)  # as a capture that fails leaves it
+    given, expected = X.copy(), X.copy()
+    for function, x in ((tm.tensor(doubled), given), (doubled, expected)):
+        with pytest.raises(IndexError):
+            function(x, 9)
+    np.testing.assert_array_equal(given, expected)  # put back, captured, and then as Python leaves it
     assert traces == ["doubled"]
 
 
@@ -102,10 +103,11 @@ def through(x, n):
 
 
 def test_what_is_stored_in_a_call_is_put_back():
-    given = X.copy()
-    with pytest.raises(IndexError):
-        tm.tensor(through)(given, 9)
-    np.testing.assert_array_equal(given, X)
+    given, expected = X.copy(), X.copy()
+    for function, x in ((tm.tensor(through), given), (through, expected)):
+        with pytest.raises(IndexError):
+            function(x, 9)
+    np.testing.assert_array_equal(given, expected)
 
 
 def test_an_interrupt_is_one(monkeypatch):

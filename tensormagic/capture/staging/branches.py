@@ -152,6 +152,8 @@ class Choice:
     def _classify(self, number: int, first: Node, second: Node, what: str) -> None:
         """Note of which classes a number may be, where that is data-dependent."""
         one, other = number_classes.classes_of(first), number_classes.classes_of(second)
+        if (one is None or other is None) and not number_classes.are_needed():
+            return
         if one is None or other is None:
             raise NeedsPython(f"{what} a number whose class depends on data", "Let both give numbers of the same kind.")
         if len(types := one.types | other.types) > 1:

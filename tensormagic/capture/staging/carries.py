@@ -158,6 +158,9 @@ class Carry:
         if not number_classes.followed() or not is_number(self.type):
             return True
         start, after = number_classes.classes_of(self.start), number_classes.classes_of(end)
+        if (start is None or after is None) and not number_classes.are_needed():
+            self.classes, self.code = frozenset(), None
+            return True
         if start is None or after is None:
             raise NeedsPython(f"{loop}: the class of {self.label} is data-dependent", "Begin with 0.0 instead of 0.")
         classes = self.classes | start.types | after.types

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -276,12 +277,16 @@ def unstacked(array: Tensor) -> GrownList:
 
 
 def given_back(value: Any) -> Any:
-    """What a function gives, with lists without a known length as what becomes a list when the graph has run."""
+    """What a function gives, with lists without a known length as what becomes a list when the graph has run; itself without such."""
     if isinstance(value, GrownList):
         return value.result()
-    if type(value) in {list, tuple}:
-        return type(value)(map(given_back, value))
-    return {k: given_back(v) for k, v in value.items()} if type(value) is dict else value
+    if type(value) not in {list, tuple, dict}:
+        return value
+    parts = value.values() if type(value) is dict else value
+    found = [*map(given_back, parts)]
+    if all(map(operator.is_, found, parts)):
+        return value
+    return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)
 
 
 # in place of Python's lists -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.capture.staging.merged import Partial, is_number
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import NeedsPython
+from tensormagic.capture.staging.trial import ForeignArrayError
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.stores.uncertain import listen, reach
 from tensormagic.capture.tree import flatten
@@ -37,7 +37,7 @@ def once_each(slots: Mapping[Slot, Any]) -> None:
     for slot, value in slots.items():
         for leaf in [] if value is UNBOUND else flatten(value)[0]:
             if isinstance(leaf, np.ndarray) and found.setdefault(memory(leaf), slot) is not slot:
-                raise NeedsPython(
+                raise ForeignArrayError(
                     f"{found[memory(leaf)].said} and {slot.said} hold one array, and it is not captured",
                     "Make it with np.array, or work on a copy.",
                 )
@@ -54,7 +54,7 @@ def none_held(values: Iterable[Any], known: Collection[int], slot: Slot) -> None
     """Raise where what a slot would hold is a part of one of NumPy's own arrays that others know, by their ``memory``."""
     leaves = (leaf for value in values for leaf in flatten(value)[0])
     if any(isinstance(leaf, np.ndarray) and memory(leaf) in known for leaf in leaves):
-        raise NeedsPython(
+        raise ForeignArrayError(
             f"{slot.said} is one array or another depending on data, and one of them is not captured",
             "Make it with np.array, or work on a copy.",
         )

@@ -30,7 +30,7 @@ from tensormagic.capture.steps import named
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.strangers import State
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
+from tensormagic.ir.errors import CaptureError, DTypeError, ForeignStoreError, ShapeError
 from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import REQUIRE
@@ -43,6 +43,10 @@ ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into t
 
 class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
     """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
+
+
+class ForeignArrayError(NeedsPython, ForeignStoreError):
+    """An array of NumPy's own where one is needed that is captured: a function takes those that objects hold for inputs then."""
 
 
 class UnlikeShapesError(NeedsPython, ShapeError):

@@ -36,6 +36,27 @@ class EveryOther:
         return getattr(array, self.name)
 
 
+@dataclass(frozen=True)
+class Shaped:
+    """Where what is of another shape lies, of the same elements: ``apply`` is NumPy's function of an array and a shape."""
+
+    apply: Callable[[Layout, tuple[int, ...]], Layout]
+    sizes: tuple[Size, ...]
+
+    def __call__(self, layout: Layout) -> Layout:
+        """The layout, with the numbers that sizes were."""
+        return self.apply(layout, tuple([7 if (seen := hint(s)) is None else seen for s in self.sizes]))
+
+    def of(self, array: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any]:
+        """NumPy's view of an array; ``number`` says what sizes are."""
+        return self.apply(array, tuple(map(number, self.sizes)))
+
+
+def reshaped(array: Layout, shape: tuple[int, ...]) -> Layout:
+    """The same elements in another shape, where they lie."""
+    return np.reshape(array, shape, copy=False)
+
+
 def note_extents(part: Sequence[Size], whole: Sequence[Size]) -> None:
     """Note which axes of a part are as long as those of the whole, and which have one element: that decides what is contiguous."""
     capture = context.current()

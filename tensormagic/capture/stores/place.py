@@ -314,7 +314,9 @@ class Place:
             raise ValueError("assignment destination is read-only")
         self.parent.write(self.backward(self.parent.read(), node))
 
-    def taken_from(self, whole: np.ndarray[Any, Any], number: Callable[[Size], int]) -> np.ndarray[Any, Any] | None:
+    def taken_from(
+        self, whole: np.ndarray[Any, Any], number: Callable[[Size], int], shape: tuple[Size, ...] | None = None
+    ) -> np.ndarray[Any, Any] | None:
         """NumPy's view of an array that is the place of which this one is a view; None where that is no view.
 
         Parameters
@@ -323,6 +325,8 @@ class Place:
             The array.
         number
             What a size is: a data-dependent one is computed.
+        shape
+            The shape of this place, where that is known.
         """
         exactly = getattr(self.moved, "of", None)
         try:
@@ -330,7 +334,7 @@ class Place:
         except (IndexError, ValueError):
             return None
         inside = np.may_share_memory(part, whole) or not part.size
-        return part if inside and part.shape == tuple(map(number, self.read().type.shape)) else None
+        return part if inside and part.shape == tuple(map(number, shape or self.read().type.shape)) else None
 
     def view(self, forward: Forward, backward: Backward | None, moved: Callable[[Layout], Layout]) -> Place:
         """A view of this place."""

@@ -17,6 +17,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.stores.converted import value_of
+from tensormagic.capture.stores.layout import Shaped
 from tensormagic.capture.stores.storing import (
     as_stored,
     entries,
@@ -361,9 +362,8 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 
 def _stretched(x: Tensor, sizes: tuple[Size, ...]) -> Tensor:
-    whole = tuple(7 if (seen := hint(s)) is None else seen for s in sizes)
     return x.view_of(
-        lambda n: broadcast(n, sizes) if sizes else to_form(n, "array"), None, lambda a: np.broadcast_to(a, whole)
+        lambda n: broadcast(n, sizes) if sizes else to_form(n, "array"), None, Shaped(np.broadcast_to, sizes)
     )
 
 

@@ -130,12 +130,13 @@ def of_function(fun: Any, args: tuple[Any, ...]) -> Subject:
             "and the view would do so at every step",
             "Work on a copy, or make the generator inside the function.",
         )
-    if len(found.results) != 1:
+    results = found.results[: len(found.gave)]  # without what says of which class numbers are
+    if len(results) != 1:
         raise DifferentiationError(
-            f"{function.name} returns {len(found.results)} values, but a gradient is that of one number",
+            f"{function.name} returns {len(results)} values, but a gradient is that of one number",
             "Return one value.",
         )
-    closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
+    closed = session.close_over(results, found.leaves, found.guards, use_values=False)
     known = dict(zip(found.leaves, given.values, strict=True))
     values = [known[leaf] if leaf in known else session.value_of(leaf) for leaf in closed.leaves]
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", "")

@@ -1,0 +1,51 @@
+"""What a function computes and does not use: Python computes it all the same, and so its errors are errors of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tensormagic.capture import context
+from tensormagic.capture.inputs import Snapshot
+from tensormagic.ir.graph import Guard, guards_of
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import atoms
+from tensormagic.ops.effects.raising import after
+from tensormagic.ops.leaf import INPUT, constant
+
+
+class Unused:
+    """What the code of ``capture`` has computed beside what it ``used``, of ``leaves`` that a call gives."""
+
+    def __init__(self, capture: context.Capture, leaves: Iterable[Node], used: Sequence[Node]) -> None:
+        known, reached = set(leaves), set(topological(used))
+        self._all = [n for n in topological(capture.made) if n not in reached]
+        self._new: list[Node] = []
+        self._sizes = {a for leaf in known for s in leaf.type.shape for a in atoms(s)}
+        foreign = set[Node]()  # of what stands for an argument within the function
+        for node in self._all:
+            own = node.op is INPUT and node not in known
+            if (own and not isinstance(node["source"], Snapshot)) or any(n in foreign for n in node.needs):
+                foreign.add(node)
+            else:
+                self._new.append(node)
+                self._sizes |= {a for s in node.type.shape for a in atoms(s)} if own else set()
+
+    def guards(self) -> list[Guard]:
+        """What sizes it relies on, where data have no part in them."""
+        found = (g for node in self._all for g in guards_of(node))
+        return [g for g in found if {*atoms(g[0]), *atoms(g[2])} <= self._sizes]
+
+    def before(self, results: list[Node]) -> list[Node]:
+        """The results, the first of which is there once all that may fail has been computed."""
+        failing = [n for n in self._new if context.may_fail(n)]
+        below = {a for n in failing for a in topological(n.needs)}
+        last = [n for n in failing if n not in below]
+        if not last:
+            return results
+        token = constant(0)
+        for node in last:
+            token = after(node, token)
+        return [after(token, results[0]), *results[1:]] if results else [token]
+
+
+__all__ = ["Unused"]

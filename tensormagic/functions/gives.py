@@ -1,0 +1,338 @@
+"""What a call gives of what was there before it: the caller's own containers and arrays, and NumPy's views of these.
+
+A function is captured over copies of the containers that it is given. Where it gives one back, that is the caller's; where it
+has changed one, the caller's is changed in the same way once everything has worked. An array that is a part of an input, or of
+another result, is NumPy's view of that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.number_classes import classes_of, is_number, of_class
+from tensormagic.capture.stores.place import Place
+from tensormagic.capture.tree import Build, Rest, is_container
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import bare_symbol
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, Symbol, evaluate
+from tensormagic.ir.type import Type
+
+Path = tuple[Any, ...]  # the keys, indices and names of fields that lead to a container
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One run: what the caller has given, and the containers that were put together, by the identity of those of the trace."""
+
+    call: Any
+    made: dict[int, Any]
+
+
+class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
+    """The body has raised something, after it has changed what it was given."""
+
+
+class Containers:
+    """The containers of one trace.
+
+    Parameters
+    ----------
+    given
+        The arguments, as the body has them.
+    there
+        What was there before the call, by identity; None where that is not known.
+    label
+        The function, for messages.
+    """
+
+    def __init__(self, given: Any, there: Mapping[int, Any] | None, label: str) -> None:
+        self.there = there
+        self.returned = False  # whether one that was given is given back
+        self._label = label
+        self._found: dict[int, tuple[Any, Path, list[Any]]] = {}
+        self._met: dict[int, Any] = {}
+        self._find(given, ())
+
+    def _find(self, value: Any, path: Path) -> None:
+        if not is_container(value):
+            return
+        if not isinstance(value, tuple):
+            self._found[id(value)] = value, path, _contents(value)
+        for key, part in _parts(value):
+            self._find(part, (*path, key))
+
+    def is_changed(self) -> bool:
+        """Whether the body has changed one."""
+        return any(not _alike(_contents(v), before) for v, _, before in self._found.values())
+
+    def changed(self) -> list[tuple[Path, Any]]:
+        """Where the body has changed a container, and what that holds now."""
+        found = [(p, v) for v, p, before in self._found.values() if not _alike(_contents(v), before)]
+        if found and self.there is None:
+            raise refused(self._label)
+        return [(path, dict(_parts(v)) if not isinstance(v, list) else list(v)) for path, v in found]
+
+    def special(self, tree: Any, usual: Callable[[], Build]) -> Build:
+        """How a container of the result is put together: what was there is itself, and what occurs twice is one."""
+        key = id(tree)
+        if key in self._found:
+            self.returned, path = True, self._found[key][1]
+            return lambda rest: _reached(rest.run.call, path)  # type: ignore[attr-defined]
+        if self.there is not None and key in self.there:
+            return _Constant(tree)
+        if key in self._met:
+            return lambda rest: rest.run.made[key]  # type: ignore[attr-defined]
+        if isinstance(tree, tuple):
+            return usual()
+        self._met[key], build = tree, usual()
+
+        def made(rest: Iterator[Any]) -> Any:
+            rest.run.made[key] = one = build(rest)  # type: ignore[attr-defined]
+            return one
+
+        return made
+
+
+class _Constant:
+    """Gives an object that was there before; what that holds is no part of the result."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, _rest: Iterator[Any]) -> Any:
+        return self.value
+
+
+def _parts(container: Any) -> list[tuple[Any, Any]]:
+    """What a container holds, each with its key."""
+    if isinstance(container, dict):
+        return [*container.items()]
+    if isinstance(container, tuple | list):
+        return [*enumerate(container)]
+    inside = getattr(container, "__dict__", None)
+    if inside is not None:
+        return [*inside.items()]
+    names = [f.name for f in dataclasses.fields(container)]
+    return [(n, getattr(container, n)) for n in names if hasattr(container, n)]
+
+
+def _contents(container: Any) -> list[Any]:
+    return [part for pair in _parts(container) for part in pair]
+
+
+def _alike(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    return len(now) == len(before) and all(
+        a is b or (type(a) is type(b) is int and a == b) for a, b in zip(now, before, strict=True)
+    )
+
+
+def _reached(value: Any, path: Path) -> Any:
+    for key in path:
+        value = value[key] if isinstance(value, dict | tuple | list) else getattr(value, key)
+    return value
+
+
+def _fill(container: Any, contents: Any) -> None:
+    if isinstance(container, list):
+        container[:] = contents
+    elif isinstance(container, dict):
+        if [*container] != [*contents]:
+            container.clear()
+        container.update(contents)
+    else:
+        for name, _ in _parts(container):
+            if name not in contents:
+                object.__delattr__(container, name)
+        for name, value in contents.items():
+            object.__setattr__(container, name, value)
+
+
+def refused(label: str, why: str = "") -> CaptureError:
+    """The refusal to change a container."""
+    return CaptureError(f"{label} changes a container that is an argument{why}", "Make a new one, and return it.")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What an array of the results is, or is a part of.
+
+    Parameters
+    ----------
+    number
+        Of the input, or of the result before it.
+    of_result
+        Which of the two.
+    places
+        The views that lead from there to the result, with their shapes.
+    """
+
+    number: int
+    of_result: bool
+    places: tuple[tuple[Place, tuple[Size, ...]], ...] = ()
+
+
+def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> dict[int, Source]:
+    """For results of a body that are inputs, other results, or parts of these: what they are parts of."""
+    inputs = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
+    arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
+    wholes: dict[int, int] = {}
+    for k, value in arrays.items():
+        if value.place.parent is None:
+            wholes.setdefault(id(value.place.buffer), k)
+    found: dict[int, Source] = {}
+    for k, value in sorted(arrays.items(), key=lambda item: item[1].place.parent is not None):
+        buffer, places = id(value.place.buffer), tuple([(p, p.read().type.shape) for p in _downwards(value.place)])
+        if buffer in inputs:
+            found[k] = Source(inputs[buffer], of_result=False, places=places)
+        elif wholes.get(buffer, k) != k:
+            found[k] = Source(wholes[buffer], of_result=True, places=places)
+    return found
+
+
+def _downwards(place: Place) -> list[Place]:
+    """The views that lead from a buffer to a place."""
+    found: list[Place] = []
+    while place.parent is not None:
+        found.insert(0, place)
+        place = place.parent
+    return found
+
+
+@dataclass(eq=False)
+class Gives:
+    """What the results of one program are, beside what it computes.
+
+    Parameters
+    ----------
+    label
+        The function, for messages.
+    sources
+        What results are parts of, by number.
+    extents
+        Which axis of which input a symbol of the trace is.
+    changed
+        The containers of the arguments that are changed: what they hold then comes behind the result.
+    by_call
+        Whether the caller's containers are asked for.
+    there
+        The identities of what is there beside the arguments.
+    own
+        Results that are arrays of that.
+    classes
+        Results that are numbers of which data decide the class: which result says that, and what it may say.
+    """
+
+    label: str
+    sources: dict[int, Source]
+    extents: dict[Symbol, tuple[int, int]]
+    changed: tuple[Path, ...]
+    by_call: bool
+    there: Mapping[int, Any]
+    own: dict[int, Any] = field(default_factory=dict[int, Any])
+    classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
+
+    def __bool__(self) -> bool:
+        return bool(self.sources or self.own or self.classes) or self.by_call
+
+    def with_classes(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes of results, and behind them what says of which class numbers are, where data decide."""
+        capture, every = context.current(), [*nodes]
+        for k, node in enumerate(nodes):
+            classes = classes_of(node) if is_number(node.type) else None
+            if capture is not None and classes is not None and len(classes.types) > 1:
+                self.classes[k] = len(every), capture.number_types
+                every.append(classes.code)
+        return every
+
+    def is_single(self, count: int, build: Build) -> bool:
+        """Whether ``count`` results are put together to the one that there is."""
+        marker = object()
+        return count - len(self.classes) == 1 and not self.by_call and build(Rest([marker], _Run(None, {}))) is marker
+
+    def check(self, call: Any) -> None:
+        """Refuse to change a container that the code has met as another object, too."""
+        for path in self.changed:
+            own = _reached(call, path)
+            if _count(call, own) > 1:
+                raise refused(self.label, ", in more than one place")
+            if id(own) in self.there:
+                raise refused(self.label, " and that it reads by another way, too")
+
+    def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
+        """The results, with arrays that are there, and views of these, where Python gives such."""
+        views: dict[Place, Any] = {}
+        for k, source in self.sources.items():
+            whole = (results if source.of_result else values)[source.number]
+            try:
+                for place, shape in source.places:
+                    if place not in views:
+                        views[place] = place.taken_from(whole, lambda s: self._size(s, values), shape)
+                    whole = views[place]
+                    if whole is None:
+                        break
+            except LookupError:  # which data choose
+                continue
+            results[k] = results[k] if whole is None else whole
+        for k, array in self.own.items():
+            results[k] = array
+        for k, (code, types) in self.classes.items():
+            results[k] = of_class(results[k], types[int(results[code])])
+        return results
+
+    def _size(self, size: Size, values: Sequence[Any]) -> int:
+        def extent(a: Any) -> int:
+            if a in self.extents:
+                number, axis = self.extents[a]
+                return np.shape(values[number])[axis]
+            if isinstance(a, Symbol) and a.hint is not None:
+                return a.hint
+            raise LookupError
+
+        return evaluate(size, extent)
+
+    def together(self, build: Build, results: list[Any], call: Any) -> Any:
+        """What the function gives; the caller's containers hold what they have to then."""
+        found = build(Rest(results, _Run(call, {})))
+        if not self.changed:
+            return found
+        result, *contents = found
+        for path, now in zip(self.changed, contents, strict=True):
+            _fill(_reached(call, path), now)
+        return result
+
+
+def gives_of(
+    label: str, results: Sequence[Any], tensors: Sequence[Tensor], containers: Containers, changed: Any
+) -> Gives:
+    """What a trace gives, of which ``changed`` are the containers that it has changed."""
+    extents: dict[Symbol, tuple[int, int]] = {}
+    for k, t in enumerate(tensors):
+        for axis, size in enumerate(t.place.buffer.first.type.shape):
+            symbol = bare_symbol(size)
+            if symbol is not None:
+                extents.setdefault(symbol, (k, axis))
+    paths = tuple([path for path, _ in changed])
+    by_call = bool(paths) or containers.returned
+    return Gives(
+        label, sources_of(results, tensors), extents, paths, by_call, (containers.there or {}) if paths else {}
+    )
+
+
+def _count(tree: Any, own: Any) -> int:
+    """How often a container stands in the arguments."""
+    if tree is own:
+        return 1
+    return sum(_count(part, own) for _, part in _parts(tree)) if is_container(tree) else 0
+
+
+__all__ = ["Containers", "Gives", "Halfway", "gives_of", "refused"]

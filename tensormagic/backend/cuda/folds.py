@@ -199,7 +199,7 @@ def print_apart(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
 
     def text() -> CudaText:
         made = make()
-        made.scratch.update(private)
+        made.private.update(private)
         return made
 
     found: list[Launch] = []

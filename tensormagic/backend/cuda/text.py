@@ -25,7 +25,7 @@ class CudaText(KernelText):
     parameters: list[Parameter] = field(default_factory=list)
     own: list[str] = field(default_factory=list)  # their names
     written: set[str] = field(default_factory=set)
-    scratch: dict[Node, Size] = field(default_factory=dict)  # values that only this kernel's launches need
+    private: dict[Node, Size] = field(default_factory=dict)  # values that only this kernel's launches need
     functions: list[list[Line]] = field(default_factory=list)
 
     def parameter(self, key: Any, prefix: str, parameter: Parameter) -> str:
@@ -40,8 +40,8 @@ class CudaText(KernelText):
     def array(self, node: Node) -> str:
         """The name of the array that holds a node."""
         owner = self.memory.owner(node)
-        if owner in self.scratch:
-            return self.parameter(owner, "a", Scratch(owner, self.scratch[owner], owner.type.dtype.name, False))
+        if owner in self.private:
+            return self.parameter(owner, "a", Scratch(owner, self.private[owner], owner.type.dtype.name, False))
         return self.parameter(owner, "a", Array(owner, False))
 
     def room(self, key: Any, count: Size, dtype: str) -> str:

@@ -20,7 +20,7 @@ CALLS = [
     "Decimal(v.sum()), Fraction(v[3] * 1)",
     "statistics.mean(v * 1)",
     "[random.seed(0), random.choice(v * 1)][1]",
-    "np.einsum(v * 1, [0], v * 2, [0]), np.einsum(A * 1, [0, 1], [1, 0]), np.einsum(A * 1, [..., 0], v[:3] * 1, [0])",
+    "np.einsum(k * 1.0, [0], k * 2.0, [0]), np.einsum(A * 1, [0, 1], [1, 0]), np.einsum(A * 1, [..., 0], c.imag * 1, [0])",
     "min(2, np.float64(3)), max(v[1] * 1, 2), max(k[3], 2.5), min(k[1], 0.5), max(1.5, 2), max([v[1], 2]), min(2, k[5])",
     "np.indices(j for j in (2, 3))",
     "v.sum.__name__, v.mean.__qualname__, v.reshape.__name__",

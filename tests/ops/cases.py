@@ -61,4 +61,6 @@ import tests.ops.cases_moves  # noqa: E402 (the same)
 import tests.ops.cases_places  # noqa: E402 (the same)
 import tests.ops.cases_selection  # noqa: E402 (the same)
 import tests.ops.cases_sequences  # noqa: E402 (the same)
-import tests.ops.cases_tapes  # noqa: E402, F401 (the same)
+import tests.ops.cases_tapes  # noqa: E402 (the same)
+
+tests.ops.cases_folds.add_others()

@@ -111,14 +111,19 @@ case(
 case("cumsum", lambda x: fold.row(fold.CUMSUM, x, (1,)), lambda x: np.cumsum(x, 1), (3, 0), derivative=False)
 case("cumprod", lambda x: fold.row(fold.CUMPROD, x, (1,)), lambda x: np.cumprod(x, 1), (3, 0), derivative=False)
 
-_OWN = {c.op for c in CASES}
-for _op in [op for op in registry.values() if isinstance(op, fold.Fold) and op.name not in _OWN]:  # new ones
-    for _shape, _axes in REDUCTIONS:
-        case(
-            _op.name,
-            lambda x, op=_op, axes=_axes: fold.fold(op, x, axes),
-            lambda x, op=_op, axes=_axes: op.numpy(np.asarray(x), axes if len(axes) > 1 else axes[0] if axes else None),
-            _shape,
-            label=f"{_shape}-{_axes}",
-            derivative=_op.differentiable and all(_shape[k] for k in _axes),
-        )
+
+def add_others() -> None:
+    """Cases of folds that have none: new ones."""
+    own = {c.op for c in CASES}
+    for op in [op for op in registry.values() if type(op) is fold.Fold and op.name not in own]:
+        for shape, axes in REDUCTIONS:
+            case(
+                op.name,
+                lambda x, op=op, axes=axes: fold.fold(op, x, axes),
+                lambda x, op=op, axes=axes: op.numpy(
+                    np.asarray(x), axes if len(axes) > 1 else axes[0] if axes else None
+                ),
+                shape,
+                label=f"{shape}-{axes}",
+                derivative=op.differentiable and all(shape[k] for k in axes),
+            )

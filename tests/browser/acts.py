@@ -218,7 +218,7 @@ def work_backprop(page: Page) -> None:
     said = view.locator(".tm-status")
     come_to(view.get_by_role("button", name="to the start: inputs alone"))
     page.keyboard.press("Enter")
-    expect(said).to_have_text(re.compile("^The inputs are given"))
+    expect(said).to_have_text(re.compile("^The inputs are known"))
     slider = view.get_by_role("slider", name="b", exact=True)
     come_to(slider)
     was = slider.get_attribute("aria-valuetext")

@@ -112,6 +112,7 @@ class Function(Made):
     _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
     plain: Callable[..., Any] | None = field(default=None, repr=False)  # the user's own code, where that is all of it
     _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of which there was a call
+    _pythons: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of which Python runs all calls
     _asked: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments that were traced
     _met: set[Any] = field(
         default_factory=set[Any], repr=False
@@ -171,6 +172,7 @@ class Function(Made):
         self._asked.clear()
         self._met.clear()
         self._changing.clear()
+        self._pythons.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
@@ -205,9 +207,21 @@ class Function(Made):
             return False
         kind = first.kind_of(args)
         if kind is None or kind in self._begun:
-            return False
+            return kind in self._pythons
         self._begun.add(kind)
         return not self._asked
+
+    def _stays(self, args: tuple[Any, ...], options: dict[str, Any], refused: CaptureError) -> Any:
+        """The result of a call that is refused, where Python ran the first one of its kind: then it runs all of them."""
+        kind = first.kind_of(args)
+        if options or kind is None or kind not in self._begun:
+            raise refused
+        self._pythons.add(kind)
+        result = first.result_of(self._users, args) if self._begins(args) else first.NOT
+        if result is first.NOT:
+            self._pythons.discard(kind)
+            raise refused
+        return result
 
     def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result, where a call was seen before in just this form; a KeyError else."""
@@ -305,7 +319,10 @@ class Function(Made):
             random.commit(drawn, session.compute([g.buffer.node for g in drawn]))
             committed(capture, self.name)
             return result
-        return self._on_values(args, options)
+        try:
+            return self._on_values(args, options)
+        except CaptureError as refused:
+            return self._stays(args, options, refused)
 
     def _on_values(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result for arrays and numbers, by a program that is there or a new one."""

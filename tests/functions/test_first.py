@@ -356,3 +356,20 @@ def test_gradients_are_of_captured_code(traces):
     f = tm.tensor(shifted)
     f(X)
     np.testing.assert_array_equal(tm.grad(lambda x: f(x).sum())(X), [1, 1, 1, 0, 0, 0])
+
+
+def test_what_cannot_be_captured_stays_pythons():
+    def chosen(x):
+        best = None
+        for i in range(3):
+            if x[i] > 0:
+                best = x * i
+        return best
+
+    captured = tm.tensor(chosen)
+    for x in (X, X - 1, X[:4], -X, X):
+        wanted, found = chosen(x), captured(x)
+        assert type(found) is type(wanted)
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(tm.CaptureError, match="which branch is taken depends on data"):
+        tm.grad(lambda x: chosen(x).sum())(X)

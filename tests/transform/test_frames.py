@@ -1,9 +1,12 @@
 """What a loop reads in the middle of zeros stays there from iteration to iteration; other carries are as they were."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend import cpu
 from tensormagic.backend.plan import plan_graph
 from tensormagic.config import config
 from tensormagic.ir.node import topological
@@ -76,21 +79,28 @@ def test_the_frame_is_carried_and_what_is_multiplied_with_an_array_is_not():
     assert any(map(padded, bodies))
 
 
-def test_a_iteration_back_is_one_pass_and_fills_no_array():
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_iteration_back_is_one_pass_and_fills_no_array(shared, monkeypatch):
+    if not shared:
+        monkeypatch.setattr(cpu, "may_share", lambda nest, inside=False: False)
     plan = plan_graph(executable(both_of(waves, (U, 0.1, 0.03))[0].graph(U, 0.1, 0.03)).graph)
     (source,) = [
         k.printed.source
         for k in plan.kernels
-        if k.printed.source.count("add_reassoc") == 2 and "iteration" in k.printed.source
+        if k.printed.source.count("add_reassoc") > 1 and "iteration" in k.printed.source
     ]
     lines = source.splitlines()
-    last = max(k for k, line in enumerate(lines) if "add_reassoc" in line)
-    depth = len(lines[last]) - len(lines[last].lstrip())
-    same = [line for line in lines[last:] if line.startswith(" " * depth) and line.strip().startswith("a")]
-    assert any(line.strip().endswith(")") and "[" in line.partition(" = ")[0] for line in same)
+    sums = [k for k, line in enumerate(lines) if "add_reassoc" in line]
+    printed = 1 + shared  # each nest is printed for threads that share it, and for one
+    assert len(sums) == 2 * printed
+    for last in sums[1::2]:
+        depth = len(lines[last]) - len(lines[last].lstrip())
+        pass_ = itertools.takewhile(lambda line, n=depth: line.startswith(" " * n), lines[last:])
+        same = [line.strip() for line in pass_ if line.startswith(" " * depth + "a")]
+        assert any(line.endswith(")") and "[" in line.partition(" = ")[0] for line in same)
     zeros = [k for k, line in enumerate(lines) if line.strip().endswith("= np.float64(0.0)") and "[" in line]
     iteration = next(k for k, line in enumerate(lines) if "for iteration" in line)
-    assert sum(k > iteration for k in zeros) == 4  # the rim of the frame: all of it would be one loop
+    assert sum(k > iteration for k in zeros) == 4 * printed  # the rim of the frame: all of it would be one loop
 
 
 def test_numbers_that_are_stretched_before_a_loop_are_numbers_within():

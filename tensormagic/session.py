@@ -411,7 +411,7 @@ def close_over(
 ) -> Closed:
     """The graph of ``nodes``, cut at inputs and at values that are known, but where rules see more in the whole than in its parts.
 
-    A constant stays one, whoever has asked for its value.
+    A constant stays one, whoever has asked for its value, and so does one of another shape: equal ones are one node wherever they are used.
     """
     tables = _values.near() if use_values else []
     whole = set(nodes)  # where it is not cut
@@ -419,7 +419,7 @@ def close_over(
     def is_leaf(n: Node) -> bool:
         if not n.args:
             return n.op is INPUT
-        return n not in whole and len(n.types) == 1 and any(n in known for known in tables)
+        return n not in whole and len(n.types) == 1 and any(n in known for known in tables) and not _is_constant(n)
 
     while True:
         with working("building the graph"):
@@ -431,6 +431,13 @@ def close_over(
         if not more:
             return closed
         whole |= more
+
+
+def _is_constant(n: Node) -> bool:
+    """Whether a node is a constant, or moves the elements of one."""
+    while n.op.kind == "move" and len(n.needs) == 1:  # type: ignore[attr-defined]
+        n = n.needs[0]
+    return n.op is CONSTANT
 
 
 def _absorbed(closed: Closed) -> Parts:

@@ -68,15 +68,26 @@ def numbers(value: Any) -> Any:
     return [numbers(v) for v in value] if isinstance(value, list) else np.asarray(value).tolist()
 
 
+@pytest.fixture(params=["stable", "exact"])
+def level(request: pytest.FixtureRequest):
+    """The default level, and the one whose digits are NumPy's, where NumPy computes."""
+    with tm.config.using(math=request.param, tier="auto" if request.param == "stable" else "numpy"):
+        yield request.param
+
+
 @pytest.mark.parametrize("make", [squares, attribute, entry, running, in_a_loop])
-def test_each_call_leaves_what_python_would(make):
+def test_each_call_leaves_what_python_would(make, level):
     ours: list[Any] = []
     pythons: list[Any] = []
     captured, plain = tm.tensor(make(ours)), make(pythons)
     for k in range(4):
         x = np.arange(3.0 + k)
         np.testing.assert_array_equal(captured(x), plain(x))
-        assert numbers(ours) == numbers(pythons)
+        if level == "stable" and make is in_a_loop:  # a rule has another form of 1 + sin(x), as accurate
+            np.testing.assert_array_max_ulp(np.concatenate(ours), np.concatenate(pythons), 4)
+            assert [v.shape for v in ours] == [v.shape for v in pythons]
+        else:
+            assert numbers(ours) == numbers(pythons)
 
 
 def pulled(f: Any) -> Any:

@@ -8,6 +8,9 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda.device import Device
+from tensormagic.capture.value import node_of
+from tensormagic.ir.node import topological
+from tensormagic.ops.leaf import CONSTANT
 
 X = np.arange(12.0).reshape(4, 3)
 W = np.array([0.5, -1.0, 2.0])
@@ -68,6 +71,18 @@ def test_what_is_computed_from_values_on_the_device_is_computed_there(device: De
     for _ in range(3):
         plain = plain - 0.1 * (2 * X.T @ (X @ plain))
     np.testing.assert_allclose(tm.to_host(w), plain, rtol=1e-9)
+
+
+def test_constants_of_other_shapes_are_copied_from_no_value_of_the_host(device: Device):
+    """Equal constants are one node, of which other code may have asked for the value on the host."""
+    x, w = tm.to_gpu(X), tm.to_gpu(W)
+    total = tm.grad(lambda w, x: np.sum((x @ w) ** 2))(w, x).sum()
+    moved = [n for n in topological([node_of(total)]) if n.op.kind == "move" and n.args[0].op is CONSTANT]
+    assert moved
+    session.have(moved)
+    before = copies(device)
+    tm.evaluate(total)
+    assert copies(device) == before
 
 
 def test_a_block_with_a_device_of_its_own_decides(device: Device):

@@ -899,6 +899,6 @@ def _is_away(node: Node) -> bool:
 
 
 context.at_once.append(_as_built)
-hooks.is_away = _is_away
+hooks.is_on_device = _is_away
 hooks.compute = compute
 hooks.is_computed = is_computed

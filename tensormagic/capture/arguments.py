@@ -43,7 +43,7 @@ def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
     return node
 
 
-def or_one(x: Node, axes: Sequence[int], value: float) -> Node:
+def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:
     """``x``, or one element of a ``value`` along each of ``axes`` that has none: where that is data-dependent, too."""
     for axis in axes:
         extent = x.type.shape[axis]

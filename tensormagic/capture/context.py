@@ -421,7 +421,7 @@ def tried(node: Node) -> Node:
     if fails and (capture.abstract or capture.trials):
         error = uncaught()
         for running in capture.trials[-1:]:  # which the code may catch
-            running.spoiled = running.spoiled or error
+            running.failure = running.failure or error
         raise error
     if capture.abstract:
         capture.caught = capture.caught or _has_new_that_may_fail(capture, node, floats=True)

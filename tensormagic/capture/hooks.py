@@ -14,7 +14,7 @@ class Hooks:
 
     compute: Callable[[Sequence[Node]], list[Any]]
     is_computed: Callable[[Node], bool]
-    is_away: Callable[[Node], bool]  # whether a value that is there lies on a device alone
+    is_on_device: Callable[[Node], bool]  # whether a value that is there lies on a device alone
     methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]

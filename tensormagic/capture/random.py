@@ -524,9 +524,11 @@ def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
 def _needs_seed(seed: Any) -> None:
     capture = context.current()
     if seed is None and capture is not None and (capture.abstract or capture.trials):
-        from tensormagic.capture.staging.trial import spoil
+        from tensormagic.capture.staging.trial import fail_trial
 
-        raise spoil("a random generator without a seed", "Give it a seed, or make it outside the function or the loop.")
+        raise fail_trial(
+            "a random generator without a seed", "Give it a seed, or make it outside the function or the loop."
+        )
 
 
 def _bit_generator(kind: str) -> Callable[..., LazyBits]:

@@ -31,7 +31,7 @@ def place_text(value: Tensor) -> str:
 def describe(value: Tensor) -> str:
     """What ``repr`` gives: the value where it is there or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
     capture = context.current()
-    if capture is None and is_away(value) and (value.type.shape or value.placed[1] == "refuse"):
+    if capture is None and is_on_device(value) and (value.type.shape or value.placed[1] == "refuse"):
         return f"Tensor({type_text(value.type)}, on the device)"
     if capture is None and (is_computed(value) or _is_cheap(value.node)):
         return value_text(value.numpy())
@@ -47,10 +47,10 @@ def is_computed(value: Tensor) -> bool:
         return hooks.is_computed(value.node)
 
 
-def is_away(value: Tensor) -> bool:
+def is_on_device(value: Tensor) -> bool:
     """Whether the value of a lazy array lies on a device alone."""
     with value.leveled():
-        return hooks.is_away(value.node)
+        return hooks.is_on_device(value.node)
 
 
 FEW, SMALL = 64, 1_000_000  # operations, and elements of all of them: some milliseconds

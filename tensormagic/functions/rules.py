@@ -108,7 +108,7 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
     Parameters
     ----------
     function
-        Yields ``pattern, replacement`` and conditions on the variables, which are taken for granted and reported.
+        Rewrites ``pattern, replacement`` and conditions on the variables, which are taken for granted and reported.
     level
         ``"exact"``, ``"stable"`` or ``"real"``: from which level of ``config.math`` on they are used.
 

@@ -13,7 +13,7 @@ from IPython.core.display_functions import publish_display_data
 
 from tensormagic import session
 from tensormagic.backend.cuda.transfers import asked_for
-from tensormagic.capture.summary import is_away, is_computed
+from tensormagic.capture.summary import is_computed, is_on_device
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
@@ -112,7 +112,7 @@ def seen(value: Tensor) -> Any:
 
 def stays_away(value: Tensor) -> bool:
     """Whether a value on the device is not copied to be shown: it is large, or nothing may be copied."""
-    if not is_away(value):
+    if not is_on_device(value):
         return False
     size = hint(value.type.size)
     return value.placed[1] == "refuse" or size is None or size * value.dtype.itemsize > MOST_COPIED
@@ -120,7 +120,7 @@ def stays_away(value: Tensor) -> bool:
 
 def norm_of(gradient: Tensor) -> str:
     """:func:`norm_text` of a gradient; of one on the device, computed there."""
-    if not is_away(gradient):
+    if not is_on_device(gradient):
         return norm_text(gradient.numpy())
     if gradient.placed[1] == "refuse":
         return repr(gradient).removeprefix("Tensor(").removesuffix(")")
@@ -131,7 +131,7 @@ def norm_of(gradient: Tensor) -> str:
 
 def gradient_text(gradient: Tensor) -> str:
     """``= -2`` of a gradient that is one number; of others the shape and the norm."""
-    if gradient.ndim or (is_away(gradient) and gradient.placed[1] == "refuse"):
+    if gradient.ndim or (is_on_device(gradient) and gradient.placed[1] == "refuse"):
         return norm_of(gradient)
     return f"= {value_text(seen(gradient), digits=6)}"
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tensormagic.capture.summary import is_away, is_computed, type_text
+from tensormagic.capture.summary import is_computed, is_on_device, type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
@@ -79,7 +79,7 @@ class Inspecting:
         """Type and place, the value where it is there, and what has changed since."""
         places = [s for s in site.of(value.node) if s.role == "value"]
         place = str(max(places, key=lambda s: s.run)) if places else ""
-        if is_away(value):
+        if is_on_device(value):
             title, shown = type_text(value.type), ["on the device"]
         elif is_computed(value):
             found = value.numpy()

@@ -390,7 +390,7 @@ def test_a_value_that_cannot_be_made_is_asked_for_again():
             raise found
         return found
 
-    buffer.put_late(make)
+    buffer.set_lazy(make)
     with pytest.raises(CaptureError, match="not now"):
         ask_all()
     assert buffer.node is constant(2.0)

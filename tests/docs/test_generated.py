@@ -7,7 +7,7 @@ import pytest
 
 import tensormagic
 from tensormagic.ops.op import registry
-from tensormagic.ops.scalars.scalar import leaf
+from tensormagic.ops.scalars.scalar import scalar_op
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -32,7 +32,7 @@ def versine():
     """An operation that NumPy does not have, added as CONTRIBUTING says: one record."""
     from tensormagic.ops.scalars.scalar import float_loop, sin
 
-    op = leaf(
+    op = scalar_op(
         "versine",
         lambda x: 1 - np.cos(x),
         source="1 - cos({0})",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import at_capture, done, extent_number, known, or_one, tensor
+from tensormagic.capture.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
 from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded
@@ -48,7 +48,7 @@ def _outer_edges(x: Node, ends: Any) -> tuple[Node, Node]:
     elif x.type.size == 0:
         low, high = constant(0), constant(1)
     else:
-        low, high = fold(folds.MIN, or_one(x, (0,), 0), (0,)), fold(folds.MAX, or_one(x, (0,), 1), (0,))
+        low, high = fold(folds.MIN, pad_empty_axes(x, (0,), 0), (0,)), fold(folds.MAX, pad_empty_axes(x, (0,), 1), (0,))
         finite = scalar.logical_and(scalar.isfinite(low), scalar.isfinite(high))
         low = require(low, finite, "autodetected range is not finite")
     equal = scalar.equal(low, high)

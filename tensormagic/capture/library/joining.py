@@ -17,7 +17,7 @@ from tensormagic.capture.arguments import (
     known,
     of_rank,
     one_axis,
-    or_one,
+    pad_empty_axes,
     shape_of,
     tensor,
 )
@@ -417,7 +417,7 @@ def resize(a: Any, new_shape: Any) -> Any:
         total = total * s
     if x.type.size == 0:
         return done(broadcast(constant(x.type.dtype.type(0)), shape))
-    x = or_one(x, (0,), 0)
+    x = pad_empty_axes(x, (0,), 0)
     return done(reshape(gather(x, scalar.remainder(iota((total,), 0), size_node(x.type.size)), 0), shape))
 
 

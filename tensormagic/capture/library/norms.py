@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import or_one
+from tensormagic.capture.arguments import pad_empty_axes
 from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
@@ -101,7 +101,7 @@ def _vector_norm(x: Node, order: Any, axes: tuple[int, ...], keepdims: bool) -> 
 
 def _largest(sizes: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
     """The maximum of what is not negative; of nothing it is 0, as a sum is, where NumPy has it so."""
-    return fold(folds.MAX, or_one(sizes, axes, 0) if _has_of_nothing() else sizes, axes, keepdims=keepdims)
+    return fold(folds.MAX, pad_empty_axes(sizes, axes, 0) if _has_of_nothing() else sizes, axes, keepdims=keepdims)
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import agreeing, array_alone, done, into_out, one_axis, or_one, tensor
+from tensormagic.capture.arguments import agreeing, array_alone, done, into_out, one_axis, pad_empty_axes, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import not_own, refuse
@@ -93,7 +93,7 @@ def _of_rows(x: Node, index: Node, axis: int) -> tuple[Node, Node]:
     if not is_at_least(extent, 1) and index.type.size != 0:
         there = scalar.logical_or(none, scalar.greater(size_node(extent), 0))
         index = require(index, there, "cannot do a non-empty take from an empty axes.", "index")
-    return or_one(x, (axis,), 0), scalar.where(none, index.type.dtype.type(0), index)
+    return pad_empty_axes(x, (axis,), 0), scalar.where(none, index.type.dtype.type(0), index)
 
 
 def as_indices(value: Any) -> Node:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import at_capture, done, extent_number, known, or_one, tensor
+from tensormagic.capture.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
 from tensormagic.capture.library.complex_numbers import as_values_say, taken_for_real
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
@@ -124,7 +124,7 @@ def _leading(p: Node) -> Node:
         return constant(kept if kept.size else np.zeros(1, values.dtype))
     if p.type.shape[0] == 1:
         return p
-    p = or_one(p, (0,), 0)
+    p = pad_empty_axes(p, (0,), 0)
     first = slice_(p, ((0, 1, 1),))
     alone = scalar.equal(size_node(p.type.shape[0]), 1)
     message = (
@@ -147,7 +147,7 @@ def roots(p: Any) -> Any:
         return at_capture(np.roots, "np.roots", p)
     if not node_of(p).type.ndim:  # which NumPy takes the array for the list of its operands
         raise TypeError("dispatcher for __array_function__ did not return an iterable")
-    x = or_one(node_of(p), (0,), 0)
+    x = pad_empty_axes(node_of(p), (0,), 0)
     if x.type.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
     x = x if x.type.dtype.kind in "fc" else astype(x, np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import or_one
+from tensormagic.capture.arguments import pad_empty_axes
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -256,7 +256,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     x = x if x.type.ndim else reshape(x, (1,))
     if dtype.kind != "c" and w is None and not return_sign:
         axes = axes_of(x, axis_of(axis))
-        return _done(fold(folds.LOGSUMEXP, or_one(x, axes, -np.inf), axes, keepdims=keepdims))
+        return _done(fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes, keepdims=keepdims))
     if return_sign and dtype.kind == "c":
         refuse("logsumexp of complex numbers with return_sign", "Take the sign of the sum of the exponentials.")
     if w is not None:

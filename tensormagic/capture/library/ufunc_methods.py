@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, or_one, reduced_axis
+from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, pad_empty_axes, reduced_axis
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded, running
 from tensormagic.capture.library.statistics import nan_extreme
@@ -83,7 +83,7 @@ def _reduce(
         one = constant(x.type.dtype.type(nothing)) if op.name != "logical_xor" else constant(np.False_)
         result = broadcast(one, kept)
     elif op.name == "logaddexp" and x.type.dtype.kind == "f":
-        result = fold(folds.LOGSUMEXP, or_one(x, axes, -np.inf), axes)
+        result = fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes)
     elif op.name == "logical_xor":
         odd = scalar.remainder(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes), 2)
         result = scalar.equal(odd, 1)

@@ -128,7 +128,7 @@ class _Chosen:
         own = self.own()
         if own is None or self.storing:
             return
-        own.put_late(self._now)
+        own.set_lazy(self._now)
         _tell(own)
 
     def _now(self, was: Node) -> Node:

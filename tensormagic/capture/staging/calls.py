@@ -23,10 +23,10 @@ from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
-from tensormagic.capture.staging.raising import may_wait, note, wait
+from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import id_, print_
-from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, has_lazy, wrap
@@ -184,7 +184,7 @@ def _tried(function: Any) -> Any:
     if _is_quiet(function):
         return function
     name = getattr(function, "__name__", type(function).__name__)
-    raise spoil(
+    raise fail_trial(
         f"{name}() has a side effect or needs values, but the loop or branch around it depends on data",
         "Call it outside the loop or the branch, or after the cell.",
     )
@@ -193,7 +193,7 @@ def _tried(function: Any) -> Any:
 def _stored_at(at: Callable[..., None], array: Any, *rest: Any) -> None:
     """``ufunc.at``, which stores into NumPy's read-only arrays, too: these could not be put back."""
     if isinstance(array, np.ndarray) and not array.flags.writeable:
-        raise spoil("ufunc.at stores into a read-only array: what depends on data around it", "Store into a copy.")
+        raise fail_trial("ufunc.at stores into a read-only array: what depends on data around it", "Store into a copy.")
     at(array, *rest)
 
 
@@ -334,7 +334,7 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
     It has to be, of arrays that are not true or false; where it is data-dependent how many there are, that is found when the graph runs.
     """
     count, size = rest.count(), product(rows.type.shape[1:])
-    if isinstance(count, int) or hint(size) == 1 or not may_wait():
+    if isinstance(count, int) or hint(size) == 1 or not can_defer():
         return count == 0
     error: Exception = CaptureError(
         f"the largest or the smallest, in {context.here()}, of arrays of data-dependent length is not captured",

@@ -11,7 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.elements import Stack
 from tensormagic.capture.names import find
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging.raising import may_wait, note, wait
+from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
 from tensormagic.ir.errors import CaptureError
@@ -79,7 +79,7 @@ def _refuse_unordered(column: Node) -> None:
     """Have a run refuse nan, which Python leaves where its own comparisons happen to leave it."""
     if not column.type.inexact:
         return
-    if not may_wait():
+    if not can_defer():
         raise context.uncaught()
     error = CaptureError(
         f"sorted() in {context.here()} meets nan, and Python does not define where nan is sorted",

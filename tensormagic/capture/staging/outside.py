@@ -20,7 +20,7 @@ from tensormagic.capture.here import value_here
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.refusal import needs_value, refuse, values_are_there
 from tensormagic.capture.staging import raising
-from tensormagic.capture.staging.trial import spoil
+from tensormagic.capture.staging.trial import fail_trial
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.node import Node
@@ -127,7 +127,7 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
     name = getattr(function, "__name__", type(function).__name__)
     call = Outside(name, maker, form)
     if capture.trials:
-        raise spoil(f"{call} is called in a data-dependent branch", ADVICE)
+        raise fail_trial(f"{call} is called in a data-dependent branch", ADVICE)
     try:
         if capture.abstract:
             return _kept(call, lent, capture, ("call", own, given))

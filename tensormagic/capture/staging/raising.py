@@ -22,9 +22,9 @@ from tensormagic.capture.staging.trial import (
     NeedsPython,
     Outcome,
     Unknown,
+    fail_trial,
     place_of,
     refuse_caught,
-    spoil,
     trial,
 )
 from tensormagic.capture.stores.place import Buffer, Place
@@ -148,7 +148,7 @@ def managed(manager: Any) -> Any:
     return manager if quiet else _Managed(manager)
 
 
-def may_wait() -> bool:
+def can_defer() -> bool:
     """Whether an exception may be raised when the graph runs."""
     capture = context.current()
     return capture is not None and not capture.attempts
@@ -162,8 +162,8 @@ def raising(error: Any) -> Any:
     running = trial()
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
     if running is not None and isinstance(made, Exception) and not isinstance(made, CaptureError):
-        if not may_wait():
-            raise spoil("`raise` on data in a `try`", "Write `if` and `else` instead of `try` and `except`.")
+        if not can_defer():
+            raise fail_trial("`raise` on data in a `try`", "Write `if` and `else` instead of `try` and `except`.")
         running.raised = made
         running.place = _place()
     return made
@@ -247,7 +247,7 @@ def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     if len(raised) == 2 and met:
         raise met[0]
     if len(raised) == 2:
-        raise spoil(
+        raise fail_trial(
             "each branch on data raises an exception",
             "Raise one exception after the branches, and put the difference into its text.",
         )

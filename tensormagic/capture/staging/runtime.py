@@ -20,7 +20,7 @@ from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
 from tensormagic.capture.staging.repeating import each, repeat
-from tensormagic.capture.staging.trial import Grows, spoil, trial
+from tensormagic.capture.staging.trial import Grows, fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.uncertain import may_share
@@ -231,8 +231,8 @@ def asserted(test: Any, told: Thunk | None) -> None:
     known = condition if isinstance(condition, bool) else None
     if known is None and values_are_there():
         known = raising.known(condition)  # type: ignore[arg-type]
-    if known is None and not raising.may_wait():
-        raise spoil("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")
+    if known is None and not raising.can_defer():
+        raise fail_trial("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")
     if known:
         return
     error = AssertionError(*(() if told is None else (told(),)))
@@ -244,7 +244,7 @@ def asserted(test: Any, told: Thunk | None) -> None:
 def attempted() -> None:
     """``try``: which error is met, and where, is known when the code runs, so a region cannot hold one."""
     if trial() is not None:
-        raise spoil("`try` around what depends on data", "Write it outside the loop or the branch.")
+        raise fail_trial("`try` around what depends on data", "Write it outside the loop or the branch.")
 
 
 def itself(function: Any, line: int) -> bool:

@@ -279,7 +279,7 @@ class Trial:
 
     Parameters
     ----------
-    spoiled
+    failure
         Why it cannot be staged, where somebody may have caught that.
     raised, place
         The exception of its last ``raise`` statement, and where that stands.
@@ -288,7 +288,7 @@ class Trial:
     """
 
     iterators: dict[int, Any]
-    spoiled: CaptureError | None = None
+    failure: CaptureError | None = None
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
 
@@ -353,12 +353,12 @@ def trial() -> Trial | None:
     return capture.trials[-1] if capture is not None and capture.trials else None
 
 
-def spoil(what: str, advice: str) -> NeedsPython:
+def fail_trial(what: str, advice: str) -> NeedsPython:
     """The error for what a trial cannot do, noted with it."""
     error = NeedsPython(what, advice)
     running = trial()
     if running is not None:
-        running.spoiled = running.spoiled or error
+        running.failure = running.failure or error
     return error
 
 
@@ -366,7 +366,7 @@ def refuse_taken(value: Any) -> None:
     """Refuse to take values, in code that is tried out, from an iterator that was there before: they could not be put back."""
     capture = context.current()
     if capture is not None and any(id(value) in t.iterators for t in capture.trials):
-        raise spoil(
+        raise fail_trial(
             f"values are taken from a {type(value).__name__} in a loop or a branch that depends on data",
             "Make a list of them first.",
         )
@@ -408,8 +408,8 @@ def attempt(
     done = kept = False
     try:
         outcome = _run(run, running, start) if may_raise else Outcome(run(), start)
-        if running.spoiled is not None:
-            raise running.spoiled
+        if running.failure is not None:
+            raise running.failure
         for one in capture.chosen[chosen:]:
             one.check()
         kept = keep(outcome.result)
@@ -454,7 +454,9 @@ def refuse_caught(error: Exception) -> None:
     """Refuse an error in a `try` where it is data-dependent whether it is met."""
     capture = context.current()
     if capture is not None and capture.attempts:
-        raise spoil("an error in a `try` occurs only for some data", "Check with `if` instead of `try`.") from error
+        raise fail_trial(
+            "an error in a `try` occurs only for some data", "Check with `if` instead of `try`."
+        ) from error
 
 
 def place_of(error: Exception) -> tuple[Any, ...] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.staging.raising import attempting
 from tensormagic.capture.staging.source import is_users, staged_code
-from tensormagic.capture.staging.trial import spoil, trial
+from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.steps import enters, reads
 from tensormagic.ir.errors import CaptureError
 
@@ -36,7 +36,7 @@ def as_caught(function: FunctionType) -> Callable[..., Any]:
         place = f"{function.__name__} ({function.__code__.co_filename}:{function.__code__.co_firstlineno})"
         said = f"{place} has `try`, or a `with` that may catch errors, and its source is not available: such a function"
         hint = "Define it in a file or in a cell; or check with `if` instead of `try`."
-        raise CaptureError(f"{said} is not captured", hint) if trial() is None else spoil(said, hint)
+        raise CaptureError(f"{said} is not captured", hint) if trial() is None else fail_trial(said, hint)
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:

@@ -220,7 +220,7 @@ class Buffer:
         self.hold(node)
         self.version = next(serials)
 
-    def put_late(self, make: Callable[[Node], Node]) -> None:
+    def set_lazy(self, make: Callable[[Node], Node]) -> None:
         """Replace the value by one that is made of what it was when it is asked for, or when code is tried out."""
         if self in _late:
             self.version = next(serials)

@@ -48,7 +48,7 @@ def listen(own: Buffer, raw: Node | None = None) -> None:
     """
     held = weakref.ref(own)
 
-    def spoil(name: str) -> None:
+    def invalidate(name: str) -> None:
         found = held()
         if found is not None and not _is_lost(found.node):
             frame = context.user_frame()
@@ -61,7 +61,7 @@ def listen(own: Buffer, raw: Node | None = None) -> None:
 
     capture = context.current()
     for source in reach(own) - {own}:
-        tell = functools.partial(spoil, source.name or "another array")
+        tell = functools.partial(invalidate, source.name or "another array")
         source.followers.append(tell)
         if capture is not None and capture.trials:
             capture.listeners.append((source, tell))

@@ -11,7 +11,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, masked_by, multiply_by, total
-from tensormagic.ops.scalars.function import INF, SPECIAL, leaf, typed
+from tensormagic.ops.scalars.function import INF, SPECIAL, scalar_op, typed
 
 # choice ---------------------------------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ def _where_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return where(node.args[0], 0 if x is None else x, 0 if y is None else y)
 
 
-where = leaf(
+where = scalar_op(
     "where",
     np.where,
     picks=True,
@@ -61,22 +61,22 @@ def _chosen(*, larger: bool) -> Callable[[Node, Sequence[Tangent]], Tangent]:
 
 _GREATER = "{0} if {0} > {1} else {1}"
 _LESS = "{0} if {0} < {1} else {1}"
-maximum = leaf(
+maximum = scalar_op(
     "maximum",
     picks=True,
     source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
     linearise=_chosen(larger=True),
     doc="The larger number; nan if either is nan.",
 )
-minimum = leaf(
+minimum = scalar_op(
     "minimum",
     picks=True,
     source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
     linearise=_chosen(larger=False),
     doc="The smaller number; nan if either is nan.",
 )
-fmax = leaf("fmax", picks=True, linearise=_chosen(larger=True), doc="The larger number; a nan is ignored.")
-fmin = leaf("fmin", picks=True, linearise=_chosen(larger=False), doc="The smaller number; a nan is ignored.")
+fmax = scalar_op("fmax", picks=True, linearise=_chosen(larger=True), doc="The larger number; a nan is ignored.")
+fmin = scalar_op("fmin", picks=True, linearise=_chosen(larger=False), doc="The smaller number; a nan is ignored.")
 
 # comparison and logic -------------------------------------------------------------------------------------------------
 
@@ -132,42 +132,46 @@ def _truth(op: str) -> dict[str, str]:
     return {kind: text.replace("{op}", op) for kind, text in _TRUTH.items()}
 
 
-logical_and = leaf("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
-logical_or = leaf("logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether at least one is true.")
-logical_xor = leaf("logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether exactly one is true.")
-logical_not = leaf("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
+logical_and = scalar_op("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
+logical_or = scalar_op(
+    "logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether at least one is true."
+)
+logical_xor = scalar_op(
+    "logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether exactly one is true."
+)
+logical_not = scalar_op("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
 # bits and rounding ----------------------------------------------------------------------------------------------------
 
-bitwise_and = leaf(
+bitwise_and = scalar_op(
     "bitwise_and",
     source=dict.fromkeys("iub", "{0} & {1}"),
     step=True,
     commutative=True,
     doc="Bits that are set in both.",
 )
-bitwise_or = leaf(
+bitwise_or = scalar_op(
     "bitwise_or",
     source=dict.fromkeys("iub", "{0} | {1}"),
     step=True,
     commutative=True,
     doc="Bits that are set in at least one.",
 )
-bitwise_xor = leaf(
+bitwise_xor = scalar_op(
     "bitwise_xor",
     source=dict.fromkeys("iub", "{0} ^ {1}"),
     step=True,
     commutative=True,
     doc="Bits that are set in exactly one.",
 )
-invert = leaf("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit inverted.")
-left_shift = leaf(
+invert = scalar_op("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit inverted.")
+left_shift = scalar_op(
     "left_shift",
     source={"i": "({0} << {1} if 0 <= {1} < 64 else 0)", "u": "({0} << {1} if {1} < 64 else {0} ^ {0})"},
     step=True,
     doc="Bits shifted left.",
     edges=(0, 1, 2, 7, 31, 63),
 )
-right_shift = leaf(
+right_shift = scalar_op(
     "right_shift",
     source={
         "i": "({0} >> {1} if 0 <= {1} < 64 else (-1 if {0} < 0 else 0))",
@@ -177,46 +181,48 @@ right_shift = leaf(
     doc="Bits shifted right.",
     edges=(0, 1, 2, 7, 31, 63),
 )
-gcd = leaf("gcd", step=True, doc="The greatest common divisor.")
-lcm = leaf("lcm", step=True, doc="The least common multiple.")
+gcd = scalar_op("gcd", step=True, doc="The greatest common divisor.")
+lcm = scalar_op("lcm", step=True, doc="The least common multiple.")
 
-floor = leaf("floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down.")
-ceil = leaf("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
-trunc = leaf(
+floor = scalar_op(
+    "floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down."
+)
+ceil = scalar_op("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
+trunc = scalar_op(
     "trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero."
 )
-rint = leaf("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
+rint = scalar_op("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
 
-signbit = leaf("signbit", step=True, doc="Whether the sign bit is set.")
-isnan = leaf(
+signbit = scalar_op("signbit", step=True, doc="Whether the sign bit is set.")
+isnan = scalar_op(
     "isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan."
 )
-isinf = leaf(
+isinf = scalar_op(
     "isinf",
     source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"},
     step=True,
     doc="Whether it is infinite.",
 )
-isfinite = leaf(
+isfinite = scalar_op(
     "isfinite",
     source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"},
     step=True,
     doc="Whether it is neither infinite nor nan.",
 )
-copysign = leaf(
+copysign = scalar_op(
     "copysign",
     picks=True,
     partials=lambda _out, x, y: (where(equal(signbit(x), signbit(y)), typed(1, x), -1), None),
     domain=(0.05, INF),
     doc="The first number with the sign of the second.",
 )
-heaviside = leaf(
+heaviside = scalar_op(
     "heaviside",
     partials=lambda _out, x, _h: (None, astype(equal(x, 0), x.type.dtype)),
     domain=(0.05, INF),
     doc="0, h or 1 for negative, zero or positive x.",
 )
-nextafter = leaf(
+nextafter = scalar_op(
     "nextafter",
     partials=lambda _out, x, _towards: (typed(1, x), None),
     doc="The next floating-point number towards the second.",

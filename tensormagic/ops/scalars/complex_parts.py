@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import Signature, Weak
-from tensormagic.ops.scalars.function import float_loop2, leaf
+from tensormagic.ops.scalars.function import float_loop2, scalar_op
 from tensormagic.ops.scalars.scalar import imag, negative, real
 
 
@@ -37,7 +37,7 @@ def _tangent(_node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return from_parts(0.0 if first is None else first, 0.0 if second is None else second)
 
 
-from_parts = leaf(
+from_parts = scalar_op(
     "from_parts",
     _numpy,
     arity=2,

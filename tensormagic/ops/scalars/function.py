@@ -17,7 +17,7 @@ INF = np.inf
 SPECIAL: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, np.nan, 1e-300, -1e-8, 700.0, -745.0)
 
 
-def leaf(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
+def scalar_op(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
     """A scalar function under its NumPy name."""
     fields.setdefault("edges", SPECIAL)
     return Pointwise(name=name, numpy=numpy or getattr(np, name), **fields)

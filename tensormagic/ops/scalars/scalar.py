@@ -50,7 +50,7 @@ from tensormagic.ops.scalars.comparison import (  # noqa: F401 (as above)
     trunc,
     where,
 )
-from tensormagic.ops.scalars.function import INF, float_loop, leaf, one_like, real_loop, typed  # noqa: F401 (as above)
+from tensormagic.ops.scalars.function import INF, float_loop, one_like, real_loop, scalar_op, typed  # noqa: F401 (as above)
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ def _quotient_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return total([t for t in (first, second) if t is not None])
 
 
-add = leaf(
+add = scalar_op(
     "add",
     source={"f": "{0} + {1}", "i": "{0} + {1}", "u": "{0} + {1}", "c": "{0} + {1}", "b": "{0} | {1}"},
     linearise=_linear_sum((1, 1)),
@@ -100,14 +100,14 @@ add = leaf(
     commutative=True,
     doc="The sum of two numbers.",
 )
-subtract = leaf(
+subtract = scalar_op(
     "subtract",
     source=dict.fromkeys("fiuc", "{0} - {1}"),
     linearise=_linear_sum((1, -1)),
     back=_linear_sum_back((1, -1)),
     doc="The difference of two numbers.",
 )
-multiply = leaf(
+multiply = scalar_op(
     "multiply",
     source={"f": "{0} * {1}", "i": "{0} * {1}", "u": "{0} * {1}", "b": "{0} & {1}"},
     linearise=_product_tangent,
@@ -115,14 +115,14 @@ multiply = leaf(
     commutative=True,
     doc="The product of two numbers.",
 )
-divide = leaf(
+divide = scalar_op(
     "divide",
     source="{0} / {1}",
     linearise=_quotient_tangent,
     back=lambda node, ct, linear: (_divide_by(node.args[1], ct) if linear[0] else None, None),
     doc="The true quotient of two numbers.",
 )
-negative = leaf(
+negative = scalar_op(
     "negative",
     picks=True,
     source=dict.fromkeys("fiuc", "-{0}"),
@@ -130,7 +130,7 @@ negative = leaf(
     back=_linear_sum_back((-1,)),
     doc="The negative.",
 )
-positive = leaf(
+positive = scalar_op(
     "positive",
     picks=True,
     source=dict.fromkeys("fiuc", "{0}"),
@@ -138,7 +138,7 @@ positive = leaf(
     back=_linear_sum_back((1,)),
     doc="The number itself.",
 )
-floor_divide = leaf(
+floor_divide = scalar_op(
     "floor_divide",
     source={
         "i": "0 if {1} == 0 else (-{0} if {1} == -1 else {0} // {1})",
@@ -147,14 +147,14 @@ floor_divide = leaf(
     step=True,
     doc="The quotient, rounded down.",
 )
-remainder = leaf(
+remainder = scalar_op(
     "remainder",
     source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} % {1} if {1} != 0 else {1}"},
     partials=lambda _out, x, y: (one_like(x), negative(floor_divide(x, y))),
     domain=(0.3, 0.9),
     doc="The remainder of the division that rounds down.",
 )
-fmod = leaf(
+fmod = scalar_op(
     "fmod",
     partials=lambda _out, x, y: (one_like(x), negative(trunc(x / y))),
     domain=(0.3, 0.9),
@@ -177,7 +177,7 @@ def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return by_base, by_exponent
 
 
-power = leaf(
+power = scalar_op(
     "power",
     source="power({0}, {1})",
     partials=_power_partials,
@@ -185,7 +185,9 @@ power = leaf(
     numbers={"f": operator.pow},
     doc="The first number to the power of the second.",
 )
-square = leaf("square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square.")
+square = scalar_op(
+    "square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square."
+)
 
 
 def _root_slope(out: Node, x: Node) -> Node:
@@ -196,21 +198,21 @@ def _root_slope(out: Node, x: Node) -> Node:
     return where(zero, 0, 0.5 / where(zero, 1, out))
 
 
-sqrt = leaf(
+sqrt = scalar_op(
     "sqrt",
     source="math.sqrt({0})",
     partials=_root_slope,
     domain=(0.05, INF),
     doc="The non-negative square root.",
 )
-cbrt = leaf(
+cbrt = scalar_op(
     "cbrt",
     source="cbrt({0})",
     partials=lambda out, _x: 1 / (3 * out * out),
     domain=(0.05, INF),
     doc="The cube root.",
 )
-reciprocal = leaf(
+reciprocal = scalar_op(
     "reciprocal",
     source="1 / {0}",
     partials=lambda out, _x: -(out * out),
@@ -221,30 +223,32 @@ reciprocal = leaf(
 
 # exponentials and logarithms ------------------------------------------------------------------------------------------
 
-exp = leaf("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number.")
-exp2 = leaf(
+exp = scalar_op("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number.")
+exp2 = scalar_op(
     "exp2",
     source="exp2({0})",
     partials=lambda out, _x: out * float(np.log(2)),
     doc="Two to the power of the number.",
 )
-expm1 = leaf("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
-log = leaf("log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm.")
-log2 = leaf(
+expm1 = scalar_op("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
+log = scalar_op(
+    "log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm."
+)
+log2 = scalar_op(
     "log2",
     source="log2({0})",
     partials=lambda _out, x: 1 / (x * float(np.log(2))),
     domain=(0.05, INF),
     doc="The logarithm to base 2.",
 )
-log10 = leaf(
+log10 = scalar_op(
     "log10",
     source="log10({0})",
     partials=lambda _out, x: 1 / (x * float(np.log(10))),
     domain=(0.05, INF),
     doc="The logarithm to base 10.",
 )
-log1p = leaf(
+log1p = scalar_op(
     "log1p",
     source="log1p({0})",
     partials=lambda _out, x: 1 / (1 + x),
@@ -260,7 +264,7 @@ def _sigmoid(x: Value) -> Value:
     return np.where(x >= 0, x.dtype.type(1), e) / (1 + e)
 
 
-sigmoid = leaf(
+sigmoid = scalar_op(
     "sigmoid",
     _sigmoid,
     source="sigmoid({0})",
@@ -281,7 +285,7 @@ def _softplus(x: Value) -> Value:
     return e
 
 
-softplus = leaf(
+softplus = scalar_op(
     "softplus",
     _softplus,
     dtypes=real_loop,
@@ -296,14 +300,14 @@ def _share(x: Node, y: Node) -> Node:
     return where(logical_and(equal(x, y), isinf(x)), 0.5, sigmoid(x - y))
 
 
-logaddexp = leaf(
+logaddexp = scalar_op(
     "logaddexp",
     partials=lambda _out, x, y: (_share(x, y), _share(y, x)),
     body=lambda x, y: where(equal(x, y), x + float(np.log(2)), maximum(x, y) + log1p(exp(-absolute(x - y)))),
     commutative=True,
     doc="log(exp(x) + exp(y)), without overflow.",
 )
-logaddexp2 = leaf(
+logaddexp2 = scalar_op(
     "logaddexp2",
     partials=lambda _out, x, y: (
         _share(x * float(np.log(2)), y * float(np.log(2))),
@@ -322,7 +326,7 @@ def _log1mexp(x: Value) -> Value:
     return np.where((x > -np.log(2)) & (x <= 0), near, far).astype(x.dtype)
 
 
-log1mexp = leaf(
+log1mexp = scalar_op(
     "log1mexp",
     _log1mexp,
     dtypes=real_loop,
@@ -334,30 +338,30 @@ log1mexp = leaf(
 
 # trigonometry ---------------------------------------------------------------------------------------------------------
 
-sin = leaf("sin", source="sin({0})", partials=lambda _out, x: cos(x), doc="The sine of an angle in radians.")
-cos = leaf("cos", source="cos({0})", partials=lambda _out, x: -sin(x), doc="The cosine of an angle in radians.")
-tan = leaf(
+sin = scalar_op("sin", source="sin({0})", partials=lambda _out, x: cos(x), doc="The sine of an angle in radians.")
+cos = scalar_op("cos", source="cos({0})", partials=lambda _out, x: -sin(x), doc="The cosine of an angle in radians.")
+tan = scalar_op(
     "tan",
     source="tan({0})",
     partials=lambda out, _x: 1 + out * out,
     domain=(-1.2, 1.2),
     doc="The tangent of an angle in radians.",
 )
-arcsin = leaf(
+arcsin = scalar_op(
     "arcsin",
     source="arcsin({0})",
     partials=lambda _out, x: 1 / sqrt(1 - x * x),
     domain=(-0.9, 0.9),
     doc="The inverse sine.",
 )
-arccos = leaf(
+arccos = scalar_op(
     "arccos",
     source="arccos({0})",
     partials=lambda _out, x: -1 / sqrt(1 - x * x),
     domain=(-0.9, 0.9),
     doc="The inverse cosine.",
 )
-arctan = leaf("arctan", source="arctan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
+arctan = scalar_op("arctan", source="arctan({0})", partials=lambda _out, x: 1 / (1 + x * x), doc="The inverse tangent.")
 
 
 def _angle_partials(_out: Node, y: Node, x: Node) -> tuple[Node, Node]:
@@ -368,45 +372,49 @@ def _angle_partials(_out: Node, y: Node, x: Node) -> tuple[Node, Node]:
     return where(origin, 0, x / safe), where(origin, 0, -y / safe)
 
 
-arctan2 = leaf(
+arctan2 = scalar_op(
     "arctan2",
     source="arctan2({0}, {1})",
     partials=_angle_partials,
     domain=(0.1, INF),
     doc="The angle of the point (x, y), given as arctan2(y, x).",
 )
-sinh = leaf("sinh", source="sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
-cosh = leaf("cosh", source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
-tanh = leaf("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
-arcsinh = leaf(
+sinh = scalar_op("sinh", source="sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
+cosh = scalar_op("cosh", source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
+tanh = scalar_op("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
+arcsinh = scalar_op(
     "arcsinh",
     source="arcsinh({0})",
     partials=lambda _out, x: 1 / sqrt(x * x + 1),
     doc="The inverse hyperbolic sine.",
 )
-arccosh = leaf(
+arccosh = scalar_op(
     "arccosh",
     source="arccosh({0})",
     partials=lambda _out, x: 1 / sqrt(x * x - 1),
     domain=(1.2, INF),
     doc="The inverse hyperbolic cosine.",
 )
-arctanh = leaf(
+arctanh = scalar_op(
     "arctanh",
     source="arctanh({0})",
     partials=lambda _out, x: 1 / (1 - x * x),
     domain=(-0.9, 0.9),
     doc="The inverse hyperbolic tangent.",
 )
-hypot = leaf(
+hypot = scalar_op(
     "hypot",
     source="hypot({0}, {1})",
     partials=lambda out, x, y: (where(equal(out, 0), 0, x / out), where(equal(out, 0), 0, y / out)),
     domain=(0.05, INF),
     doc="sqrt(x*x + y*y), without overflow.",
 )
-degrees = leaf("degrees", np.degrees, partials=lambda _out, x: (180 / np.pi) * (x * 0 + 1), doc="Radians to degrees.")
-radians = leaf("radians", np.radians, partials=lambda _out, x: (np.pi / 180) * (x * 0 + 1), doc="Degrees to radians.")
+degrees = scalar_op(
+    "degrees", np.degrees, partials=lambda _out, x: (180 / np.pi) * (x * 0 + 1), doc="Radians to degrees."
+)
+radians = scalar_op(
+    "radians", np.radians, partials=lambda _out, x: (np.pi / 180) * (x * 0 + 1), doc="Degrees to radians."
+)
 # complex numbers ------------------------------------------------------------------------------------------------------
 
 
@@ -419,7 +427,7 @@ def _absolute_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return real(conjugate(sign(x)) * t)
 
 
-absolute = leaf(
+absolute = scalar_op(
     "absolute",
     picks=True,
     source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
@@ -428,7 +436,7 @@ absolute = leaf(
     numbers={"c": abs},
     doc="The absolute value.",
 )
-real = leaf(
+real = scalar_op(
     "real",
     lambda x: np.real(x).copy(),
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
@@ -437,7 +445,7 @@ real = leaf(
     back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype),),
     doc="The real part.",
 )
-imag = leaf(
+imag = scalar_op(
     "imag",
     lambda x: np.imag(x).copy(),
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
@@ -448,14 +456,14 @@ imag = leaf(
     ),
     doc="The imaginary part.",
 )
-conjugate = leaf(
+conjugate = scalar_op(
     "conjugate",
     source={"f": "{0}", "i": "{0}", "u": "{0}", "c": "{0}.conjugate()"},
     linearise=lambda _node, tangents: conjugate(tangents[0]),
     back=lambda _node, ct, _linear: (conjugate(ct),),
     doc="The complex conjugate.",
 )
-sign = leaf(
+sign = scalar_op(
     "sign",
     source={
         "f": "(1 if {0} > 0 else (-1 if {0} < 0 else (0 if {0} == 0 else {0})))",
@@ -476,7 +484,7 @@ def _sign_tangent(node: Node, tangent: Tangent) -> Tangent:
     return node * astype(imag(rotation), z.type.dtype) * 1j / astype(size, z.type.dtype)
 
 
-stop_gradient = leaf(
+stop_gradient = scalar_op(
     "stop_gradient",
     lambda x: np.array(x),
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.dtype(operands[0])),

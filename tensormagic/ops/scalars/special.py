@@ -14,7 +14,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import Pointwise, Signature, Weak, astype, multiply_by, total
 from tensormagic.ops.scalars.comparison import equal, isnan, less, logical_and, logical_not, where
-from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, leaf, real_loop, special, typed
+from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, real_loop, scalar_op, special, typed
 from tensormagic.ops.scalars.scalar import absolute, cos, exp, log, log1p, sin
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -50,12 +50,14 @@ def real_function(name: str, partials: Callable[..., Any], doc: str, fixed: int 
     """A function of ``scipy.special`` on real numbers; ``fixed`` of its operands have no derivative."""
     rule: dict[str, Any] = {"linearise": by_the_last(name, partials, fixed)} if fixed else {"partials": partials}
     fields = {"dtypes": real_loops(name)} | fields
-    return leaf(name, lambda *values: getattr(import_module("scipy.special"), name)(*values), doc=doc, **rule, **fields)
+    return scalar_op(
+        name, lambda *values: getattr(import_module("scipy.special"), name)(*values), doc=doc, **rule, **fields
+    )
 
 
 # logarithms -----------------------------------------------------------------------------------------------------------
 
-xlogy = leaf(
+xlogy = scalar_op(
     "xlogy",
     special("xlogy"),
     dtypes=float_loop2,
@@ -65,7 +67,7 @@ xlogy = leaf(
     domain=(0.05, INF),
     doc="x log(y), which is 0 for x = 0.",
 )
-logit = leaf(
+logit = scalar_op(
     "logit",
     special("logit"),
     dtypes=real_loop,
@@ -102,7 +104,7 @@ def _sinc_body(x: Node) -> Node:
     return where(zero, 1, sin(angle) / angle)
 
 
-sinc = leaf(
+sinc = scalar_op(
     "sinc",
     lambda x: np.asarray(np.sinc(x)).astype(np.result_type(x), copy=False),
     dtypes=float_loop,
@@ -116,7 +118,7 @@ expi = real_function("expi", lambda _out, x: exp(x) / x, "The exponential integr
 
 # the normal distribution ----------------------------------------------------------------------------------------------
 
-erf = leaf(
+erf = scalar_op(
     "erf",
     special("erf"),
     source="erf({0})",
@@ -124,7 +126,7 @@ erf = leaf(
     partials=lambda _out, x: 2 / _ROOT_PI * exp(-x * x),
     doc="The error function.",
 )
-erfc = leaf(
+erfc = scalar_op(
     "erfc",
     special("erfc"),
     source="erfc({0})",
@@ -159,7 +161,7 @@ def _log_erfc_body(x: Node) -> Node:
     return where(less(x, 0.5), log1p(-erf(x)), where(less(x, _FAR), log(erfc(x)), tail))
 
 
-log_erfc = leaf(
+log_erfc = scalar_op(
     "log_erfc",
     _log_erfc_numpy,
     dtypes=real_loop,
@@ -187,7 +189,7 @@ ndtri = real_function(
 
 # the gamma and beta functions -----------------------------------------------------------------------------------------
 
-polygamma = leaf(
+polygamma = scalar_op(
     "polygamma",
     special("polygamma"),
     dtypes=float_loop2,
@@ -197,7 +199,7 @@ polygamma = leaf(
     edges=(1.0, 2.0, 3.0),
     doc="The n-th derivative of digamma.",
 )
-digamma = leaf(
+digamma = scalar_op(
     "digamma",
     special("digamma"),
     dtypes=real_loop,
@@ -205,7 +207,7 @@ digamma = leaf(
     domain=(0.1, INF),
     doc="The derivative of gammaln.",
 )
-gammaln = leaf(
+gammaln = scalar_op(
     "gammaln",
     special("gammaln"),
     dtypes=real_loop,

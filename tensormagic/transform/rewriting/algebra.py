@@ -34,17 +34,17 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
-Yields = Iterator[tuple[Any, ...]]
+Rewrites = Iterator[tuple[Any, ...]]
 
 
 @exact(kinds="biuf")
-def neutral(x: Node) -> Yields:
+def neutral(x: Node) -> Rewrites:
     """One is neutral, for bools too."""
     yield x * 1, x
 
 
 @exact(kinds="iuf")
-def neutral_numbers(x: Node) -> Yields:
+def neutral_numbers(x: Node) -> Rewrites:
     """Numbers that change nothing, and minus one."""
     yield x - 0, x
     yield x / 1, x
@@ -57,14 +57,14 @@ def neutral_numbers(x: Node) -> Yields:
 
 
 @exact(kinds="biu")
-def integers(x: Node) -> Yields:
+def integers(x: Node) -> Rewrites:
     """Integers and bools have one zero."""
     yield x + 0, x
     yield x * 0, 0
 
 
 @exact(kinds="iu")
-def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
+def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Rewrites:
     """Integers wrap around: regrouping keeps every bit."""
     yield x - x, 0
     yield 0 - x, -x
@@ -76,7 +76,7 @@ def whole_numbers(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
 
 
 @exact(kinds="iuf")
-def signs(x: Node, y: Node) -> Yields:
+def signs(x: Node, y: Node) -> Rewrites:
     """A sign moves out, and two of them go."""
     yield negative(negative(x)), x
     yield x - (-y), x + y
@@ -86,7 +86,7 @@ def signs(x: Node, y: Node) -> Yields:
 
 
 @exact(kinds="if")
-def absolute_values(x: Node) -> Yields:
+def absolute_values(x: Node) -> Rewrites:
     """Absolute values of signs."""
     yield absolute(-x), absolute(x)
     yield absolute(absolute(x)), absolute(x)
@@ -94,7 +94,7 @@ def absolute_values(x: Node) -> Yields:
 
 
 @exact
-def signs_of_floats(x: Node, y: Node, c: Constant) -> Yields:
+def signs_of_floats(x: Node, y: Node, c: Constant) -> Rewrites:
     """Signs move out of products and quotients: rounding is symmetric."""
     yield (-x) * c, x * -c
     yield (-x) / (-y), x / y
@@ -106,13 +106,13 @@ def signs_of_floats(x: Node, y: Node, c: Constant) -> Yields:
 
 
 @exact
-def known_signs(p: Unsigned) -> Yields:
+def known_signs(p: Unsigned) -> Rewrites:
     """What has no sign is its own absolute value."""
     yield absolute(p), p
 
 
 @exact(kinds="f")
-def real_numbers(x: Node) -> Yields:
+def real_numbers(x: Node) -> Rewrites:
     """What complex functions do to real numbers."""
     yield conjugate(x), x
     yield real_part(x), x
@@ -147,7 +147,7 @@ def _number(node: Node) -> Any:
 
 
 @exact(kinds="biuf")
-def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Yields:
+def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Rewrites:
     """Choices between equals, and choices that are made."""
     yield maximum(x, x), x
     yield minimum(x, x), x
@@ -160,7 +160,7 @@ def choices(c: bool, d: bool, x: Node, y: Node, z: Node) -> Yields:
 
 
 @exact(kinds="b")
-def truth(c: bool, d: bool) -> Yields:
+def truth(c: bool, d: bool) -> Rewrites:
     """Logic."""
     yield logical_not(logical_not(c)), c
     yield logical_and(c, c), c
@@ -174,7 +174,7 @@ def truth(c: bool, d: bool) -> Yields:
 
 
 @exact(kinds="biufc")
-def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Yields:
+def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Rewrites:
     """Choices by one condition are made once."""
     yield where(c, x, y) + where(c, z, w), where(c, x + z, y + w)
     yield where(c, x, y) - where(c, z, w), where(c, x - z, y - w)
@@ -183,13 +183,13 @@ def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Yields:
 
 
 @exact(kinds="uf")
-def powers_of_one(x: Node) -> Yields:
+def powers_of_one(x: Node) -> Rewrites:
     """One to any power, that of nan too."""
     yield power(1, x), 1
 
 
 @stable
-def never_worse(x: Node) -> Yields:
+def never_worse(x: Node) -> Rewrites:
     """The exact result in place of a rounded one."""
     yield x + 0, x
     yield power(x, -1), 1 / x
@@ -199,14 +199,14 @@ def never_worse(x: Node) -> Yields:
 
 
 @stable(fuel=1)
-def squares_apart(x: Node, y: Node) -> Yields:
+def squares_apart(x: Node, y: Node) -> Rewrites:
     """Differences of squares."""
     yield square(x) - square(y), (x - y) * (x + y), extending("a value where both squares are infinite")
     yield x * x - y * y, (x - y) * (x + y), extending("a value where both squares are infinite")
 
 
 @stable
-def lengths(x: Node, y: Node) -> Yields:
+def lengths(x: Node, y: Node) -> Rewrites:
     """Lengths without overflow."""
     yield sqrt(square(x) + square(y)), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
     yield sqrt(x * x + y * y), hypot(x, y), extending("inf where x or y is infinite, also beside nan")
@@ -214,7 +214,7 @@ def lengths(x: Node, y: Node) -> Yields:
 
 
 @real
-def cancellation(x: Node, y: Node) -> Yields:
+def cancellation(x: Node, y: Node) -> Rewrites:
     """What cancels wherever it is defined."""
     finite = assuming("x is finite")
     regular = assuming("x != 0", "x is finite")
@@ -232,7 +232,7 @@ def cancellation(x: Node, y: Node) -> Yields:
 
 
 @real
-def distribution(s: Node, t: Node, x: Node, y: Node, z: Node) -> Yields:
+def distribution(s: Node, t: Node, x: Node, y: Node, z: Node) -> Rewrites:
     """A common factor is multiplied with once, and one that cancels is multiplied out."""
     regular = assuming("x != 0", "x is finite")
     yield s * x + s * y, s * (x + y)
@@ -248,13 +248,13 @@ def distribution(s: Node, t: Node, x: Node, y: Node, z: Node) -> Yields:
 
 
 @real(fuel=1)
-def doubles(x: Node) -> Yields:
+def doubles(x: Node) -> Rewrites:
     """Sums of equals, in the form in which constants meet."""
     yield x + x, x * 2
 
 
 @real(fuel=1)
-def masked_products(c: bool, x: Node, y: Node) -> Yields:
+def masked_products(c: bool, x: Node, y: Node) -> Rewrites:
     """A product with what is zero in places, as gradients have them: it is computed where it is not."""
     finite = assuming("y is finite")
     yield where(c, 0, x) * y, where(c, 0, x * y), finite
@@ -264,20 +264,20 @@ def masked_products(c: bool, x: Node, y: Node) -> Yields:
 
 
 @real
-def signs_of_quotients(x: Node, p: Positive) -> Yields:
+def signs_of_quotients(x: Node, p: Positive) -> Rewrites:
     """What is positive changes no sign."""
     yield sign(x / p), sign(x), assuming("p > 0", "p is finite")
     yield sign(x * p), sign(x), assuming("p > 0", "p is finite")
 
 
 @real(fuel=1)
-def directions(x: Node) -> Yields:
+def directions(x: Node) -> Rewrites:
     """A number by its size."""
     yield x / absolute(x), sign(x), assuming("x != 0", "x is finite")
 
 
 @real
-def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
+def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Rewrites:
     """Constants meet, and become one."""
     yield (x + c) + d, x + (c + d)
     yield (x - c) + d, x + (d - c)
@@ -293,14 +293,14 @@ def regrouping(x: Node, y: Node, c: Constant, d: Constant) -> Yields:
 
 
 @real(fuel=2)
-def constants_outwards(x: Node, y: Node, c: Constant) -> Yields:
+def constants_outwards(x: Node, y: Node, c: Constant) -> Rewrites:
     """Constants move out, to where they meet."""
     yield (x * c) * y, (x * y) * c, lambda x, y: not (is_constant(x) or is_constant(y))
     yield (x + c) + y, (x + y) + c, lambda x, y: not (is_constant(x) or is_constant(y))
 
 
 @real(fuel=1)
-def powers(x: Node, s: Node, t: Node) -> Yields:
+def powers(x: Node, s: Node, t: Node) -> Rewrites:
     """Powers of one base."""
     yield power(x, s) * power(x, t), power(x, s + t), assuming("x > 0")
     yield power(x, s) / power(x, t), power(x, s - t), assuming("x > 0")

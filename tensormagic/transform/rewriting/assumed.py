@@ -10,11 +10,11 @@ from tensormagic.ir.rules import Above, Finite, Positive, Regular
 from tensormagic.ops.scalars.scalar import absolute, log, power, sign, sqrt, square
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
-Yields = Iterator[tuple[Any, ...]]
+Rewrites = Iterator[tuple[Any, ...]]
 
 
 @exact(fuel=1, judged=True)
-def quotients_of_equals(r: Regular, f: Finite, a: Above) -> Yields:
+def quotients_of_equals(r: Regular, f: Finite, a: Above) -> Rewrites:
     """Equals cancel, where they are known to be numbers."""
     yield r / r, 1
     yield f - f, 0
@@ -22,19 +22,19 @@ def quotients_of_equals(r: Regular, f: Finite, a: Above) -> Yields:
 
 
 @stable(fuel=1, judged=True)
-def signs_known(p: Positive) -> Yields:
+def signs_known(p: Positive) -> Rewrites:
     """What is not negative is its own absolute value, but for the sign of a zero."""
     yield absolute(p), p
 
 
 @stable(fuel=1, judged=True)
-def products_with_zero(f: Finite) -> Yields:
+def products_with_zero(f: Finite) -> Rewrites:
     """Zero times a number, but for the sign of the zero."""
     yield f * 0, 0
 
 
 @real(fuel=1, judged=True)
-def positive_numbers(a: Above, b: Above, p: Positive, x: Node) -> Yields:
+def positive_numbers(a: Above, b: Above, p: Positive, x: Node) -> Rewrites:
     """Laws of positive numbers."""
     yield log(a * b), log(a) + log(b)
     yield log(power(a, x)), x * log(a)

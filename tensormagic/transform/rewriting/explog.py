@@ -47,11 +47,11 @@ from tensormagic.ops.scalars.special import digamma, erf, erfc, log_erfc, logit,
 from tensormagic.transform.rewriting.notation import exact, real, stable
 from tensormagic.transform.rewriting.terms import number_of, sum_of
 
-Yields = Iterator[tuple[Any, ...]]
+Rewrites = Iterator[tuple[Any, ...]]
 
 
 @stable
-def near_one(x: Node) -> Yields:
+def near_one(x: Node) -> Rewrites:
     """Functions that keep the digits which adding 1 rounds away."""
     yield log(1 + x), log1p(x)
     yield log(1 - x), log1p(-x)
@@ -72,7 +72,7 @@ def near_one(x: Node) -> Yields:
 
 
 @stable(fuel=1)
-def cosines(x: Node) -> Yields:
+def cosines(x: Node) -> Rewrites:
     """Cosines near 1."""
     yield 1 - cos(x), 2 * square(sin(x * 0.5))
     yield cos(x) - 1, -2 * square(sin(x * 0.5))
@@ -80,7 +80,7 @@ def cosines(x: Node) -> Yields:
 
 
 @stable(fuel=1)
-def hyperbolic_cosines(x: Node) -> Yields:
+def hyperbolic_cosines(x: Node) -> Rewrites:
     """Hyperbolic cosines near 1."""
     yield cosh(x) - 1, 2 * square(sinh(x * 0.5))
     yield cosh(x) + -1, 2 * square(sinh(x * 0.5))
@@ -100,7 +100,7 @@ def _log_cosh(x: Node) -> Node:
 
 
 @stable(fuel=1)
-def logarithms_of_cosines(x: Node) -> Yields:
+def logarithms_of_cosines(x: Node) -> Rewrites:
     """The logarithm of the hyperbolic cosine, near 0 and without overflow."""
     yield log(cosh(x)), _log_cosh(x)
     yield log(1 / cosh(x)), -_log_cosh(x)
@@ -109,7 +109,7 @@ def logarithms_of_cosines(x: Node) -> Yields:
 
 
 @stable
-def hyperbolic_tangents(x: Node) -> Yields:
+def hyperbolic_tangents(x: Node) -> Rewrites:
     """Hyperbolic tangents, and the inverse, by formulas that cancel."""
     yield log((1 + x) / (1 - x)), 2 * arctanh(x)
     yield log((1 - x) / (1 + x)), -2 * arctanh(x)
@@ -118,7 +118,7 @@ def hyperbolic_tangents(x: Node) -> Yields:
 
 
 @stable
-def symmetries(x: Node) -> Yields:
+def symmetries(x: Node) -> Rewrites:
     """Odd functions hand a sign on, and even ones drop it."""
     yield sin(-x), -sin(x)
     yield sinh(-x), -sinh(x)
@@ -129,7 +129,7 @@ def symmetries(x: Node) -> Yields:
 
 
 @stable
-def inverses(x: Node, p: Positive) -> Yields:
+def inverses(x: Node, p: Positive) -> Rewrites:
     """Inverses meet: the exact result in place of two roundings and an overflow."""
     yield log(exp(x)), x
     yield exp(log(p)), p
@@ -139,20 +139,20 @@ def inverses(x: Node, p: Positive) -> Yields:
 
 
 @stable(fuel=1)
-def roots_and_squares(x: Node) -> Yields:
+def roots_and_squares(x: Node) -> Rewrites:
     """Logarithms of roots and squares, which lose digits near 1 and run over."""
     yield log(sqrt(x)), 0.5 * log(x)
     yield log(square(x)), 2 * log(absolute(x))
 
 
 @stable
-def reciprocals(p: Unsigned) -> Yields:
+def reciprocals(p: Unsigned) -> Rewrites:
     """Logarithms of reciprocals of what has no sign: at -0.0 and below the two sides differ."""
     yield log(1 / p), -log(p)
 
 
 @stable
-def logistic(x: Node, y: Node) -> Yields:
+def logistic(x: Node, y: Node) -> Rewrites:
     """The logistic function and its logarithm, without overflow."""
     yield logaddexp(x, 0), softplus(x)
     yield log1p(exp(x)), softplus(x)
@@ -171,7 +171,7 @@ def logistic(x: Node, y: Node) -> Yields:
 
 
 @stable
-def hyperbolic(x: Node) -> Yields:
+def hyperbolic(x: Node) -> Rewrites:
     """Hyperbolic functions, without cancellation and overflow."""
     yield exp(x) - exp(-x), 2 * sinh(x)
     yield exp(-x) - exp(x), -2 * sinh(x)
@@ -188,13 +188,13 @@ def hyperbolic(x: Node) -> Yields:
 
 
 @exact
-def orders(x: Node) -> Yields:
+def orders(x: Node) -> Rewrites:
     """The derivatives of digamma, by their names."""
     yield polygamma(0, x), digamma(x)
 
 
 @real
-def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
+def true_of_reals(x: Node, y: Node, c: Constant) -> Rewrites:
     """Laws of exponentials and logarithms."""
     yield exp(log(x)), x, assuming("x >= 0")
     yield expm1(log1p(x)), x, assuming("x >= -1")
@@ -211,14 +211,14 @@ def true_of_reals(x: Node, y: Node, c: Constant) -> Yields:
 
 
 @real(fuel=1)
-def logarithms_of_products(x: Node, y: Node) -> Yields:
+def logarithms_of_products(x: Node, y: Node) -> Rewrites:
     """Logarithms of products."""
     yield log(x * y), log(x) + log(y), assuming("x > 0", "y > 0")
     yield log(expm1(x)), x + log1mexp(-x), assuming("x > 0")
 
 
 @real(fuel=1)
-def quotients(x: Node, y: Node) -> Yields:
+def quotients(x: Node, y: Node) -> Rewrites:
     """A product in place of a quotient."""
     yield y / exp(x), y * exp(-x)
 
@@ -301,14 +301,14 @@ def logarithms_of_tails(node: Node) -> Found | None:
 
 
 @stable
-def angles(x: Node, y: Node) -> Yields:
+def angles(x: Node, y: Node) -> Rewrites:
     """Angles of vectors, near the axes too."""
     yield arccos(x / hypot(x, y)), arctan2(absolute(y), x), extending("a value where x and y are 0")
     yield arcsin(x / hypot(x, y)), arctan2(x, absolute(y)), extending("a value where x and y are 0")
 
 
 @real(fuel=1)
-def exponentials_of_logarithms(x: Node, y: Node, c: Constant) -> Yields:
+def exponentials_of_logarithms(x: Node, y: Node, c: Constant) -> Rewrites:
     """Powers and products, written by logarithms."""
     yield exp(log(x) + y), x * exp(y), assuming("x > 0")
     yield exp(y - log(x)), exp(y) / x, assuming("x > 0")

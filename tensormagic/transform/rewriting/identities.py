@@ -41,13 +41,13 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.terms import number_of
 
-Yields = Iterator[tuple[Any, ...]]
+Rewrites = Iterator[tuple[Any, ...]]
 
 _LOG2, _LOG10 = 1 / math.log(2), 1 / math.log(10)
 
 
 @stable
-def inverses_of_hyperbolics(x: Node) -> Yields:
+def inverses_of_hyperbolics(x: Node) -> Rewrites:
     """Inverses meet, without overflow."""
     yield arcsinh(sinh(x)), x
     yield arctanh(tanh(x)), x
@@ -57,7 +57,7 @@ def inverses_of_hyperbolics(x: Node) -> Yields:
 
 
 @stable
-def sums_of_hyperbolics(x: Node) -> Yields:
+def sums_of_hyperbolics(x: Node) -> Rewrites:
     """Sums and differences of hyperbolic functions and exponentials."""
     yield sinh(x) + cosh(x), exp(x), extending("0 where both are infinite")
     yield cosh(x) - sinh(x), exp(-x), extending("a value where both are infinite")
@@ -74,7 +74,7 @@ def _over_expm1(x: Node) -> Node:
 
 
 @stable(fuel=1, judged=True)
-def quotients_of_exponentials(x: Node) -> Yields:
+def quotients_of_exponentials(x: Node) -> Rewrites:
     """Quotients of exponentials, without overflow."""
     yield expm1(x) / exp(x), -expm1(-x), extending("a value where both are infinite")
     yield expm1(x) * exp(-x), -expm1(-x), extending("a value where exp(x) is infinite")
@@ -85,7 +85,7 @@ def quotients_of_exponentials(x: Node) -> Yields:
 
 
 @stable(fuel=1, judged=True)
-def squares_and_one(x: Node) -> Yields:
+def squares_and_one(x: Node) -> Rewrites:
     """Squares of functions beside 1."""
     yield 1 - square(cos(x)), square(sin(x))
     yield 1 - square(sin(x)), square(cos(x))
@@ -112,7 +112,7 @@ def _squared_over(near: Node, x: Node, below: Node, rest: Node) -> Node:
 
 
 @stable(fuel=1, judged=True)
-def hyperbolic_tangents_and_one(x: Node) -> Yields:
+def hyperbolic_tangents_and_one(x: Node) -> Rewrites:
     """Hyperbolic tangents near 1, and sines."""
     yield 1 - tanh(x), _tail(less(_FLAT, x), -2 * x, lambda far: 1 - where(far, 0, tanh(x)))
     yield 1 + tanh(x), _tail(less(x, -_FLAT), 2 * x, lambda far: 1 + where(far, 0, tanh(x)))
@@ -127,7 +127,7 @@ def _near_one(f: Any, x: Node, scale: float, whole: Node) -> Node:
 
 
 @stable(fuel=1, judged=True)
-def logarithms_near_one(x: Node) -> Yields:
+def logarithms_near_one(x: Node) -> Rewrites:
     """Logarithms of other bases near 1; elsewhere powers of the base keep their whole logarithms."""
     yield log2(1 + x), _near_one(log2, x, _LOG2, 1 + x)
     yield log2(1 - x), _near_one(log2, -x, _LOG2, 1 - x)
@@ -142,7 +142,7 @@ def _root_of_half(f: Any, text: Any, x: Node, whole: Node) -> Node:
 
 
 @stable(fuel=1, judged=True)
-def angles_near_one(x: Node) -> Yields:
+def angles_near_one(x: Node) -> Rewrites:
     """Inverse functions near 1."""
     yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x)
     yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x)
@@ -154,7 +154,7 @@ def _between(x: Node, y: Node) -> Node:
 
 
 @stable(fuel=1, judged=True)
-def differences_of_angles(x: Node, y: Node) -> Yields:
+def differences_of_angles(x: Node, y: Node) -> Rewrites:
     """The sine of a difference of angles that are near each other."""
     near = _between(x, y)
     yield (

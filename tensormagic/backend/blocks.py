@@ -8,7 +8,7 @@ from itertools import count, zip_longest
 
 from tensormagic.backend.inline import MARK, Instance, expand_all, is_marked, is_room, marked, room
 from tensormagic.backend.kinds import carried_by, filled_by, is_inline, is_leaf, kind_of, settle, stored_below, stripped
-from tensormagic.backend.lower import IndexTuple, Roots, Stage, axes_of, operand_reads
+from tensormagic.backend.lower import IndexTuple, Roots, Stage, axes_of, make_stage, operand_reads
 from tensormagic.backend.memory import Memory
 from tensormagic.backend.sizes import RefusedError
 from tensormagic.backend.steps import Block, Check, Region, Step, arrays, leaves_of, needed, produced
@@ -92,6 +92,9 @@ class _Attempt:
         kept = [r for r in results if r.type.shape or not is_leaf(r) or not (inner or r.op is CONSTANT)]
         self.roots = Roots(nodes, [*kept, *checked], there, forced)
         self.computed = {n for n in nodes if kind_of(n) == "library"}  # before a region that reads it, and not in it
+        for node in nodes:
+            if self._has_stage(node):
+                self.roots.shorten(node)
         self.steps: list[Step] = [*checks]
         for node in nodes:
             if node not in there:
@@ -120,9 +123,12 @@ class _Attempt:
             return [build_region(node, self.memory, self.roots.found | self.computed)]
         if kind == "library":
             return [node]
-        if node in self.roots.found and kind not in {"item", "view", "base"}:
-            return list(self.roots.stages_of(node))
-        return []
+        return [make_stage(node, self.roots.found)] if self._has_stage(node) else []
+
+    def _has_stage(self, node: Node) -> bool:
+        """Whether a node is stored by a stage of this block."""
+        kinds = {"item", "view", "base", "region", "library"}
+        return node in self.roots.found and node not in self.there and kind_of(node) not in kinds
 
     def _check_first(self, checks: Sequence[Check]) -> None:
         """What may rely on a guard waits for it: kernels, which do not look where they read; and what reads the guard's integers.

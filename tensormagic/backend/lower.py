@@ -167,19 +167,17 @@ class Roots:
             return True
         return is_map(node) and cost >= WORTH_STORING and (self.shared.get(node, 0) > 1 or node in self.stretched)
 
-    def stages_of(self, root: Node) -> list[Stage]:
-        """The stage of ``root``, after those of nodes that are stored only to keep it short."""
-        stages: list[Stage] = []
+    def shorten(self, root: Node) -> None:
+        """Store nodes of the stage of ``root`` as well, where it would be too long.
+
+        For all roots before any stage is made: what one of them has stored, the others read, and wait for.
+        """
         inside = self._inside(root)
         used = _last_uses(inside, root)
         begin = 0
         while len(inside) - begin > MOST_OPS:
-            end, cut = _narrowest(inside, begin, used)
-            for node in cut:
-                self.found.add(node)
-                stages.append(make_stage(node, self.found))
-            begin = end
-        return [*stages, make_stage(root, self.found)]
+            begin, cut = _narrowest(inside, begin, used)
+            self.found.update(cut)
 
     def _inside(self, root: Node) -> list[Node]:
         """Operations that are written into the stage of ``root``, operands first."""

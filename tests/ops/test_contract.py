@@ -53,7 +53,7 @@ def test_matmul_fits_where_numpys_does(left, right):
 @pytest.mark.parametrize(
     ("text", "shapes", "message"),
     [
-        ("ij,jk->ik", [(2, 3)], "names 2 operands, 1 are given"),
+        ("ij,jk->ik", [(2, 3)], "names 2 operands, but 1 were given"),
         ("ij->ij", [(2,)], "name 2 axes"),
         ("i,i->", [(2,), (3,)], "2 is not 3"),
         ("i->j", [(2,)], "no operand has"),

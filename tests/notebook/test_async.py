@@ -12,6 +12,7 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.functions.submitting import Submitted
 
+SECONDS = {"numpy": 1_500_000, "numba": 10_000_000}  # iterations that take some seconds
 LONG = "%%tensor --async\nh = X\nfor k in range({count}):\n    h = np.sin(h) + h * 0.5\ntotal = h.sum()\ntotal"
 
 
@@ -41,9 +42,9 @@ def future_of(ran, notebook) -> Submitted:
     return ran.result.result
 
 
-def test_a_cell_returns_at_once_and_later_cells_wait_for_what_they_use(notebook):
+def test_a_cell_returns_at_once_and_later_cells_wait_for_what_they_use(notebook, tier):
     notebook.ok(LONG.format(count=3))  # whatever is compiled first
-    ran = notebook(LONG.format(count=40_000))
+    ran = notebook(LONG.format(count=SECONDS[tier]))
     future = future_of(ran, notebook)
     assert not future.done()
     quick = notebook.ok("%%tensor\nq = X * 2\nq").result.result
@@ -51,7 +52,7 @@ def test_a_cell_returns_at_once_and_later_cells_wait_for_what_they_use(notebook)
     assert not future.done()  # another cell's values are computed meanwhile
     twice = notebook.ok("%%tensor\n2 * total").result.result
     assert future.done()
-    expected = computed(notebook["X"], 40_000)
+    expected = computed(notebook["X"], SECONDS[tier])
     np.testing.assert_allclose(float(twice), 2 * expected.sum(), rtol=1e-9)
     np.testing.assert_allclose(future.result(), expected.sum(), rtol=1e-9)
     np.testing.assert_allclose(notebook["h"].numpy(), expected, rtol=1e-9)
@@ -144,7 +145,7 @@ STEP = "%%tensor --async -q\nh{to} = {of}\nfor k in range({count}):\n    h{to} =
 
 def test_b42_cells_that_use_what_is_computed_return_at_once_and_run_in_order(notebook, tier):
     X = notebook["X"].copy()
-    count = 1_000_000 if tier == "numpy" else 300_000  # a second or more
+    count = SECONDS[tier]
     first = future_of(notebook(LONG.format(count=count)), notebook)
     for k in range(4):
         notebook.ok(STEP.format(to=k, of="h" if k == 0 else f"h{k - 1}", count=20))

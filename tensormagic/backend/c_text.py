@@ -26,6 +26,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Apply, Size, is_at_least, nodes_of, product
+from tensormagic.ops.effects.raising import AFTER, CHECK
 from tensormagic.ops.leaf import CONSTANT
 
 TYPES = {
@@ -276,11 +277,11 @@ class CDriver(Driver):
         )
 
     def _print_library(self, node: Node) -> None:
-        if node.op.name == "check":
+        if node.op is CHECK:
             self._print_check(node)
-        elif node.op.name != "after":
+        elif node.op is not AFTER:
             self._call(node)
-        value = self.operand(node.args[node.op.name == "after"])
+        value = self.operand(node.args[node.op is AFTER])
         count = f"{self.size(product(node.type.shape))} * {node.type.dtype.itemsize}"
         self.lines.append(f"memcpy({self._allocate(node)}.data, {value}.data, {count});")
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Callable, Sequence
+from types import CodeType, TracebackType
 
 from tensormagic.capture.staging.source import is_part_of, is_users
 
 _SHOWN = 20  # frames at either end of a deep recursion
 
 
-def users_alone(error: BaseException) -> BaseException:
-    """The error, with the frames of the user's code alone where that has met it; an error of other code keeps all of them."""
-    every = []
-    trace = error.__traceback__
-    while trace is not None:
-        every.append(trace)
-        trace = trace.tb_next
+def entries(trace: TracebackType | None, kept: Callable[[CodeType], bool]) -> list[TracebackType]:
+    """The entries of a traceback whose code is kept, outermost first; of a function and its block the block, which has the line."""
     found: list[TracebackType] = []
-    for one in every:
-        code = one.tb_frame.f_code
-        if is_users(code.co_filename):
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if kept(code):
             if found and is_part_of(code, found[-1].tb_frame.f_code):
-                found.pop()  # its line is within the function that called it
-            found.append(one)
-    anywhere = isinstance(error, RecursionError | KeyboardInterrupt)
-    if not found or (found[-1] is not every[-1] and not anywhere):
-        return error
-    if len(found) > 2 * _SHOWN:
-        found[_SHOWN:-_SHOWN] = []
+                found.pop()
+            found.append(trace)
+        trace = trace.tb_next
+    return found
+
+
+def traced(found: Sequence[TracebackType]) -> TracebackType | None:
+    """The traceback of these entries alone; None of none."""
     made: TracebackType | None = None
     for one in reversed(found):
         made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return error.with_traceback(made)
+    return made
+
+
+def users_alone(error: BaseException) -> BaseException:
+    """The error, with the frames of the user's code alone where that has met it; an error of other code keeps all of them."""
+    found = entries(error.__traceback__, lambda code: is_users(code.co_filename))
+    anywhere = isinstance(error, RecursionError | KeyboardInterrupt)
+    if not found or (found[-1].tb_next is not None and not anywhere):
+        return error
+    if len(found) > 2 * _SHOWN:
+        found[_SHOWN:-_SHOWN] = []
+    return error.with_traceback(traced(found))

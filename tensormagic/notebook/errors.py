@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.staging.source import is_part_of
 from tensormagic.capture.summary import type_text
+from tensormagic.capture.traces import entries, traced
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
@@ -81,18 +81,11 @@ class Place:
 def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
     """The places in the user's code that ``trace`` goes through, outermost first."""
     found: list[Place] = []
-    before: CodeType | None = None
-    while trace is not None:
-        frame = trace.tb_frame
-        code = frame.f_code
-        if _is_users(code, shell):
-            if found and before is not None and is_part_of(code, before):
-                found.pop()  # its place is within the function that called it
-            before = code
-            place = _place(context.span_at(code, trace.tb_lasti, trace.tb_lineno), code.co_filename, shell)
-            if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
-                found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
-        trace = trace.tb_next
+    for entry in entries(trace, lambda code: _is_users(code, shell)):
+        frame = entry.tb_frame
+        place = _place(context.span_at(frame.f_code, entry.tb_lasti, entry.tb_lineno), frame.f_code.co_filename, shell)
+        if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
+            found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
     return found
 
 
@@ -322,18 +315,7 @@ def without_ours(trace: TracebackType | None) -> TracebackType | None:
 
     A block of a function that was made a function of its own stands for the function that called it.
     """
-    kept: list[TracebackType] = []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if kept and is_part_of(code, kept[-1].tb_frame.f_code):
-            kept.pop()
-        if not code.co_filename.startswith(_PACKAGE):
-            kept.append(trace)
-        trace = trace.tb_next
-    bare: TracebackType | None = None
-    for entry in reversed(kept):
-        bare = TracebackType(bare, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return bare
+    return traced(entries(trace, lambda code: not code.co_filename.startswith(_PACKAGE)))
 
 
 def chained(error: BaseException) -> Iterator[BaseException]:

@@ -1,7 +1,5 @@
 """What documents about older systems say of batches over workers, held to here; each test has the number of the claim in its name."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -10,18 +8,11 @@ import tensormagic as tm
 distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
+from tests.distributed.clusters import cluster  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("by_numpy")
+
 X = np.random.default_rng(1).normal(size=(120, 3))
-
-
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-
-
-def cluster(count: int) -> Any:
-    return distributed.LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
-    )
 
 
 def loss(x, w):

@@ -20,21 +20,13 @@ distributed = pytest.importorskip("distributed", reason="Dask is an optional ext
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
 from tensormagic.distributed import distribute, sources, tasks, watching  # noqa: E402
+from tests.distributed.clusters import cluster  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(4000, 3)), RNG.normal(size=4000)
 P = {"w": RNG.normal(size=3), "b": 0.5}
-
-
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-
-
-def cluster(count: int) -> Any:
-    return distributed.LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
-    )
 
 
 @pytest.fixture(scope="module")

@@ -12,24 +12,18 @@ import tensormagic as tm
 distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
+from tests.distributed.clusters import cluster  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("by_numpy")
+
 RNG = np.random.default_rng(3)
 X, Y, W = RNG.normal(size=(50, 3)), RNG.normal(size=50), RNG.normal(size=3)
 
 
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-
-
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as own,
-    ):
-        yield own
+    with cluster(2) as own, distributed.Client(own) as found:
+        yield found
 
 
 def loss(x, y, p):

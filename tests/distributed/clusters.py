@@ -1,0 +1,14 @@
+"""Clusters of Dask's for tests: workers of one thread, in this process."""
+
+from typing import Any
+
+import pytest
+
+distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
+
+
+def cluster(count: int) -> Any:
+    """A cluster of ``count`` workers, to be entered and left."""
+    return distributed.LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
+    )

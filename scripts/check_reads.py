@@ -7,35 +7,19 @@ from __future__ import annotations
 
 import random
 import sys
-import traceback
-from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import tensormagic as tm
 from tests.functions import state_programs as states
+from tests.functions.drawn import Program, count_faults
 
 
-def main() -> int:
-    """Draw, run, and count."""
-    seed, count = (int(a) for a in (*sys.argv[1:], *["0", "2000"][len(sys.argv) - 1 :]))
-    tm.config.tier = "numpy"
-    rng = random.Random(seed)  # noqa: S311 (programs)
-    found: Counter[str] = Counter()
-    for _ in range(count):
-        program = states.draw(rng)
-        try:
-            fault = states.fault(program)
-        except Exception:  # noqa: BLE001 (an error of ours is a difference)
-            fault = traceback.format_exc(limit=-2)
-        kind = "followed" if not fault else "refused" if fault.startswith("refused") else "different"
-        found[kind] += 1
-        if fault:
-            print(f"{program.told}: {fault}")
-    print(f"seed {seed}, {count} programs: " + ", ".join(f"{n} {kind}" for kind, n in found.items()))
-    return int(bool(found["different"]))
+def drawn(rng: random.Random) -> Program:
+    """A program whose state changes between its calls."""
+    program = states.draw(rng)
+    return program.told, lambda: states.fault(program)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(count_faults(drawn, "followed"))

@@ -15,6 +15,29 @@ PLACE, FAULT, SHARE = 1, 2, 6
 BOUND = 2
 """The word of a pool that says from how much work on a loop is shared."""
 
+ALONE = f"""define internal i32 @alone(ptr %body, ptr %frame, i64 %count, ptr %fault) noinline nounwind optsize {{
+entry:
+  %own = alloca [2 x i64], align 64
+  store i64 0, ptr %own
+  %place = getelementptr i64, ptr %own, i64 {PLACE}
+  store ptr %fault, ptr %place
+  br label %head
+head:
+  %share = phi i64 [ 0, %entry ], [ %following, %run ]
+  %there = icmp slt i64 %share, %count
+  br i1 %there, label %run, label %fine
+run:
+  %status = call i32 %body(ptr %frame, i64 %share, ptr %own)
+  %following = add i64 %share, 1
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %head, label %left
+left:
+  ret i32 1
+fine:
+  ret i32 0
+}}"""
+"""What runs all shares of a loop, one after the other; whether the loop was left."""
+
 # Words of a pool: 0 the address of `dispatch`, 1 the number of threads, 2 the bound, 3 whether it is at work, 4 how many may
 # still join, 5 how many have joined and not left, 6 how many have joined, 7 whether it ends, 8 the loop, 9 its frame, 10 the
 # number of shares, 11 floating-point flags, 12 how many loops it has run; on lines of the cache of their own 32 the next share
@@ -97,27 +120,7 @@ done:
   ret void
 }
 
-define internal i32 @alone(ptr %pool, ptr %body, ptr %frame, i64 %count, ptr %fault) {
-entry:
-  %own = alloca [2 x i64], align 64
-  store i64 0, ptr %own
-  %place = getelementptr i64, ptr %own, i64 PLACE
-  store ptr %fault, ptr %place
-  br label %head
-head:
-  %share = phi i64 [ 0, %entry ], [ %following, %run ]
-  %there = icmp slt i64 %share, %count
-  br i1 %there, label %run, label %fine
-run:
-  %status = call i32 %body(ptr %frame, i64 %share, ptr %own)
-  %following = add i64 %share, 1
-  %ok = icmp eq i32 %status, 0
-  br i1 %ok, label %head, label %left
-left:
-  ret i32 1
-fine:
-  ret i32 0
-}
+ALONE
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i64 @waited(ptr %place, i64 %wanted_zero) {
@@ -151,7 +154,7 @@ entry:
   %free = extractvalue { i64, i1 } %was, 1
   br i1 %free, label %begin, label %by_itself
 by_itself:
-  %status = call i32 @alone(ptr %pool, ptr %body, ptr %frame, i64 %count, ptr %fault)
+  %status = call i32 @alone(ptr %body, ptr %frame, i64 %count, ptr %fault)
   ret i32 %status
 begin:
   %mutex = call ptr @word(ptr %pool, i64 64)
@@ -363,7 +366,7 @@ def pool_text(bits: int, spins: int) -> str:
     spins
         How often a thread looks, and lets others run, before it sleeps.
     """
-    text = _TEXT
+    text = _TEXT.replace("ALONE", ALONE)
     for name, value in (("WORDS", WORDS), ("LOCAL", LOCAL), ("FAULT", FAULT), ("SHARE", SHARE), ("PLACE", PLACE)):
         text = text.replace(name, str(value))
     return text.replace("SPINS", str(spins)).replace("BITS", str(bits))

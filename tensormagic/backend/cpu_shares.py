@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tensormagic.backend.cpu_kinds import Value, Writer, llvm
-from tensormagic.backend.cpu_pool import BOUND, PLACE
+from tensormagic.backend.cpu_pool import ALONE, BOUND, PLACE
 
 HELPER = "share_out"
 
-SHARE_OUT = f"""define internal i32 @{HELPER}(ptr %loop, ptr %frame, i64 %count, i64 %work, i64 %threads, ptr %fault)
+SHARE_OUT = f"""{ALONE}
+
+define internal i32 @{HELPER}(ptr %loop, ptr %frame, i64 %count, i64 %work, i64 %threads, ptr %fault)
 noinline nounwind optsize {{
 entry:
-  %own = alloca [2 x i64], align 16
   %several = icmp sgt i64 %count, 1
   %others = icmp ne i64 %threads, 0
   %maybe = and i1 %several, %others
@@ -31,23 +32,8 @@ together:
   %result = call i32 %dispatch(ptr %pool, ptr %loop, ptr %frame, i64 %count, i64 %work, ptr %fault)
   ret i32 %result
 alone:
-  store i64 0, ptr %own
-  %noted = getelementptr i64, ptr %own, i64 {PLACE}
-  store ptr %fault, ptr %noted
-  br label %head
-head:
-  %share = phi i64 [ 0, %alone ], [ %following, %run ]
-  %there = icmp slt i64 %share, %count
-  br i1 %there, label %run, label %fine
-run:
-  %status = call i32 %loop(ptr %frame, i64 %share, ptr %own)
-  %following = add i64 %share, 1
-  %ok = icmp eq i32 %status, 0
-  br i1 %ok, label %head, label %left
-left:
-  ret i32 1
-fine:
-  ret i32 0
+  %status = call i32 @alone(ptr %loop, ptr %frame, i64 %count, ptr %fault)
+  ret i32 %status
 }}"""
 
 

@@ -1,17 +1,21 @@
-"""tensormagic beside NumPy, numexpr, JAX, PyTorch and PyTensor: first call and median CPU time, one thread, one run.
+"""tensormagic beside NumPy, numexpr, JAX, PyTorch and PyTensor: first call and CPU time, one thread, all in one run.
 
-``python benchmarks/peers.py [FILE.md]`` in an environment that has the peers; one that is missing is left out, and named.
+``python benchmarks/peers.py [FILE.md] [NAME ...]`` in an environment that has the peers; one that is missing is left out, and named.
+The programs are those of ``peer_programs.py``. The results of each peer are compared with NumPy's before anything is timed.
 """
+# pyright: basic
 
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -20,183 +24,333 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import numpy as np  # noqa: E402 (the threads are set first)
+from peer_programs import PROGRAMS, Program  # noqa: E402
 from peer_runs import machine, seconds, taking_part  # noqa: E402
 
-ROUNDS, BLOCK = 9, 5
-Program = Callable[[], object]
-rng = np.random.default_rng(0)
-X1, Y1 = rng.normal(size=10**6), rng.normal(size=10**6)
-S = rng.normal(size=(1000, 1000))
-X, W, B = rng.normal(size=(10**5, 30)), rng.normal(size=30) * 0.1, 0.1
-Y = np.sign(rng.normal(size=10**5))
+ROUNDS = 7
+BLOCK = 0.02
+"""CPU seconds of a block of calls, roughly."""
+NEAR = 1e-6
+Call = Callable[[], object]
+Prepare = Callable[[Program], Call | None]
+EXPRESSIONS = {
+    "10^6 elements, a mean": ("sum(log(1 + exp(-abs(a))) + where(a > 0, a, 0) - a * b)", 1e-6),
+    "2·10^6 elements": ("sqrt(a * a + b * b) * 2 - a / (b + 3) + 1", 1),
+    "4·10^6 elements": ("sum(a * b)", 1),
+}
+"""What NumExpr can say: the expression, and what its result is multiplied with."""
 
 
-def numpy_programs() -> dict[str, Program]:
-    def loss():
-        return np.mean(np.log(1 + np.exp(-abs(X1))) + np.maximum(X1, 0) - X1 * Y1)
-
-    def softmax():
-        e = np.exp(S - S.max(1, keepdims=True))
-        return e / e.sum(1, keepdims=True)
-
-    def logistic():
-        margin = -Y * (X @ W + B)
-        e = np.exp(margin)
-        pull = -(Y * (e / (1 + e))) / len(Y)
-        return np.mean(np.log1p(e)), X.T @ pull, pull.sum()
-
-    return {"loss": loss, "softmax": softmax, "logistic": logistic}
+def loop(steps, body, state):
+    for i in range(steps):
+        state = body(i, state)
+    return state
 
 
-def tensormagic_programs() -> dict[str, Program]:
+def inner(u, new):
+    u = u.copy()
+    u[1:-1, 1:-1] = new
+    return u
+
+
+NAMES = [
+    "abs",
+    "amax",
+    "cumsum",
+    "exp",
+    "eye",
+    "linalg",
+    "log",
+    "mean",
+    "minimum",
+    "ones_like",
+    "sqrt",
+    "sum",
+    "tanh",
+    "where",
+    "zeros",
+]
+
+
+def namespace(base, **more):
+    """A library's functions, and those that it calls otherwise or leaves to the language."""
+    names = {name: getattr(base, name) for name in NAMES if hasattr(base, name)}
+    return SimpleNamespace(**(names | {"loop": loop, "inner": inner} | more))
+
+
+NUMPY = namespace(np)
+
+
+def with_numpy() -> Prepare:
+    """Without gradients: what they are held against is in ``derivatives.py``."""
+
+    def prepare(program):
+        arrays = program.arrays()
+        return lambda: program.function(NUMPY, *arrays)
+
+    return prepare
+
+
+def with_tensormagic() -> Prepare:
     import tensormagic as tm
 
-    tm.config.tier = "numba"
-    loss = tm.tensor(lambda x, y: np.mean(np.log(1 + np.exp(-abs(x))) + np.maximum(x, 0) - x * y))
-    softmax = tm.tensor(
-        lambda s: np.exp(s - s.max(1, keepdims=True)) / np.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True)
-    )
-    logistic = tm.value_and_grad(lambda w, b, x, y: np.mean(np.log(1 + np.exp(-y * (x @ w + b)))), (0, 1))
-    b = np.array(B)
-    return {"loss": lambda: loss(X1, Y1), "softmax": lambda: softmax(S), "logistic": lambda: logistic(W, b, X, Y)}
+    tm.config.tier, tm.config.threads = "numba", 1
+
+    def prepare(program):
+        function = program.function
+
+        def f(*arrays):
+            return function(NUMPY, *arrays)
+
+        arrays = program.arrays()
+        run = tm.value_and_grad(f, tuple(range(program.grad))) if program.grad else tm.tensor(f)
+        return lambda: run(*arrays)
+
+    return prepare
 
 
-def numexpr_programs() -> dict[str, Program]:
+def with_numexpr() -> Prepare:
     import numexpr
 
     numexpr.set_num_threads(1)
-    names = {"x": X1, "y": Y1}
-    text = "sum(log(1 + exp(-abs(x))) + where(x > 0, x, 0) - x * y)"
-    return {"loss": lambda: numexpr.evaluate(text, names) / len(X1)}
+
+    def prepare(program):
+        if program.about not in EXPRESSIONS:
+            return None
+        text, factor = EXPRESSIONS[program.about]
+        names = dict(zip("ab", program.arrays(), strict=False))
+        return lambda: numexpr.evaluate(text, names) * factor if factor != 1 else numexpr.evaluate(text, names)
+
+    return prepare
 
 
-def jax_programs() -> dict[str, Program]:
+def with_jax() -> Prepare:
     import jax
     import jax.numpy as jnp
 
-    x1, y1, s, x, y, w = (jnp.asarray(v) for v in (X1, Y1, S, X, Y, W))
-    loss = jax.jit(lambda x, y: jnp.mean(jnp.log(1 + jnp.exp(-abs(x))) + jnp.maximum(x, 0) - x * y))
-    softmax = jax.jit(
-        lambda s: jnp.exp(s - s.max(1, keepdims=True)) / jnp.exp(s - s.max(1, keepdims=True)).sum(1, keepdims=True)
+    xp = namespace(jnp)
+    xp.loop = lambda steps, body, state: jax.lax.fori_loop(0, steps, body, state)
+    xp.inner = lambda u, new: u.at[1:-1, 1:-1].set(new)
+
+    def prepare(program):
+        def f(*arrays):
+            return program.function(xp, *arrays)
+
+        arrays = [jnp.asarray(a) for a in program.arrays()]
+        run = jax.jit(jax.value_and_grad(f, tuple(range(program.grad))) if program.grad else f)
+        return lambda: jax.block_until_ready(run(*arrays))
+
+    return prepare
+
+
+def torch_namespace(torch):
+    def clone(u, new):
+        u = u.clone()
+        u[1:-1, 1:-1] = new
+        return u
+
+    xp = namespace(torch)
+    xp.inner, xp.eye, xp.zeros = (
+        clone,
+        lambda n: torch.eye(n, dtype=torch.float64),
+        lambda shape: torch.zeros(shape, dtype=torch.float64),
     )
-    logistic = jax.jit(jax.value_and_grad(lambda w, b, x, y: jnp.mean(jnp.log(1 + jnp.exp(-y * (x @ w + b)))), (0, 1)))
-    return {
-        "loss": lambda: loss(x1, y1).block_until_ready(),
-        "softmax": lambda: softmax(s).block_until_ready(),
-        "logistic": lambda: jax.block_until_ready(logistic(w, B, x, y)),
-    }
+    return xp
 
 
-def torch_programs() -> dict[str, Program]:
+def with_torch() -> Prepare:
     import torch
 
     torch.set_num_threads(1)
-    x1, y1, s, x, y = (torch.from_numpy(v) for v in (X1, Y1, S, X, Y))
-    w, b = torch.tensor(W, requires_grad=True), torch.tensor(B, requires_grad=True)
+    xp = torch_namespace(torch)
 
-    def logistic():
-        value = torch.mean(torch.log(1 + torch.exp(-y * (x @ w + b))))
-        return value, torch.autograd.grad(value, (w, b))
+    def prepare(program):
+        arrays = [torch.from_numpy(np.asarray(a)) for a in program.arrays()]
+        if not program.grad:
+            return lambda: program.function(xp, *arrays)
+        own = [a.clone().requires_grad_() for a in arrays[: program.grad]]
 
-    return {
-        "loss": lambda: torch.mean(torch.log(1 + torch.exp(-abs(x1))) + torch.clamp(x1, min=0) - x1 * y1),
-        "softmax": lambda: torch.softmax(s, 1),
-        "logistic": logistic,
-    }
+        def run():
+            value = program.function(xp, *own, *arrays[program.grad :])
+            return value.detach(), torch.autograd.grad(value, own)
+
+        return run
+
+    return prepare
 
 
-def pytensor_programs() -> dict[str, Program]:
+def with_torch_compiled() -> Prepare:
+    import torch
+
+    if not os.environ.get("PEERS_COMPILE"):
+        raise ImportError("set PEERS_COMPILE=1: it takes minutes, and a C++ compiler")
+    torch.set_num_threads(1)
+    xp = torch_namespace(torch)
+
+    def prepare(program):
+        if program.function.__code__.co_consts and "loop" in program.function.__code__.co_names:
+            return None  # unrolled, it takes minutes to compile
+        arrays = [torch.from_numpy(np.asarray(a)) for a in program.arrays()]
+        own = [a.clone().requires_grad_() for a in arrays[: program.grad]]
+        compiled = torch.compile(lambda *given: program.function(xp, *given))
+        if not program.grad:
+            return lambda: compiled(*arrays)
+
+        def run():
+            value = compiled(*own, *arrays[program.grad :])
+            return value.detach(), torch.autograd.grad(value, own)
+
+        return run
+
+    return prepare
+
+
+def with_pytensor() -> Prepare:
     import pytensor
     import pytensor.tensor as pt
 
-    a, c, m = pt.dvector("a"), pt.dvector("c"), pt.dmatrix("m")
-    w, b, x, y = pt.dvector("w"), pt.dscalar("b"), pt.dmatrix("x"), pt.dvector("y")
-    value = pt.mean(pt.log(1 + pt.exp(-y * (x @ w + b))))
+    xp = namespace(pt, amax=lambda x, axis: pt.max(x, axis=axis))
+    xp.linalg = SimpleNamespace(cholesky=pt.linalg.cholesky, solve=pt.linalg.solve, diagonal=pt.diagonal)
+    kinds = (pt.dscalar, pt.dvector, pt.dmatrix, pt.dtensor3)
 
-    def lazily(inputs, outputs, values):
+    def prepare(program):
+        if "PyTensor" in program.without:
+            return None
+        arrays = program.arrays()
         made = []
 
         def call():
             if not made:
-                made.append(pytensor.function(inputs, outputs, on_unused_input="ignore"))
-            return made[0](*values)
+                inputs = [kinds[np.ndim(a)]() for a in arrays]
+                value = program.function(xp, *inputs)
+                outputs = [value, *pytensor.grad(value, inputs[: program.grad])] if program.grad else value
+                made.append(
+                    pytensor.function(
+                        inputs, list(outputs) if isinstance(outputs, tuple) else outputs, on_unused_input="ignore"
+                    )
+                )
+            return made[0](*arrays)
 
         return call
 
-    return {
-        "loss": lazily([a, c], pt.mean(pt.log(1 + pt.exp(-abs(a))) + pt.maximum(a, 0) - a * c), (X1, Y1)),
-        "softmax": lazily(
-            [m], pt.exp(m - m.max(1, keepdims=True)) / pt.exp(m - m.max(1, keepdims=True)).sum(1, keepdims=True), (S,)
-        ),
-        "logistic": lazily([w, b, x, y], [value, *pytensor.grad(value, [w, b])], (W, B, X, Y)),
-    }
+    return prepare
 
 
 PEERS = {
-    "NumPy": ("numpy", numpy_programs),
-    "tensormagic": ("numba", tensormagic_programs),
-    "numexpr": ("numexpr", numexpr_programs),
-    "JAX (jit)": ("jax", jax_programs),
-    "PyTorch (eager)": ("torch", torch_programs),
-    "PyTensor": ("pytensor", pytensor_programs),
+    "NumPy": ("numpy", with_numpy),
+    "tensormagic": ("numba", with_tensormagic),
+    "numexpr": ("numexpr", with_numexpr),
+    "JAX": ("jax", with_jax),
+    "PyTorch": ("torch", with_torch),
+    "torch.compile": ("torch", with_torch_compiled),
+    "PyTensor": ("pytensor", with_pytensor),
 }
 
 
-def cpu(program: Program) -> list[float]:
-    """CPU milliseconds of each call of a block; the first, which finds the caches full of another's data, is not counted."""
-    program()
-    times = []
-    for _ in range(BLOCK):
-        begin = time.process_time_ns()
-        program()
-        times.append((time.process_time_ns() - begin) / 1e6)
-    return times
+def flat(result: object) -> list[np.ndarray]:
+    """The arrays of a result, in order."""
+    if isinstance(result, (tuple, list)):
+        return [a for part in result for a in flat(part)]
+    return [np.asarray(result)]
 
 
-def table(found: dict[str, dict[str, Program]]) -> list[str]:
-    """Rows: in turn, a block of calls of each peer, so that a machine whose speed drifts treats all alike."""
-    rows = []
-    for name in ("loss", "softmax", "logistic"):
-        programs = {peer: these[name] for peer, these in found.items() if name in these}
-        first = {peer: seconds(program) for peer, program in programs.items()}
-        times: dict[str, list[float]] = {peer: [] for peer in programs}
-        for _ in range(ROUNDS):
-            for peer, program in programs.items():
-                times[peer] += cpu(program)
-        median = {peer: statistics.median(t) for peer, t in times.items()}
-        rows += [
-            f"| {name} | {peer} | {first[peer]:.2f} | {median[peer]:.2f} | {median['NumPy'] / median[peer]:.1f} |"
-            for peer in programs
-        ]
-    return rows
+def agree(name: str, own: object, other: object, grad: bool) -> None:
+    """Raise where a peer's result is another than tensormagic's."""
+    for a, b in zip(flat(own), flat(other), strict=not grad):
+        if a.shape != b.shape or not np.allclose(a, b, rtol=NEAR, atol=NEAR * float(np.max(np.abs(a)))):
+            raise AssertionError(f"{name}: results differ")
+
+
+def block(call: Call, count: int) -> float:
+    """CPU milliseconds of a call in a block; the first, which finds the caches full of another's data, is not counted."""
+    call()
+    begin = time.process_time_ns()
+    for _ in range(count):
+        call()
+    return (time.process_time_ns() - begin) / 1e6 / count
+
+
+def measured(name: str, prepared: dict[str, Prepare]) -> tuple[dict[str, float], dict[str, float], list[str]]:
+    """First calls in seconds, CPU milliseconds of later ones: blocks of calls, the peers in turn; and who failed."""
+    program, calls, failed = PROGRAMS[name], {}, []
+    first, results = {}, {}
+    for peer, prepare in prepared.items():
+        try:
+            call = prepare(program)
+            if call is None:
+                continue
+            first[peer] = seconds(lambda call=call, peer=peer: results.__setitem__(peer, call()))
+            if peer != "NumPy":
+                agree(f"{name} by {peer}", results["tensormagic"], results[peer], bool(program.grad))
+        except Exception as error:  # noqa: BLE001 (a peer that cannot run a program is named, whatever stops it)
+            failed.append(
+                f"{name} by {peer}: {type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}"
+            )
+            continue
+        calls[peer] = call
+    counts = {peer: max(2, min(200, int(BLOCK / max(block(call, 2) / 1e3, 1e-5)))) for peer, call in calls.items()}
+    times: dict[str, list[float]] = {peer: [] for peer in calls}
+    for _ in range(ROUNDS):
+        for peer, call in calls.items():
+            times[peer].append(block(call, counts[peer]))
+    return first, {peer: statistics.median(t) for peer, t in times.items()}, failed
+
+
+def mean(ratios: Iterable[float]) -> str:
+    """The geometric mean, in text."""
+    logs = [math.log(r) for r in ratios]
+    return f"{math.exp(sum(logs) / len(logs)):.2f} ({len(logs)})" if logs else "–"
 
 
 def main() -> None:
-    """Measure and print."""
-    found, versions, missing = taking_part(PEERS)
-    rows = table(found)
-    when = dt.datetime.now(dt.UTC).date()
+    """Measure, print, and write the page."""
+    given = sys.argv[1:]
+    file = given.pop(0) if given and given[0].endswith(".md") else None
+    prepared, versions, missing = taking_part(PEERS)
+    load = os.getloadavg()[0]
+    others = [peer for peer in prepared if peer != "tensormagic"]
+    rows, failed, found = [], [], {}
+    for name in given or PROGRAMS:
+        first, times, wrong = measured(name, prepared)
+        failed += wrong
+        found[name] = times
+        best = min((t for peer, t in times.items() if peer not in ("tensormagic", "NumPy")), default=math.nan)
+        cells = [f"{times[p]:.3g} ({first[p]:.2g})" if p in times else "–" for p in ("tensormagic", *others)]
+        rows.append(f"| {name} | " + " | ".join(cells) + f" | {best / times['tensormagic']:.2f} |")
+        print(rows[-1], flush=True)
+    means = []
+    for peer in others:
+        plain = [n for n in found if peer in found[n] and not (peer == "NumPy" and PROGRAMS[n].grad)]
+        means.append(mean(found[n][peer] / found[n]["tensormagic"] for n in plain))
+    best = [
+        min(t for p, t in times.items() if p not in ("tensormagic", "NumPy")) / times["tensormagic"]
+        for times in found.values()
+    ]
     text = [
         "# Beside the peers",
         "",
-        f"Made by `python benchmarks/peers.py`, {when}; {machine()}, {', '.join(versions)}; one thread, malloc as it comes.",
-        "First call: wall seconds, compiling included (tensormagic: waiting for the compiler, with its cache as it is).",
-        f"CPU: median milliseconds of process time of {ROUNDS * BLOCK} calls, in blocks of {BLOCK}, the peers in turn.",
-        "Ratio: NumPy's over it; above 1 is faster than NumPy.",
+        f"`python benchmarks/peers.py`, {dt.datetime.now(dt.UTC).date()}; {machine()}, load {load:.1f}; {', '.join(versions)};",
+        "one thread, malloc as it comes.",
         "",
-        "- *loss*: `mean(log(1+exp(-abs(x))) + maximum(x,0) - x*y)`, 10^6 elements",
-        "- *softmax*: rows of 1000 x 1000",
-        "- *logistic*: loss and gradient, 10^5 x 30",
+        f"CPU milliseconds of a call: the median of {ROUNDS} blocks of calls, the peers in turn; in brackets wall seconds of the first",
+        "call, compiling included (tensormagic: waiting for the compiler, with its cache as it is). NumPy: the value, without gradients.",
+        "All results were compared with each other first. The last column: the fastest library's time over tensormagic's.",
         "",
-        "| program | with | first call, s | CPU, ms | ratio |",
-        "|---|---|---:|---:|---:|",
+        "| program | tensormagic | " + " | ".join(others) + " | fastest / tensormagic |",
+        "|---|" + "---:|" * (len(others) + 2),
         *rows,
-        *([f"\nNot installed: {', '.join(missing)}."] if missing else []),
+        "| geometric mean of their times over tensormagic's (programs) | | " + " | ".join(means) + f" | {mean(best)} |",
+        "",
+        f"Faster than every library on {sum(r > 1 for r in best)} of {len(best)}; at worst {min(best):.2f} of the fastest one's speed.",
+        "",
+        *(f"- *{name}*: {PROGRAMS[name].about}" for name in found),
+        *([f"\nNot taking part: {', '.join(missing)}."] if missing else []),
+        *([""] + [f"- {line}" for line in failed] if failed else []),
     ]
     page = "\n".join(text) + "\n"
     print(page)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(page)
+    if file:
+        Path(file).write_text(page)
 
 
 if __name__ == "__main__":

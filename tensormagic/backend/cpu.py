@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensormagic.backend.body_text import Body, folds_columns, indented
-from tensormagic.backend.cpu_rows import SHARE
+from tensormagic.backend.cpu_rows import SHARE, TILED
 from tensormagic.backend.inline import is_growing
 from tensormagic.backend.kernel_text import FLAT_TILE, WIDE_TILE, KernelText, Line, Printed, Sharing
 from tensormagic.backend.lower import Stage
@@ -20,6 +20,7 @@ from tensormagic.backend.product_text import print_product
 from tensormagic.backend.region_text import print_check, print_region
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Region, Storage
 from tensormagic.backend.sequence_text import print_sequence
+from tensormagic.backend.tiled_text import is_tiled, print_tiled
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT
@@ -68,9 +69,17 @@ def _print_parts(text: KernelText, parts: list[Part]) -> None:
         if isinstance(part, Nest):
             _print_nest(text, part)
         elif isinstance(part, Region):
-            print_region(text, part, _print_parts)
+            print_region(text, part, _print_parts, _print_interchanged)
         else:
             print_check(text, part)
+
+
+def _print_interchanged(text: KernelText, region: Region) -> bool:
+    """Print a loop by tiles of elements, where each iteration works on each element by itself."""
+    found = is_tiled(text, region)
+    if found:
+        print_tiled(text, region, _print_parts, _print_over_tiles)
+    return found
 
 
 # nests ----------------------------------------------------------------------------------------------------------------
@@ -112,7 +121,9 @@ def _print_before(text: KernelText, stage: Stage) -> None:
 
 
 def _print_rows(text: KernelText, nest: Nest) -> None:
-    if text.depth and may_share(nest, inside=True):
+    if text.tiled:
+        _print_loop(text, nest, shared=False)
+    elif text.depth and may_share(nest, inside=True):
         _print_twice(text, nest)
     else:
         _print_loop(text, nest, shared=not text.depth and may_share(nest))
@@ -151,7 +162,8 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     after = [line for body in bodies for line in body.after]
     rows = text.product(product(nest.rows))
     if text.depth and not sharing and not _needs_tiles(nest):
-        text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
+        extent: list[Line] = [] if text.tiled else [("start = 0", None), (f"stop = {rows}", None)]
+        text.lines += [*extent, *tiles, *after]
         return
     step = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
     each = ""
@@ -169,19 +181,34 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     if sharing is None:
         text.lines += lines
     else:
-        share, kept = sharing.share, text.size(sharing.kept)
-        text.lines += [
-            (f"{share} = share_rows({rows}, {step}, {each or 0}, {kept})", None),
-            (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
-        ]
-        end = f"first + {sharing.share}"
         begins = [line for body in bodies for line in body.share[0]]
         ends = [line for body in bodies for line in body.share[1]]
-        text.lines += [
-            (f"for first in parallel({rows}, {sharing.share}, {text.threads()}, {_work(text, nest, rows)}):", None),
-            *indented([(f"last = {end} if {end} < {rows} else {rows}", None), *sharing.lines, *begins, *lines, *ends]),
-        ]
+        _print_shares(text, sharing, (step, each or "0"), [*begins, *lines, *ends], _work(text, nest, rows))
     text.lines += after
+
+
+def _print_shares(text: KernelText, sharing: Sharing, tile: tuple[str, str], lines: list[Line], work: str) -> None:
+    """The loop over shares of rows, given how many rows a tile has and how many elements a row, and what a share runs."""
+    rows, share, end = text.product(sharing.rows_in_all), sharing.share, f"first + {sharing.share}"
+    text.lines += [
+        (f"{share} = share_rows({rows}, {tile[0]}, {tile[1]}, {text.size(sharing.kept)})", None),
+        (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
+        (f"for first in parallel({rows}, {share}, {text.threads()}, {work}):", None),
+        *indented([(f"last = {end} if {end} < {rows} else {rows}", None), *sharing.lines, *lines]),
+    ]
+
+
+def _print_over_tiles(text: KernelText, nest: Nest, lines: list[Line], iterations: str) -> None:
+    """A loop over the tiles of a nest's elements, which threads share: each tile runs ``lines``, ``iterations`` times."""
+    names = text.fresh("rows"), text.fresh("share"), text.fresh("shares")
+    sharing, rows = Sharing(*names, rows_in_all=product(nest.rows)), text.product(product(nest.rows))
+    text.lines.append((f"{sharing.rows} = {TILED}", None))
+    tiles: list[Line] = [
+        (f"stop = start + {sharing.rows} if start + {sharing.rows} < last else last", None),
+        *lines,
+    ]
+    inside: list[Line] = [(f"for start in range(first, last, {sharing.rows}):", None), *indented(tiles)]
+    _print_shares(text, sharing, (sharing.rows, "0"), inside, f"{_work(text, nest, rows)} * {iterations}")
 
 
 def may_share(nest: Nest, *, inside: bool = False) -> bool:

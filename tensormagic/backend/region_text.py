@@ -42,14 +42,18 @@ def print_check(text: KernelText, check: Check) -> None:
     text.lines += indented(found)
 
 
-def print_region(text: KernelText, region: Region, parts: PrintParts) -> None:
-    """A region, and what its results are called after it."""
+def print_region(
+    text: KernelText, region: Region, parts: PrintParts, otherwise: Callable[[KernelText, Region], bool]
+) -> None:
+    """A region, and what its results are called after it; of ``otherwise`` it is asked first whether it prints the region."""
     for carry, start in zip(region.carries, region.starts, strict=True):
         if carry.type.shape and carry in text.copied.get(region.root, ()):
             text.lines += text.copy(carry, start)
         elif carry.type.shape:
             text.array(start)
-    if "body" in region.blocks:
+    if otherwise(text, region):
+        pass
+    elif "body" in region.blocks:
         _print_loop(text, region, parts)
     else:
         _print_choice(text, region, parts)
@@ -64,7 +68,9 @@ def cast(node: Node, value: str) -> str:
     return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
 
 
-def _inside(text: KernelText, block: Block, parts: PrintParts, after: Callable[[], Sequence[Line]]) -> list[Line]:
+def printed_inside(
+    text: KernelText, block: Block, parts: PrintParts, after: Callable[[], Sequence[Line]]
+) -> list[Line]:
     """What is printed for a block; names of numbers that it computes end with it."""
     kept, scalars = text.lines, dict(text.scalars)
     text.lines = []
@@ -77,8 +83,8 @@ def _inside(text: KernelText, block: Block, parts: PrintParts, after: Callable[[
     return found or [("pass", None)]
 
 
-def _moves(text: KernelText, block: Block) -> list[Line]:
-    """Each array that is carried takes the array of its next value."""
+def moved(text: KernelText, block: Block) -> list[tuple[Node, Node]]:
+    """The arrays that are carried, each with the one of its next value, which it takes after an iteration."""
     owner = text.memory.owner
     wanted = {owner(carry): owner(result) for carry, result in block.latch}
     wanted = {target: source for target, source in wanted.items() if target is not source}
@@ -89,7 +95,11 @@ def _moves(text: KernelText, block: Block) -> list[Line]:
         while end in sources:
             end = next(t for t, s in wanted.items() if s is end)
         moves.append((source, end))
-    return [(line, None) for line in text.trade(moves)] if moves else []
+    return moves
+
+
+def _moves(text: KernelText, block: Block) -> list[Line]:
+    return [(line, None) for line in text.trade(moved(text, block))]
 
 
 def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
@@ -113,7 +123,7 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
         iterations, index = number(text, region.head), text.fresh("iteration")
         text.scalars[region.index, ()] = index
         text.lines.append((f"for {index} in range(np.int64({iterations})):", region.root))
-        text.lines += indented([*polls, *_inside(text, block, parts, latch)])
+        text.lines += indented([*polls, *printed_inside(text, block, parts, latch)])
         return
     test = region.blocks["test"]
     text.lines.append(("while True:", region.root))
@@ -121,7 +131,9 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
     def stop() -> list[Line]:
         return [(f"if not {number(text, test.results[0])}:", region.root), ("    break", region.root)]
 
-    text.lines += indented([*polls, *_inside(text, test, parts, stop), *_inside(text, block, parts, latch)])
+    text.lines += indented(
+        [*polls, *printed_inside(text, test, parts, stop), *printed_inside(text, block, parts, latch)]
+    )
 
 
 def _print_choice(text: KernelText, region: Region, parts: PrintParts) -> None:
@@ -140,5 +152,5 @@ def _print_choice(text: KernelText, region: Region, parts: PrintParts) -> None:
             return [*found, *_moves(text, block)]
 
         text.lines.append((line, region.root))
-        text.lines += indented(_inside(text, block, parts, latch))
+        text.lines += indented(printed_inside(text, block, parts, latch))
     text.scalars.update({(end, ()): name for end, name in names.items()})

@@ -307,6 +307,11 @@ class Body:
 
     def print_loop(self) -> list[Line]:
         """The statements of one tile."""
+        self.print_stages()
+        return self.printed()
+
+    def print_stages(self) -> None:
+        """What the stages compute and store."""
         for stage in self.loop.stages:
             if stage.reduced:
                 self._print_fold(stage)
@@ -314,6 +319,9 @@ class Body:
                 self.print_store(stage)
             else:
                 self._print_map(stage)
+
+    def printed(self) -> list[Line]:
+        """The loops around what has been printed."""
         return [*self.around[0], *self._nested(0), *self.around[1]]
 
     def _nested(self, depth: int) -> list[Line]:
@@ -348,8 +356,12 @@ class Body:
         self.memo[root, stage.identity()] = value
         self.depth_of.setdefault(value, self._depth(value))
         if self.nest.storage[root] is not Storage.LOCAL:
-            name, offset, _ = self.address(root, stage.identity())
-            self.emit(len(self.groups), f"{name}[{offset}] = {as_text(root, value)}", root)
+            self.store(root, stage.identity(), value)
+
+    def store(self, node: Node, index: IndexTuple, value: str) -> None:
+        """A statement that gives an element its value."""
+        name, offset, _ = self.address(node, index)
+        self.emit(len(self.groups), f"{name}[{offset}] = {as_text(node, value)}", node)
 
     def print_store(self, stage: Stage) -> None:
         """Store the element of a part, or combine it with what is there."""

@@ -13,6 +13,7 @@ from typing import Any
 from tensormagic.backend.body_text import Body, folds_columns, indented
 from tensormagic.backend.cpu_rows import SHARE, TILED
 from tensormagic.backend.inline import is_growing
+from tensormagic.backend.interchanged import interchanged
 from tensormagic.backend.kernel_text import FLAT_TILE, WIDE_TILE, KernelText, Line, Printed, Sharing
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
@@ -20,7 +21,6 @@ from tensormagic.backend.product_text import print_product
 from tensormagic.backend.region_text import print_check, print_region
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Region, Storage
 from tensormagic.backend.sequence_text import print_sequence
-from tensormagic.backend.tiled_text import is_tiled, print_tiled
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT
@@ -74,14 +74,6 @@ def _print_parts(text: KernelText, parts: list[Part]) -> None:
             print_check(text, part)
 
 
-def _print_interchanged(text: KernelText, region: Region) -> bool:
-    """Print a loop by tiles of elements, where each iteration works on each element by itself."""
-    found = is_tiled(text, region)
-    if found:
-        print_tiled(text, region, _print_parts, _print_over_tiles)
-    return found
-
-
 # nests ----------------------------------------------------------------------------------------------------------------
 
 
@@ -121,9 +113,7 @@ def _print_before(text: KernelText, stage: Stage) -> None:
 
 
 def _print_rows(text: KernelText, nest: Nest) -> None:
-    if text.tiled:
-        _print_loop(text, nest, shared=False)
-    elif text.depth and may_share(nest, inside=True):
+    if text.depth and may_share(nest, inside=True):
         _print_twice(text, nest)
     else:
         _print_loop(text, nest, shared=not text.depth and may_share(nest))
@@ -162,8 +152,7 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     after = [line for body in bodies for line in body.after]
     rows = text.product(product(nest.rows))
     if text.depth and not sharing and not _needs_tiles(nest):
-        extent: list[Line] = [] if text.tiled else [("start = 0", None), (f"stop = {rows}", None)]
-        text.lines += [*extent, *tiles, *after]
+        text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
     step = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
     each = ""
@@ -198,17 +187,20 @@ def _print_shares(text: KernelText, sharing: Sharing, tile: tuple[str, str], lin
     ]
 
 
-def _print_over_tiles(text: KernelText, nest: Nest, lines: list[Line], iterations: str) -> None:
-    """A loop over the tiles of a nest's elements, which threads share: each tile runs ``lines``, ``iterations`` times."""
+def _print_interchanged(text: KernelText, region: Region) -> bool:
+    """Print a loop by tiles of elements, if each iteration works on each element by itself."""
+    loop = interchanged(text, region)
+    if loop is None:
+        return False
+    iterations, lines = loop.print_tile(text)
     names = text.fresh("rows"), text.fresh("share"), text.fresh("shares")
-    sharing, rows = Sharing(*names, rows_in_all=product(nest.rows)), text.product(product(nest.rows))
+    sharing, rows = Sharing(*names, rows_in_all=product(loop.nest.rows)), text.product(product(loop.nest.rows))
     text.lines.append((f"{sharing.rows} = {TILED}", None))
-    tiles: list[Line] = [
-        (f"stop = start + {sharing.rows} if start + {sharing.rows} < last else last", None),
-        *lines,
-    ]
-    inside: list[Line] = [(f"for start in range(first, last, {sharing.rows}):", None), *indented(tiles)]
-    _print_shares(text, sharing, (sharing.rows, "0"), inside, f"{_work(text, nest, rows)} * {iterations}")
+    stop = f"stop = start + {sharing.rows} if start + {sharing.rows} < last else last"
+    tiles: list[Line] = [(f"for start in range(first, last, {sharing.rows}):", None), *indented([(stop, None), *lines])]
+    work = f"{_work(text, loop.nest, rows)} * {iterations}"
+    _print_shares(text, sharing, (sharing.rows, "0"), tiles, work)
+    return True
 
 
 def may_share(nest: Nest, *, inside: bool = False) -> bool:

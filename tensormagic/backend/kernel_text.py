@@ -140,7 +140,6 @@ class KernelText:
     memory: Memory = field(default_factory=Memory)
     copied: Mapping[Node, set[Node]] = field(default_factory=dict)
     depth: int = 0  # how many regions there are around what is printed
-    tiled: bool = False  # whether nests are over the elements of a tile, from ``start`` to ``stop``
     entries: list[Entry] = field(default_factory=list)
     names: dict[Any, str] = field(default_factory=dict)
     head: list[Line] = field(default_factory=list)
@@ -225,11 +224,6 @@ class KernelText:
         target, source, k = self.array(to), self.array(of), self.fresh("k")
         return [(f"for {k} in range({self.size(of.type.size)}):", to), (f"    {target}[{k}] = {source}[{k}]", to)]
 
-    def swap(self, moves: Sequence[tuple[Node, Node]]) -> list[str]:
-        """Statements after which each first owner has the array of the second, but for which one that is in the end."""
-        pairs = [(self.array(a), self.array(b)) for a, b in moves]
-        return [*(f"old_{b} = {b}" for _, b in pairs), *(f"{a} = old_{b}" for a, b in pairs)]
-
     def trade(self, moves: Sequence[tuple[Node, Node]]) -> list[str]:
         """Statements after which each first owner has the array of the second."""
         pairs = [(self.array(a), self.array(b)) for a, b in moves]
@@ -238,10 +232,12 @@ class KernelText:
             if self.names[owner] not in known:
                 known.append(self.names[owner])
                 self.head.append((f"at_{self.names[owner]} = {len(known) - 1}", None))
+        kept = [(f"old_{b}", f"at_old_{b}", b) for _, b in pairs]
         return [
-            *self.swap(moves),
-            *(f"at_old_{b} = at_{b}" for _, b in pairs),
-            *(f"at_{a} = at_old_{b}" for a, b in pairs),
+            *(f"{old} = {b}" for old, _, b in kept),
+            *(f"{at} = at_{b}" for _, at, b in kept),
+            *(f"{a} = {old}" for (a, _), (old, _, _) in zip(pairs, kept, strict=True)),
+            *(f"at_{a} = {at}" for (a, _), (_, at, _) in zip(pairs, kept, strict=True)),
         ]
 
     def tile(self, node: Node, count: Size, width: Size | None) -> str:

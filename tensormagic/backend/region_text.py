@@ -45,15 +45,15 @@ def print_check(text: KernelText, check: Check) -> None:
 def print_region(
     text: KernelText, region: Region, parts: PrintParts, otherwise: Callable[[KernelText, Region], bool]
 ) -> None:
-    """A region, and what its results are called after it; of ``otherwise`` it is asked first whether it prints the region."""
+    """A region, and what its results are called after it; ``otherwise`` is asked first whether it prints the region itself."""
     for carry, start in zip(region.carries, region.starts, strict=True):
         if carry.type.shape and carry in text.copied.get(region.root, ()):
             text.lines += text.copy(carry, start)
         elif carry.type.shape:
             text.array(start)
     if otherwise(text, region):
-        pass
-    elif "body" in region.blocks:
+        return
+    if "body" in region.blocks:
         _print_loop(text, region, parts)
     else:
         _print_choice(text, region, parts)
@@ -68,9 +68,7 @@ def cast(node: Node, value: str) -> str:
     return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
 
 
-def printed_inside(
-    text: KernelText, block: Block, parts: PrintParts, after: Callable[[], Sequence[Line]]
-) -> list[Line]:
+def _inside(text: KernelText, block: Block, parts: PrintParts, after: Callable[[], Sequence[Line]]) -> list[Line]:
     """What is printed for a block; names of numbers that it computes end with it."""
     kept, scalars = text.lines, dict(text.scalars)
     text.lines = []
@@ -83,8 +81,8 @@ def printed_inside(
     return found or [("pass", None)]
 
 
-def moved(text: KernelText, block: Block) -> list[tuple[Node, Node]]:
-    """The arrays that are carried, each with the one of its next value, which it takes after an iteration."""
+def _moves(text: KernelText, block: Block) -> list[Line]:
+    """Each array that is carried takes the array of its next value."""
     owner = text.memory.owner
     wanted = {owner(carry): owner(result) for carry, result in block.latch}
     wanted = {target: source for target, source in wanted.items() if target is not source}
@@ -95,11 +93,7 @@ def moved(text: KernelText, block: Block) -> list[tuple[Node, Node]]:
         while end in sources:
             end = next(t for t, s in wanted.items() if s is end)
         moves.append((source, end))
-    return moves
-
-
-def _moves(text: KernelText, block: Block) -> list[Line]:
-    return [(line, None) for line in text.trade(moved(text, block))]
+    return [(line, None) for line in text.trade(moves)] if moves else []
 
 
 def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
@@ -123,7 +117,7 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
         iterations, index = number(text, region.head), text.fresh("iteration")
         text.scalars[region.index, ()] = index
         text.lines.append((f"for {index} in range(np.int64({iterations})):", region.root))
-        text.lines += indented([*polls, *printed_inside(text, block, parts, latch)])
+        text.lines += indented([*polls, *_inside(text, block, parts, latch)])
         return
     test = region.blocks["test"]
     text.lines.append(("while True:", region.root))
@@ -131,9 +125,7 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
     def stop() -> list[Line]:
         return [(f"if not {number(text, test.results[0])}:", region.root), ("    break", region.root)]
 
-    text.lines += indented(
-        [*polls, *printed_inside(text, test, parts, stop), *printed_inside(text, block, parts, latch)]
-    )
+    text.lines += indented([*polls, *_inside(text, test, parts, stop), *_inside(text, block, parts, latch)])
 
 
 def _print_choice(text: KernelText, region: Region, parts: PrintParts) -> None:
@@ -152,5 +144,5 @@ def _print_choice(text: KernelText, region: Region, parts: PrintParts) -> None:
             return [*found, *_moves(text, block)]
 
         text.lines.append((line, region.root))
-        text.lines += indented(printed_inside(text, block, parts, latch))
+        text.lines += indented(_inside(text, block, parts, latch))
     text.scalars.update({(end, ()): name for end, name in names.items()})

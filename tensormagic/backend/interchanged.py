@@ -1,0 +1,131 @@
+"""Counted loops whose iterations work on each element by itself: all iterations for a tile of elements, then the next tile.
+
+``for k in range(50): x = x * x + c`` goes 50 times over arrays that fit no cache, if it is printed as it stands. No element needs
+another one, so the loops are interchanged: a tile stays in the cache through all iterations, threads share the tiles once and not
+at each iteration, and what an iteration computes on its way is never stored. The arithmetic of an element is the same, so are its bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tensormagic.backend.body_text import Body, indented
+from tensormagic.backend.kernel_text import KernelText, Line
+from tensormagic.backend.kinds import kind_of
+from tensormagic.backend.lower import ANYWHERE, IndexTuple, Stage, axes_of, variable
+from tensormagic.backend.region_text import number
+from tensormagic.backend.schedule import MOST_NEST_OPS, Loop, Nest, Storage
+from tensormagic.backend.steps import Region
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import nodes_of
+from tensormagic.ops.move import Index
+
+
+@dataclass(frozen=True)
+class Interchanged:
+    """Such a loop.
+
+    Parameters
+    ----------
+    region
+        The loop.
+    nest
+        All that an iteration computes, as one loop over elements.
+    ends
+        The arrays of which each element is changed, with what it is after an iteration.
+    """
+
+    region: Region
+    nest: Nest
+    ends: tuple[tuple[Node, Node], ...]
+
+    def print_tile(self, text: KernelText) -> tuple[str, list[Line]]:
+        """How many iterations there are, and what a tile from ``start`` to ``stop`` runs."""
+        region, nest = self.region, self.nest
+        iterations = number(text, region.head) if region.head is not None else "0"
+        index, lines, scalars = text.fresh("iteration"), text.lines, dict(text.scalars)
+        text.lines = []
+        if region.index is not None:
+            text.scalars[region.index, ()] = index
+        body = Body(text, nest, nest.loops[0], None)
+        for carry, _ in self.ends:  # each element is read before any of them is written
+            body.value(carry, axes_of(carry.type.shape)[1])
+        body.print_stages()
+        for carry, end in self.ends:
+            own = axes_of(carry.type.shape)[1]
+            body.store(carry, own, body.value(end, own))
+        inside = [*text.lines, *body.sections[0], *body.printed()]
+        text.lines, text.scalars = lines, scalars
+        return iterations, [
+            (f"for {index} in range(np.int64({iterations})):", region.root),
+            *indented([("if stopped(table):", None), ("    return", None), *inside]),
+        ]
+
+
+def interchanged(text: KernelText, region: Region) -> Interchanged | None:
+    """A region as such a loop; None for any other."""
+    body = region.blocks.get("body")
+    if text.depth or body is None or region.head is None or not body.parts:
+        return None
+    stages: list[Stage] = []
+    for part in body.parts:
+        if not isinstance(part, Nest) or not _is_flat(part):
+            return None
+        stages += part.stages
+    domain, copied = stages[0].domain, text.copied
+    if any(s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages) or any(
+        map(nodes_of, domain)
+    ):
+        return None
+    ends = [(c, e) for c, e in zip(region.carries, body.results, strict=False) if c is not e]
+    stores = {s.root for s in stages if s.kind == "store"}
+    kept = [(c, e) for c, e in ends if e in stores and text.memory.owner(c) is text.memory.owner(e)]
+    taken = tuple(pair for pair in ends if pair not in kept)
+    computed = {s.root for s in stages}
+    if any(axes_of(c.type.shape)[0] != domain or not (e in computed or e in region.carries) for c, e in taken):
+        return None
+    changed = {text.memory.owner(c) for c, _ in ends} | {text.memory.owner(s) for s in stores}
+    if not all(_is_own(s, i) for s in stages for i in _touched(s, computed, changed, text.memory.owner)):
+        return None
+    nest = Nest(stages, depth=len(domain), loops=[Loop((), stages)])
+    nest.storage = {s.root: Storage.FULL if s.root in stores else Storage.LOCAL for s in stages}
+    return Interchanged(region, nest, taken) if nest.ops <= MOST_NEST_OPS else None
+
+
+def _is_flat(nest: Nest) -> bool:
+    """Whether a nest is over the elements of its stages alone: each of them computes or stores an element."""
+    return nest.depth > 0 and all(
+        s.kind in {"map", "store"} and not s.reduced and (s.written is None or "slices" in s.root.params)
+        for s in nest.stages
+    )
+
+
+def _may_fail(stage: Stage) -> bool:
+    """Whether one element may be an error and another not: which one is met first depends on the order of elements and iterations."""
+    read = {node for node, _ in stage.reads}
+    inside = topological([stage.root], stop=lambda n: n in read)
+    return any(
+        kind_of(n) == "take" and any(a.type.shape for a in n.args["axis" in n.params :])
+        for n in inside
+        if n not in read
+    )
+
+
+def _touched(
+    stage: Stage, computed: set[Node], changed: set[Node], owner: Callable[[Node], Node]
+) -> Iterator[IndexTuple]:
+    """The indices at which a stage reads and writes what the loop computes or changes."""
+    for node, index in stage.reads:
+        if node.type.shape and (node in computed or owner(node) in changed):
+            yield index
+    if stage.written is not None:
+        yield stage.written
+
+
+def _is_own(stage: Stage, index: IndexTuple) -> bool:
+    """Whether an index is that of the element that a stage is about, in a part that is the same for all elements."""
+    before, own = index[: len(index) - len(stage.domain)], index[len(index) - len(stage.domain) :]
+    return own == tuple(Index(variable(k)) for k in range(len(stage.domain))) and all(
+        i.variable is None and i != ANYWHERE for i in before
+    )

@@ -128,6 +128,8 @@ class Capture:
         Containers of which data choose one: the code may not change them.
     made
         What the expressions of a function have given, used or not.
+    within
+        For each part of the code that derivatives compute again, what its expressions have given.
     complex_sites, sites
         Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
@@ -178,6 +180,7 @@ class Capture:
     standing: int = 0
     chosen: list[Any] = field(default_factory=list)
     made: list[Node] = field(default_factory=list[Node])
+    within: list[set[Node]] = field(default_factory=list[set[Node]])
 
     def actual(self, node: Node) -> Node:
         """``node`` of the arguments that a function was called with, where it is of what stands for them."""
@@ -373,6 +376,8 @@ def record(node: Node) -> Node:
         capture.safe.add(node)
         if capture.abstract and not capture.trials:
             capture.made.append(node)
+        for found in capture.within:
+            found.add(node)
         capture.nodes += 1
         if capture.nodes > LIMIT:
             why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
@@ -385,6 +390,11 @@ def record(node: Node) -> Node:
 
 
 _built: WeakSet[Node] = WeakSet()  # what expressions have given
+
+
+def is_built(node: Node) -> bool:
+    """Whether an expression has given ``node``, and not a part of one."""
+    return node in _built
 
 
 def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:

@@ -20,6 +20,7 @@ from tensormagic.capture import context
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.alive import once_for_each
 from tensormagic.ir.errors import (
     CaptureError,
     ForeignError,
@@ -80,7 +81,7 @@ def _is_foreign_module(name: str | None) -> bool:
     return name is not None and name.partition(".")[0] not in _ANY_VALUES
 
 
-@lru_cache(maxsize=1024)
+@once_for_each
 def is_foreign_class(kind: type) -> bool:
     """Whether objects are of a library that knows nothing of lazy values."""
     return _is_foreign_module(module_of(kind)) and not _has_users_code(kind)

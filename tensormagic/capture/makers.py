@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.alive import once_for_each
 from tensormagic.ir.modules import package_of
 
 _MAKERS = {"numba": "Numba", "_ctypes": "C", "ctypes": "C", "_cffi_backend": "C", "cffi": "C"}
@@ -22,7 +23,7 @@ def maker_of(function: Any) -> str:
     return _maker(type(function)) or (_maker(type(owner)) if method else "")
 
 
-@lru_cache(maxsize=1024)
+@once_for_each
 def _maker(kind: type) -> str:
     found = (_MAKERS.get(package_of(k)) for k in kind.__mro__)
     return getattr(kind, "made_by", "") or next((maker for maker in found if maker), "")

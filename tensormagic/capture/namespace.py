@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -213,13 +214,14 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_originals: dict[int, tuple[Any, Any]] = {}  # what captured code has seen, and what for, by the identity of the former
+_originals: WeakKeyDictionary[FunctionType, Any] = (
+    WeakKeyDictionary()
+)  # what functions that captured code has seen are there for
 
 
 def original_of(value: Any) -> Any:
     """What captured code has seen ``value`` for; itself, where it is nothing of ours."""
-    seen, original = _originals.get(id(value), (None, None))
-    return original if seen is value else value
+    return _originals.get(value, value) if isinstance(value, FunctionType) else value
 
 
 def value_of(value: Any, *, staged: bool = True) -> Any:
@@ -230,7 +232,7 @@ def value_of(value: Any, *, staged: bool = True) -> Any:
 def _noted(seen: Any, value: Any) -> Any:
     """What is ``seen`` for a function: handed back as what it is."""
     if seen is not value and isinstance(seen, FunctionType):
-        _originals[id(seen)] = (seen, value)
+        _originals[seen] = value
     return seen
 
 

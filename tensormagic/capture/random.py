@@ -76,6 +76,11 @@ class Drawn:
                 "Make the generator inside, from a seed; or write the loop or the branch as ordinary Python.",
             )
 
+    def changed(self, given: Sequence[Buffer]) -> list[Buffer]:
+        """The buffers that the block has stored into, and those of ``given`` that it has made."""
+        made = (b for b in given if b.born >= self._start)
+        return [b for b in dict.fromkeys([*self._journal, *made]) if b.choice is None]
+
 
 class Moment:
     """The states that generators have now, for what is to draw the same numbers again later.

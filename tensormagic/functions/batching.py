@@ -16,6 +16,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.gives import Copies
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.sequential import one_by_one
@@ -74,9 +75,10 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
             for k, (a, axes) in enumerate(zip(args, _each(in_axes, args, function), strict=True))
         ]
         size = stacks.size()
-        outside = _versions(args, options)
+        outside, copies = _versions(args, options), Copies(args, tuple(single))
         with Drawn() as drawn:
             leaves, build = flatten(function.body(*single, **options))
+        copies.refuse(function.name)
         results = numbers_alone(leaves, function.name)
         stored = [e for e in stacks.given if e.tensor.place.buffer.stored]
         shared = [b for b, version in outside.items() if b.version != version and b not in drawn.before]

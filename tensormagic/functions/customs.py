@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +11,19 @@ from tensormagic.capture import context
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.regions import around, graph_of, of_type
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.functions.derivatives import derived, lazily_read, normal_form
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.gives import Copies
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
-from tensormagic.ir.node import Node, topological
-from tensormagic.ops.leaf import Source, constant_value, input_node
+from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ops.leaf import CONSTANT, Source, constant_value, input_node
 from tensormagic.ops.regions.control import checkpoint as checkpointed
 from tensormagic.ops.regions.custom import custom
 from tensormagic.transform import grad as modes
@@ -48,9 +51,11 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
     context.stand_for(stand_ins, nodes)
     own = iter(tensors)
     given, named = build(iter([next(own) if is_number(v) else v for v in leaves]))
+    copies = Copies((args, options), (given, named))
     before = {t.place.buffer: t.place.buffer.version for t in lazily_read()}
     with Drawn(function.name), context.standing():
         result = function.body(*given, **named)
+    copies.refuse(function.name)
     outside = list(dict.fromkeys(t.place.buffer for t in lazily_read()))
     stored: list[tuple[Node, Callable[[Node], object]]] = [
         (b.node, b.put) for b in outside if b.version != before.get(b, 0)
@@ -90,17 +95,51 @@ def checkpoint(fun: Any) -> Function:
     function = of_callable(fun)
 
     def body(*args: Any, **options: Any) -> Any:
-        traced = _traced(function, args, options)
-        leaves, build = flatten(traced.result)
-        results = [*numbers_alone(leaves, function.name), *(node for node, _ in traced.stored)]
-        free = around(results, traced.stand_ins)
-        graph = graph_of(results, [*traced.stand_ins, *free])
-        found = [context.record(n) for n in checkpointed(graph, [*traced.nodes, *free])]
-        for (_, put), node in zip(traced.stored, found[len(leaves) :], strict=True):
-            put(node)
-        return build(iter(map(wrap, found[: len(leaves)])))
+        operands = [node_of(v) for v in flatten((args, options))[0] if is_number(v)]
+        with Drawn(function.name) as drawn, _noting() as own:
+            result = function.body(*args, **options)
+        given = [v.place.buffer for v in flatten(result)[0] if isinstance(v, Tensor)]
+        _compute_again(drawn.changed(given), operands, own)
+        return result
 
     return derived(function, "checkpoint", body)
+
+
+@contextmanager
+def _noting() -> Generator[set[Node]]:
+    """What the expressions in a block give."""
+    capture, found = context.current(), set[Node]()
+    if capture is None:
+        raise AssertionError
+    capture.within.append(found)
+    try:
+        yield found
+    finally:
+        capture.within[:] = [one for one in capture.within if one is not found]
+
+
+def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set[Node]) -> None:
+    """Have what buffers hold be computed again where a derivative reads what is between that and the operands."""
+    given = [n for n in dict.fromkeys(operands) if n.op is not CONSTANT]
+    stand_ins = {n: input_node(Source(f"operand{k}"), n.type) for k, n in enumerate(given)}
+    values = [b.node for b in buffers]
+
+    def is_outside(node: Node) -> bool:
+        return node in stand_ins or (node not in own and context.is_built(node))
+
+    outside = {n: n for n in topological(values, stop=is_outside) if is_outside(n)}
+    inside: dict[Node, Node] = {}
+    results = substitute(values, outside | stand_ins, inside)
+    free = around(results, list(stand_ins.values()))
+    again = [k for k, (old, new) in enumerate(zip(values, results, strict=True)) if new is not old and old not in given]
+    if not again:
+        return
+    graph = graph_of([results[k] for k in again], [*stand_ins.values(), *free])
+    for k, node in zip(again, checkpointed(graph, [*given, *free]), strict=True):
+        buffers[k].renew(context.record(node))
+    capture = context.current()
+    if capture is not None:  # what is computed there is not computed beside it
+        capture.made[:] = [n for n in capture.made if n not in own or inside.get(n, n) is n]
 
 
 @maker

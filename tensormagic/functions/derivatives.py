@@ -24,6 +24,7 @@ from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
 from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.gives import Copies
 from tensormagic.functions.left import left_behind
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
@@ -112,6 +113,7 @@ class Closed:
             tensors += (own := [stand_in_tensor(n, name) for n in nodes])
             given += leaves
             changed[position] = build(iter(own))
+        copies = Copies(args, tuple(changed))
         outside = {t.place.buffer: t.place.buffer.version for t in _lazy(args, options)}
         mark = wrap(constant(0))
         with Drawn() as drawn, context.standing():
@@ -122,6 +124,7 @@ class Closed:
         outside |= {t.place.buffer: 0 for t in read if t.place.buffer not in outside}  # names that it has read first
         for buffer in [b for b, version in outside.items() if b.version != version]:
             buffer.put(self.open([buffer.node])[0])
+        copies.put_back({id(t): v for t, v in zip(tensors, given, strict=True)})
         for tensor, value in zip(tensors, given, strict=True):
             if tensor.place.buffer.stored:
                 self._store(tensor, value, function)

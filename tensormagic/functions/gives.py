@@ -113,6 +113,58 @@ class _Constant:
         return self.value
 
 
+class Copies:
+    """Containers that a body has in the place of others, which it would change in Python.
+
+    Parameters
+    ----------
+    given, copy
+        What holds the ones, and what holds the others at the same places.
+    """
+
+    def __init__(self, given: Any, copy: Any) -> None:
+        self._found: dict[int, tuple[Any, Any, list[Any]]] = {}
+        self._find(given, copy)
+
+    def _find(self, given: Any, copy: Any) -> None:
+        if not is_container(copy) or given is copy:
+            return
+        if not isinstance(copy, tuple):
+            self._found[id(copy)] = given, copy, _contents(copy)
+        for (_, part), (_, other) in zip(_parts(given), _parts(copy), strict=False):
+            self._find(part, other)
+
+    def _changed(self) -> list[tuple[Any, Any]]:
+        return [(given, copy) for given, copy, before in self._found.values() if not _alike(_contents(copy), before)]
+
+    def refuse(self, label: str) -> None:
+        """Refuse that one has changed, where its caller would not see that."""
+        if self._changed():
+            raise refused(label)
+
+    def put_back(self, was: Mapping[int, Any]) -> None:
+        """Change what was given as the copies were; ``was`` says for what values stand, by their identity."""
+        for given, copy in self._changed():
+            now = [(key, self._given(part, was)) for key, part in _parts(copy)]
+            _fill(given, [part for _, part in now] if isinstance(given, list) else dict(now))
+
+    def _given(self, value: Any, was: Mapping[int, Any]) -> Any:
+        if id(value) in was:
+            return was[id(value)]
+        if id(value) in self._found:
+            return self._found[id(value)][0]
+        if not is_container(value):
+            return value
+        parts = [(key, self._given(part, was)) for key, part in _parts(value)]
+        if all(a is b for (_, a), (_, b) in zip(parts, _parts(value), strict=True)):
+            return value
+        if isinstance(value, tuple):
+            own = [part for _, part in parts]
+            return type(value)(*own) if hasattr(value, "_fields") else tuple(own)
+        _fill(value, [part for _, part in parts] if isinstance(value, list) else dict(parts))
+        return value
+
+
 def _parts(container: Any) -> list[tuple[Any, Any]]:
     """What a container holds, each with its key."""
     if isinstance(container, dict):
@@ -335,4 +387,4 @@ def _count(tree: Any, own: Any) -> int:
     return sum(_count(part, own) for _, part in _parts(tree)) if is_container(tree) else 0
 
 
-__all__ = ["Containers", "Gives", "Halfway", "gives_of", "refused"]
+__all__ = ["Containers", "Copies", "Gives", "Halfway", "gives_of", "refused"]

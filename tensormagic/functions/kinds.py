@@ -19,6 +19,7 @@ import numpy as np
 from tensormagic.capture.staging import attributes
 from tensormagic.capture.staging.source import is_users, staged_code
 from tensormagic.functions.named import named
+from tensormagic.ir.alive import once_for_each
 from tensormagic.ir.modules import module_of
 
 _QUIET = {  # modules whose functions depend on their operands alone
@@ -150,7 +151,7 @@ def is_unstaged(function: types.FunctionType) -> bool:
     return staged_code(function.__code__) is None
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def _pythons(kind: type) -> bool:
     own = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)
     inside = vars(kind)
@@ -171,7 +172,7 @@ def is_followed(kind: type) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
+@once_for_each
 def is_partly_librarys(kind: type) -> bool:
     """Whether methods of a class are a library's, whose code is not looked at: these may read any attribute."""
     return any(base not in _HOLDERS and is_quiet_class(base) for base in kind.__mro__)

@@ -24,6 +24,7 @@ from tensormagic.config import config
 from tensormagic.functions.derivatives import Closed, jvp, kept, lazily_read, like, normal_form, pushed
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.given import Given
+from tensormagic.functions.gives import Copies
 from tensormagic.functions.inside import taken_back
 from tensormagic.functions.moving import moved
 from tensormagic.functions.passes import Pulled, passes_of
@@ -204,8 +205,11 @@ def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Ma
     before = function.record((primals, {}))
     leaves, build = flatten(primals)
     lazy = [_input(v, f"argument {k + 1}") for k, v in enumerate(leaves)]
+    copied = build(iter(lazy))
+    copies = Copies(primals, copied)
     with context.capturing(Capture(function.name)) as capture:
-        value, along = _captured(function, build(iter(lazy)), derive)
+        value, along = _captured(function, copied, derive)
+        copies.refuse(function.name)
         if any(t.place.buffer.stored for t in (*lazy, *lazily_read())):
             raise CaptureError(
                 f"{function.name} stores into what it is given or reads, so "

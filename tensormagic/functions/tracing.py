@@ -27,6 +27,7 @@ from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.gives import Copies
 from tensormagic.functions.left import bare, left_behind
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.reading import is_input
@@ -139,8 +140,11 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     nodes = [t.node for t in tensors]
     capture = Capture(function.name, abstract=True)
     state = encoded(random.global_generator())
+    given = build(iter(arguments))
+    copies = Copies(types, given)
     with context.capturing(capture), refusing(function.name):
-        results, arrange = computed(function.body(*build(iter(arguments))))
+        results, arrange = computed(function.body(*given))
+        copies.refuse(function.name)
         found = numbers_alone(results, function.name)
         arrange = bare(arrange, len(found))
     reads = {

@@ -1,16 +1,35 @@
-"""A set of what is still alive, which several threads may add to and go over."""
+"""What is known of objects as long as they are alive."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K")
+_UNKNOWN = object()
+
+
+def once_for_each(find: Callable[[K], T]) -> Callable[[K], T]:
+    """A function of a class, whose result is kept as long as the class is there: caches must not keep the user's classes alive."""
+    found: weakref.WeakKeyDictionary[K, T] = weakref.WeakKeyDictionary()
+
+    @wraps(find)
+    def known(one: K) -> T:
+        value = found.get(one, _UNKNOWN)
+        if value is _UNKNOWN:
+            value = found[one] = find(one)
+        return value  # type: ignore[return-value]
+
+    return known
 
 
 class Alive(Generic[T]):
-    """Weak references to objects, told apart by identity; going over them goes over those that were there when that began.
+    """A set of weak references to objects, which several threads may add to and go over.
+
+    They are told apart by identity; going over them goes over those that were there when that began.
 
     A WeakSet would do but for threads: an object that ends in one of them may leave the set while another goes over it. All references of
     a dictionary are copied in one step of the interpreter.

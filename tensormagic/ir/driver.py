@@ -334,7 +334,7 @@ class _Pass:
         """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do."""
         new = self._with_regions(rebuild(node, [self.normals[a] for a in node.args], self.normals))
         if new is not node:
-            _copy_sites(new, node)
+            site.copy(new, node)
             return new
         found = self._fire(node)
         return found if found is not None else self._ordered(node)
@@ -427,9 +427,3 @@ class _Pass:
 
 
 _SHARED = "has another use"
-
-
-def _copy_sites(new: Node, old: Node) -> None:
-    """A node with other operands came from where the old one came from."""
-    for place in site.of(old):
-        site.record(new, place)

@@ -50,7 +50,8 @@ class Site:
         return inside and (self.cell, self.run) == (other.cell, other.run)
 
 
-_sites: weakref.WeakKeyDictionary[Node, set[Site]] = weakref.WeakKeyDictionary()
+_sites: weakref.WeakKeyDictionary[Node, dict[Site, None]] = weakref.WeakKeyDictionary()  # the last one was met last
+MOST = 128  # sites of a node: what all functions have in common, as their first parameter, would gather those of all
 
 
 def _now(node: Node) -> tuple[Site, ...]:
@@ -59,13 +60,17 @@ def _now(node: Node) -> tuple[Site, ...]:
 
 
 def record(node: Node, site: Site) -> None:
-    """Say that ``node`` came from ``site``; sites of earlier runs of the same cell go."""
+    """Say that ``node`` came from ``site``; sites of earlier runs of the same cell go, and the oldest where there are too many."""
     sites = _sites.get(node)
     if sites is None:
-        _sites[node] = {site}
-    else:
-        sites -= {s for s in _now(node) if s.cell == site.cell and s.run < site.run}
-        sites.add(site)
+        _sites[node] = {site: None}
+        return
+    if sites.pop(site, site) is site:  # a new one
+        known = _now(node)
+        older = [s for s in known if s.cell == site.cell and s.run < site.run] if site.run else []
+        for gone in older or known[: max(0, len(known) - MOST + 1)]:
+            sites.pop(gone, None)
+    sites[site] = None
 
 
 def record_new(node: Node, site: Site) -> None:
@@ -79,7 +84,7 @@ def record_new(node: Node, site: Site) -> None:
     while pending:
         part = pending.pop()
         known = _sites.get(part)
-        if part.needs and (known is None or (known <= before and site not in known)):
+        if part.needs and (known is None or (before.issuperset(tuple(known)) and site not in known)):
             record(part, site)
             pending += part.needs
 
@@ -173,13 +178,19 @@ _order = operator.attrgetter(*(f.name for f in fields(Site)))  # as sites compar
 
 def inherit(new: Node, old: Node, role: str | None = None) -> None:
     """Give the nodes that were built for ``new`` the sites of ``old``, down to nodes that have sites already."""
-    known = of(old)
+    known = _now(old)
     if not known:
         return
     for node in topological([new], stop=lambda n: n in _sites):
         if node not in _sites:
             for site in known:
                 record(node, replace(site, role=role) if role else site)
+
+
+def copy(new: Node, old: Node) -> None:
+    """Say that ``new`` came from where ``old`` came from, too."""
+    for site in _now(old):
+        record(new, site)
 
 
 def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
@@ -195,7 +206,7 @@ def follow(became: Mapping[Node, Node]) -> None:
     for old, new in became.items():
         known = _sites.get(old)
         if known and new is not old and new.args and new not in _sites:
-            _sites[new] = set(known)
+            _sites[new] = dict(known)
 
 
 def roles(nodes: Iterable[Node]) -> set[str]:

@@ -29,3 +29,17 @@ def test_threads_say_where_one_node_came_from():
         sys.setswitchinterval(interval)
     assert not errors
     assert len(site.of(node)) == 4 * 7
+
+
+def test_a_node_that_many_functions_share_keeps_the_last_of_its_places():
+    node, other = constant(4.5), constant(5.5)
+    places = [site.Site(f"f{k}.py", 0, 1, 0, 1, 2) for k in range(2 * site.MOST)]
+    for place in (*places, places[site.MOST]):
+        site.record(node, place)
+    assert set(site.of(node)) == set(places[site.MOST :])
+    site.copy(other, node)
+    site.record(other, places[0])
+    assert set(site.of(other)) == {*places[site.MOST + 1 :], places[site.MOST], places[0]} - {places[site.MOST + 1]}
+    site.record(other, site.Site("In[1]", 3, 1))
+    site.record(other, site.Site("In[1]", 4, 1))
+    assert {s.run for s in site.of(other) if s.cell == "In[1]"} == {4}

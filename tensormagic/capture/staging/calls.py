@@ -222,10 +222,7 @@ def _holds_nothing(function: Any) -> bool:
     """Whether a function may be remembered: what belongs to an object, or is the user's, would keep arrays alive."""
     if type(function) is FunctionType:
         return _is_librarys(function)
-    known = isinstance(
-        function, BuiltinFunctionType | type | np.ufunc
-    )  # objects of the user's may be equal and not the same
-    return known and isinstance(getattr(function, "__self__", None), ModuleType | None)
+    return isinstance(function, BuiltinFunctionType) and isinstance(function.__self__, ModuleType | None)
 
 
 @lru_cache(maxsize=4096)

@@ -157,6 +157,7 @@ class Traced:
 # what calls itself ----------------------------------------------------------------------------------------------------
 
 _recursive: dict[CodeType, bool] = {}
+_KEPT = 4096
 
 
 def code_that_calls_itself(function: Any) -> CodeType | None:
@@ -165,9 +166,12 @@ def code_that_calls_itself(function: Any) -> CodeType | None:
     if inner is None or not is_users(inner.__code__.co_filename):
         return None
     code = inner.__code__
-    if code not in _recursive:
-        _recursive[code] = _reaches(inner, code)
-    return code if _recursive[code] else None
+    found = _recursive.get(code)
+    if found is None:
+        found = _recursive[code] = _reaches(inner, code)
+        if len(_recursive) > _KEPT:
+            _recursive.pop(next(iter(_recursive)), None)
+    return code if found else None
 
 
 def _innermost(function: Any) -> FunctionType | None:

@@ -20,6 +20,7 @@ from tensormagic.capture.staging.arrived import locate, located
 from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
 from tensormagic.capture.staging.trees import cloned, placed, walk
+from tensormagic.ir.alive import Alive
 
 _FACTORY = "__tensor_factory__"
 _MADE = "__tensor_made__"
@@ -33,7 +34,7 @@ _FUTURE: int = functools.reduce(
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
-_staged: dict[tuple[str, CodeType], CodeType | None] = {}
+_staged = Alive[CodeType]()  # what was rewritten already
 _plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was written, by where it stands
 
 
@@ -72,7 +73,7 @@ def _finished(code: CodeType, owner: str) -> CodeType:
     constants = tuple(_constant(c, own) for c in code.co_consts)
     changes: dict[str, Any] = {"co_name": own, "co_qualname": own} if part else {}
     done = code.replace(co_consts=constants, **changes)
-    _staged[done.co_filename, done] = done
+    _staged.add(done)
     return done
 
 
@@ -201,11 +202,13 @@ def rebound(
 
 def staged_code(code: CodeType) -> CodeType | None:
     """The staged code of a user's function; None where there is none to be had."""
-    key = code.co_filename, code
-    if key not in _staged:
-        own = located(code)
-        _staged[key] = _stage(own) if is_stageable(own) else None
-    return _staged[key]
+    return code if code in _staged else _staged_in(code.co_filename, code)
+
+
+@lru_cache(maxsize=4096)
+def _staged_in(_filename: str, code: CodeType) -> CodeType | None:
+    own = located(code)  # equal code may stand in several files
+    return _stage(own) if is_stageable(own) else None
 
 
 @lru_cache(maxsize=4096)
@@ -264,7 +267,7 @@ def _stage(code: CodeType) -> CodeType | None:
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})
     done = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
-    _staged[done.co_filename, done] = done
+    _staged.add(done)
     return done
 
 

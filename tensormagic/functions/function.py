@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from time import process_time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +43,7 @@ from tensormagic.functions.reading import (
     parameters_of,
     reads_of,
 )
+from tensormagic.functions.recaptured import Recaptured
 from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import committed
@@ -119,6 +121,7 @@ class Function(Made):
     )  # kinds of arguments that were traced with arrays inside
     _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
     _leaves: bool = False  # whether its last trace has left values in objects
+    _recaptured: Recaptured = field(default_factory=Recaptured, repr=False)
     _complex: frozenset[int] = frozenset()
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
@@ -331,12 +334,15 @@ class Function(Made):
         if known is not None:
             program, sizes, before = known.program, known.sizes, None
         else:
+            begun = process_time()
             try:
                 program, given, record, before = self._specialise(key, given, (args, options))
             except Halfway:
                 return self.plain(*args, **options)  # type: ignore[misc]  (it is there)
             sizes = program.sizes(given.values)
-            if not record.why:
+            if record.why:
+                self._recaptured.add(self.name, record.why, process_time() - begun)
+            else:
                 reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
                 self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
         try:

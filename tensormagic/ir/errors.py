@@ -160,5 +160,9 @@ class StaleGradientWarning(UserWarning):
     """A gradient is used after the variable that it belongs to has changed."""
 
 
+class RecaptureWarning(UserWarning):
+    """A function is captured anew at each call, which takes noticeable time."""
+
+
 class ConstantGradientWarning(UserWarning):
     """The result does not depend on a variable: its gradient is zero."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.node import Node, topological
-from tensormagic.ir.site import substituted
+from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.site import copy, substituted
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE, settled
+from tensormagic.ops.effects.working import failure, works
 from tensormagic.ops.leaf import constant
 
 _KINDS = {"division", "overflow", "value", "wide"}  # of errors that code catches by class
@@ -34,20 +37,26 @@ def decided(
     """
     new = topological([node], stop=lambda n: n in safe)
     open_ = [n for n in new if n not in safe and fails(n)]
-    if any(n.op is not REQUIRE or n["error"] not in _KINDS for n in open_):
+    if not all(failure(n) or (n.op is REQUIRE and n["error"] in _KINDS) for n in open_):
         return None
     memo: dict[Node, Node] = {}
     for check in open_:
-        value, holds = substituted(check.args, memo) if memo else check.args
+        args = substituted(check.args, memo) if memo else check.args
+        value, holds = (args[0], works(check, args)) if failure(check) else args
         held, number = of_site()
         if not held:
             token = checks["__tensor_checks__"]
             before = constant(token) if isinstance(token, int) else token.node
-            checks["__tensor_checks__"] = _as_token(settled(before, holds, False, number))
+            checks["__tensor_checks__"] = _as_token(settled(before, holds, False, number, "try"))
+            if failure(check):
+                raise np.linalg.LinAlgError(failure(check))
             if check["error"] == "wide":
                 raise CaptureError(f"{check['message']}, in a `try` of a function", "Convert it outside the function.")
             raise ERRORS[check["error"]](check["message"])
-        memo[check] = settled(value, holds, True, number)
+        memo[check] = value = settled(value, holds, True, number, "try")
+        if failure(check):
+            memo[check] = make(check.op, (value, *args[1:]), **check.params)
+            copy(memo[check], check)
     return substituted([node], memo)[0]
 
 

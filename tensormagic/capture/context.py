@@ -128,6 +128,8 @@ class Capture:
         Containers of which data choose one: the code may not change them.
     made
         What the expressions of a function have given, used or not.
+    awaited
+        Checks, and what is printed, in functions that have given no value that waits for them.
     within
         For each part of the code that derivatives compute again, what its expressions have given.
     complex_sites, sites
@@ -180,6 +182,7 @@ class Capture:
     standing: int = 0
     chosen: list[Any] = field(default_factory=list)
     made: list[Node] = field(default_factory=list[Node])
+    awaited: list[Node] = field(default_factory=list[Node])
     within: list[set[Node]] = field(default_factory=list[set[Node]])
 
     def actual(self, node: Node) -> Node:

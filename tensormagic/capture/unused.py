@@ -18,6 +18,7 @@ class Unused:
 
     def __init__(self, capture: context.Capture, leaves: Iterable[Node], used: Sequence[Node]) -> None:
         known, reached = set(leaves), set(topological(used))
+        self._awaited = [n for n in capture.awaited if n not in reached]
         self._all = [n for n in topological(capture.made) if n not in reached]
         self._new: list[Node] = []
         self._sizes = {a for leaf in known for s in leaf.type.shape for a in atoms(s)}
@@ -37,7 +38,7 @@ class Unused:
 
     def before(self, results: list[Node]) -> list[Node]:
         """The results, the first of which is there once all that may fail has been computed."""
-        failing = [n for n in self._new if context.may_fail(n)]
+        failing = [*(n for n in self._new if context.may_fail(n)), *self._awaited]
         below = {a for n in failing for a in topological(n.needs)}
         last = [n for n in failing if n not in below]
         if not last:

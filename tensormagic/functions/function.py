@@ -55,6 +55,7 @@ from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices, installed
 
+_REAL = frozenset[int]()  # of results of which values decide: all as it is likely
 _EXACT = 128  # argument shapes whose sizes are remembered
 _ASKED = 4096  # kinds of arguments of which it is known that they were traced
 _STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
@@ -123,6 +124,7 @@ class Function(Made):
     _leaves: bool = False  # whether its last trace has left values in objects
     _recaptured: Recaptured = field(default_factory=Recaptured, repr=False)
     _complex: frozenset[int] = frozenset()
+    _failed: Exception | None = None  # what its last trace that failed has raised
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
     def __post_init__(self) -> None:
@@ -261,19 +263,26 @@ class Function(Made):
         """The result; what was taken for real and is complex, or the other way round, is traced again as what it is.
 
         What was traced is kept for each way to take such results, so that values which take turns are traced once each.
+        A trace that fails, as another call went, does not say that this call goes that way: it begins anew.
         """
-        tried = {self._complex}
+        tried, met = {self._complex}, not self._complex
         while True:
             try:
                 return self._general(args, options)
             except KindError as error:
                 other = self._complex ^ {error.site}
-                if error.site < 0 or other in tried:  # both, in the iterations of a loop
+                if error.site < 0 or (met and other in tried):  # both, in the iterations of a loop
                     raise
-                tried.add(other)
-                self._kept[self._complex] = self.quick, self._exact, self._kinds
-                self._complex = other
-                self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
+                if other in tried:
+                    tried, met, other = set[frozenset[int]](), True, _REAL
+            except Exception as error:
+                if met or error is not self._failed:
+                    raise
+                tried, met, other = set[frozenset[int]](), True, _REAL
+            tried.add(other)
+            self._kept[self._complex] = self.quick, self._exact, self._kinds
+            self._complex, self._failed = other, None
+            self.quick, self._exact, self._kinds = self._kept.pop(other, (Seen(), OrderedDict(), OrderedDict()))
 
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the body gives for lazy arguments: lazy values of its own level."""
@@ -445,10 +454,12 @@ class Function(Made):
         whole = self._whole(call, math.inf if asked else _COPIED) if asked or kind in self._changing else before
         try:
             before, program, given = self._specialised(given, before, whole, call)
-        except (CaptureError, KindError):
+        except (CaptureError, KindError) as error:
+            self._failed = error
             taken_back(whole)  # what was refused has not been
             raise
         except Exception as error:  # Python's own, after what it reads or is given has been changed
+            self._failed = error
             if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
                 raise Halfway from error
             if isinstance(error, Halfway):

@@ -40,6 +40,8 @@ class Opaque(Op):
         For a call that only looks whether something is so, and gives its first operand: what is to be true, as Python text.
     split_rows
         ``split_rows(node, axes, rows)``: where rows are in the result, for a call that keeps them apart.
+    fails
+        What NumPy's ``LinAlgError`` says, for a call that raises one for some values, and with this text alone.
     names
         For parameters that name something of Python's or a library's: which names are taken from a file.
     """
@@ -52,6 +54,7 @@ class Opaque(Op):
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
     holds: str = ""
+    fails: str = ""
     split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
     names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 

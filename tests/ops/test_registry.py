@@ -26,6 +26,7 @@ def test_every_op_is_tried():
         "beta_slopes",
         "von_mises_slope",  # test_random.py
         "settled",
+        "works",
         "converted",  # test_derivatives_of_what_is_read.py, test_matrices.py
         "outside",  # test_foreign.py
     }

@@ -391,6 +391,15 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
         raise doubted from error
 
 
+def _awaits(token: Node) -> bool:
+    """Have the function that is captured wait for checks that no value waits for; whether it can."""
+    capture = context.current()
+    if capture is None or not capture.abstract or capture.trials or capture.standing:
+        return False
+    capture.awaited.append(token)
+    return True
+
+
 def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
     """A result behind its checks, and what the function has stored into its arguments too."""
     leaves, build = flatten(result)
@@ -399,10 +408,12 @@ def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
         buffer.put(after(token, buffer.node))
     numbers = [v for v in leaves if is_number(v)]
     if not numbers and not changed:
-        raise TensorError(
-            "a function that only checks or prints data returns nothing, so its checks would never run",
-            "Return the checked value, and use that.",
-        )
+        if not _awaits(token):
+            raise TensorError(
+                "code that only checks or prints data returns nothing here, so its checks would never run",
+                "Return the checked value, and use that.",
+            )
+        return result
 
     def behind(value: Any) -> Any:
         if not is_number(value) or (isinstance(value, Tensor) and value.place.buffer in changed):

@@ -128,15 +128,23 @@ def fixed(value: Node, sources: Sequence[Node]) -> Node:
     return make(FIXED, (value, *sources))
 
 
-def _settled(value: Value, holds: Value, *, real: bool, site: int) -> Value:
+DIFFERS = {  # by what is settled
+    "kind": (
+        "whether a result is real differs from when the code was captured: NumPy's dtype depends on the values",
+        "whether a result is real may differ between the elements of a batch",
+        "Take .real, or compute with complex numbers.",
+    ),
+    "try": (
+        "whether code in a `try` fails differs from when the code was captured",
+        "whether code in a `try` fails may differ between the elements of a batch",
+        "Check beforehand whether it would fail, with `if` instead of `try` and `except`.",
+    ),
+}
+
+
+def _settled(value: Value, holds: Value, *, real: bool, site: int, what: str) -> Value:
     if bool(np.all(holds)) != real:
-        which = ("complex", "real") if real else ("real", "complex")
-        error = KindError(
-            "the result is {}, and was {} when the code was captured: NumPy's dtype depends on the values".format(
-                *which
-            ),
-            "Take .real, or compute with complex numbers.",
-        )
+        error = KindError(DIFFERS[what][0], DIFFERS[what][2])
         error.site = site
         raise error
     return value
@@ -144,10 +152,7 @@ def _settled(value: Value, holds: Value, *, real: bool, site: int) -> Value:
 
 def _settled_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
     if batched[1]:
-        raise CaptureError(
-            "whether a result is real may differ between the elements of a batch",
-            "Take .real, or compute with complex numbers.",
-        )
+        raise CaptureError(*DIFFERS[node["what"]][1:])
     return make(SETTLED, (lead(args[0], batched[0], size), args[1]), **node.params)
 
 
@@ -162,6 +167,9 @@ SETTLED = Opaque(
 )
 
 
-def settled(value: Node, holds: Node, real: bool, site: int) -> Node:
-    """``value``, whose dtype was chosen as if ``holds`` were ``real``: an error when the graph runs where it is not (`KindError`)."""
-    return make(SETTLED, (value, holds), real=real, site=site)
+def settled(value: Node, holds: Node, real: bool, site: int, what: str = "kind") -> Node:
+    """``value``, for which code went on as if ``holds`` were ``real``: an error when the graph runs where it is not (`KindError`).
+
+    So does the dtype of a result (``"kind"``), and what a ``try`` catches (``"try"``).
+    """
+    return make(SETTLED, (value, holds), real=real, site=site, what=what)

@@ -91,6 +91,7 @@ SOLVE = Opaque(
     tangent=_solve_tangent,
     back=lambda node, ct, _linear: (None, make(SOLVE, (swap(node.args[0]), ct))),
     check=_solve_guards,
+    fails="Singular matrix",
     doc="The x with a @ x = b.",
 )
 
@@ -171,6 +172,7 @@ INV = Opaque(
     numpy=np.linalg.inv,
     tangent=_inv_tangent,
     check=square_guards,
+    fails="Singular matrix",
     doc="The inverse.",
 )
 
@@ -234,6 +236,7 @@ CHOLESKY = Opaque(
     numpy=np.linalg.cholesky,
     tangent=_cholesky_tangent,
     check=square_guards,
+    fails="Matrix is not positive definite",
     doc="The triangular L with L @ L^H = a, from one triangle of a.",
 )
 
@@ -262,6 +265,7 @@ EIGH = Opaque(
     numpy=np.linalg.eigh,
     tangent=_eigh_tangent,
     check=square_guards,
+    fails="Eigenvalues did not converge",
     doc="Eigenvalues, ascending, and eigenvectors of a symmetric or Hermitian matrix, from one triangle of it.",
 )
 
@@ -290,6 +294,7 @@ EIGVALSH = Opaque(
     numpy=np.linalg.eigvalsh,
     tangent=_eigvalsh_tangent,
     check=square_guards,
+    fails="Eigenvalues did not converge",
     doc="Eigenvalues, ascending, of a symmetric or Hermitian matrix, from one triangle of it.",
 )
 
@@ -356,6 +361,7 @@ SVD = Opaque(
     types=_svd_types,
     numpy=np.linalg.svd,
     tangent=_svd_tangent,
+    fails="SVD did not converge",
     doc="u, s and v^H with (u * s) @ v^H = a; singular values descend.",
 )
 
@@ -376,6 +382,7 @@ SVDVALS = Opaque(
     types=lambda args, _params: _svd_types(args, {"full_matrices": False})[1],
     numpy=lambda a: np.linalg.svd(a, compute_uv=False),
     tangent=_svdvals_tangent,
+    fails="SVD did not converge",
     doc="The singular values, descending.",
 )
 

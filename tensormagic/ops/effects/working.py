@@ -1,0 +1,59 @@
+"""Whether a call of a library works, for code that catches its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.type import Size, Type
+from tensormagic.ops.effects.checks import DIFFERS
+from tensormagic.ops.op import Value, registry
+from tensormagic.ops.opaque import Opaque, concrete
+
+
+class _Works(Opaque):
+    """What runs the call, and says whether it has raised the error that it is known for."""
+
+    def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        params = concrete(node.params, size)
+        call: Any = registry[params.pop("call")]
+        try:
+            call.numpy(*values, **params)
+        except np.linalg.LinAlgError as error:
+            if str(error) != call.fails:
+                raise
+            return np.False_
+        return np.True_
+
+
+def _type(_args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
+    return Type(np.dtype(bool), (), "scalar")
+
+
+def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
+    raise CaptureError(*DIFFERS["try"][1:])
+
+
+WORKS = _Works(
+    name="works",
+    types=_type,
+    numpy=lambda *_: np.True_,
+    tangent=lambda _node, _tangents: None,
+    stacked=_stacked,
+    names={"call": lambda name: name in registry},
+    doc="Whether a call of a library on these operands raises no error.",
+)
+
+
+def works(node: Node, args: Sequence[Node]) -> Node:
+    """Whether the call that ``node`` is works on ``args``."""
+    return make(WORKS, args, call=node.op.name, **node.params)
+
+
+def failure(node: Node) -> str:
+    """What the error of a call says; empty where it has none, or one of several."""
+    return getattr(node.op, "fails", "")

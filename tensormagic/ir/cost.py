@@ -78,12 +78,22 @@ def _bytes(nodes: Iterable[Node]) -> int:
 
 def elements(node: Node) -> int:
     """How many elements the results of ``node`` have."""
+    if len(node.types) == 1:
+        return prod(map(elements_of, node.types[0].shape))
     return sum(prod(map(elements_of, t.shape)) for t in node.types)
 
 
 def cost(nodes: Iterable[Node]) -> Cost:
     """The cost of these nodes alone."""
-    return sum(map(_cost, nodes), Cost())
+    operations = stored = 0
+    for node in nodes:
+        if getattr(node.op, "kind", "") == "pointwise" and node.args:
+            operations += weight(node) * elements(node)
+        else:
+            one = _cost(node)
+            operations += one.operations
+            stored += one.stored
+    return Cost(operations, stored)
 
 
 def cost_of_graph(results: Iterable[Node]) -> Cost:
@@ -92,11 +102,10 @@ def cost_of_graph(results: Iterable[Node]) -> Cost:
 
 
 def _cost(node: Node) -> Cost:
+    """The cost of what is no function of elements."""
     kind = getattr(node.op, "kind", "")
     if not node.args or (kind == "move" and len(node.args) == 1) or node.op.name == "item":
         return Cost()
-    if kind == "pointwise":
-        return Cost(weight(node) * elements(node))
     if kind == "update":  # in place, where nothing else reads the old value
         return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
     stored = sum(prod(map(elements_of, t.shape)) * t.dtype.itemsize for t in node.types)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 from tensormagic.ir import site
 from tensormagic.ir.cost import cost, weight
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, rebuild, topological
-from tensormagic.ir.rules import Found, Rule, heads, is_constant, looked_through
+from tensormagic.ir.rules import Found, Rule, is_constant, looked_through
 from tensormagic.ir.site import Site
+from tensormagic.ir.table import Matches, Table
 from tensormagic.ir.uses import Claims, Reach, Uses, absorbed, inside, made_by, near, residue
 
 
@@ -70,33 +71,6 @@ class Log:
 def _assumption(firing: Firing) -> str:
     lines = ", ".join(dict.fromkeys(map(str, firing.sites)))
     return f"{' and '.join(firing.rule.assumptions)}: {firing.rule.name}{f', {lines}' if lines else ''}"
-
-
-class Table:
-    """Rules, found by the op of the node that they look at.
-
-    Parameters
-    ----------
-    rules
-        In the order in which they are tried.
-    """
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
-        self._by_op: dict[str, tuple[Rule, ...]] = {}
-
-    def at(self, name: str) -> tuple[Rule, ...]:
-        """The rules that look at ops of this name."""
-        found = self._by_op.get(name)
-        if found is None:
-            found = tuple(r for r in self.rules if not r.roots or name in r.roots)
-            self._by_op[name] = found
-        return found
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What the rules are called."""
-        return tuple(r.name for r in self.rules)
 
 
 # weights --------------------------------------------------------------------------------------------------------------
@@ -223,14 +197,14 @@ def _together(
 ) -> tuple[list[Node], Log]:
     """The same with one normal form for each node, whatever result it is in."""
     log, inner = Log(), Log()
-    nodes = list(results)
+    nodes, matches = list(results), Matches(table)
     size = len(topological(nodes))
     fuel = {r: r.fuel * size for r in table.rules if r.fuel}
     barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
     given: dict[Node, tuple[Node, ...]] = {}
     again = 0
     while True:
-        one = _Pass(nodes, table, dict(fuel), regions, barred, given, sure=again > _AGAIN, apart=apart)
+        one = _Pass(nodes, matches, dict(fuel), regions, barred, given, sure=again > _AGAIN, apart=apart)
         normals = [one.normal(n) for n in nodes]
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
@@ -272,7 +246,7 @@ class _Pass:
     def __init__(
         self,
         roots: Sequence[Node],
-        table: Table,
+        matches: Matches,
         fuel: dict[Rule, int],
         regions: dict[Graph, Graph],
         barred: dict[tuple[Rule, Node], tuple[Node, int]],
@@ -281,7 +255,7 @@ class _Pass:
         sure: bool,
         apart: bool,
     ) -> None:
-        self.table = table
+        self.matches = matches
         self.fuel = fuel
         self.regions = regions
         self.barred = barred
@@ -295,7 +269,7 @@ class _Pass:
         self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
         nodes = topological(roots)
         self.reach = Reach(roots, apart)
-        self.uses = Uses(nodes, self.reach, self.normals, self.becomes, self.origins, table.at, sure)
+        self.uses = Uses(nodes, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""
@@ -340,12 +314,12 @@ class _Pass:
         return found if found is not None else self._ordered(node)
 
     def _with_regions(self, node: Node) -> Node:
-        inner = {k: v for k, v in node.param_items if isinstance(v, Graph)}
+        inner = {k: v for k, v in node.param_items if isinstance(v, Graph)} if node.param_items else None
         if not inner:
             return node
         for graph in inner.values():
             if graph not in self.regions:
-                new, log = rewrite_graph(graph, self.table, self.regions, apart=False)
+                new, log = rewrite_graph(graph, self.matches.table, self.regions, apart=False)
                 self.regions[graph] = self.regions[new] = new
                 self.inner.fired += log.fired
                 self.inner.withheld += log.withheld
@@ -359,15 +333,7 @@ class _Pass:
         return self.pairs.setdefault((node.op, frozenset(node.args)), node)
 
     def _fire(self, node: Node) -> Node | None:
-        near: set[str] | None = None
-        for rule in self.table.at(node.op.name):
-            if rule.heads:
-                near = heads(node) if near is None else near
-                if not rule.heads <= near:
-                    continue
-            found = rule.apply(node)
-            if found is None or found.node is node:
-                continue
+        for rule, found in self.matches.at(node):
             parts = absorbed(rule, node, found)
             if self._allowed(rule, node, found, parts):
                 site.inherit(found.node, node, f"rewritten by {rule.name}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tensormagic.ir.facts import above_zero, at_least_zero, is_finite, is_regular
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Bits, Node, make
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.type import Type
 
@@ -66,7 +67,9 @@ class Rule:
     source
         File and line of the rule.
     heads
-        What has to be among the operands, as :func:`heads` names it: what cannot match is not looked at.
+        What has to be among the operands, as :func:`tensormagic.ir.table.heads` names it: what cannot match is not looked at.
+    second
+        What has to be among the operands' own operands: pairs of ops and heads.
     assumptions
         What has to hold of the values, for a rule of the level ``"real"``.
     fuel
@@ -89,6 +92,7 @@ class Rule:
     apply: Callable[[Node], Found | None] = field(repr=False)
     source: str = ""
     heads: frozenset[str] = frozenset()
+    second: frozenset[tuple[str, str]] = frozenset()
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
@@ -218,7 +222,9 @@ def rules_of(
     where = _place(function, line)
     return (
         Rule(
-            *(name, level, tuple(roots.split()), apply, where, frozenset(heads.split()), assumes, fuel),
+            *(name, level, tuple(roots.split()), apply, where, frozenset(heads.split())),
+            assumptions=assumes,
+            fuel=fuel,
             quiet=quiet,
             even=even,
             extends=extends,
@@ -266,7 +272,8 @@ def pattern_rule(
         roots=(pattern.op.name,),
         apply=_applier(pattern, replacement, readers, fit, kinds),
         source=source,
-        heads=frozenset(_head(a) for a in pattern.args if a.op is not WILD),
+        heads=_heads(pattern),
+        second=frozenset((a.op.name, head) for a in pattern.args if a.args for head in _heads(a)),
         assumptions=assumptions,
         fuel=fuel,
         pattern=pattern,
@@ -282,29 +289,26 @@ def _wild(parameter: inspect.Parameter) -> Node:
     return make(WILD, type=Type(dtype, (), "scalar"), name=parameter.name, only=note if note in _ONLY else "")
 
 
-def _head(pattern: Node) -> str:
-    return number(pattern) if pattern.op.name == "constant" else pattern.op.name
+SAME = "="
+"""Among the heads of a node: two of its operands are the same."""
 
 
-def heads(node: Node) -> set[str]:
-    """The names of the ops that operands are, also below broadcasts and reshapes, and the numbers that they are."""
-    found: set[str] = set()
-    for arg in node.args:
-        found.add(arg.op.name)
-        while arg.op.name in _THROUGH:
-            arg = arg.args[0]  # noqa: PLW2901 (going down)
-            found.add(arg.op.name)
-        if arg.op.name == "constant" and not arg.type.shape:
-            found.add(number(arg))
-    return found
-
-
-_THROUGH = frozenset(("broadcast", "form", "require", "reshape"))
+def _heads(pattern: Node) -> frozenset[str]:
+    """What has to be among the operands of a node that ``pattern`` matches."""
+    wild = [a["name"] for a in pattern.args if a.op is WILD]
+    named = {number(a) if a.op.name == "constant" else a.op.name for a in pattern.args if a.op is not WILD}
+    numbers = {"constant" for a in pattern.args if a.op is WILD and a["only"] == "Constant"}
+    return frozenset(named | numbers | ({SAME} if len(set(wild)) < len(wild) else set()))
 
 
 def number(node: Node) -> str:
     """A constant as text, in which equal numbers of all dtypes look the same."""
-    value = node["bits"].array().item()
+    return _text(node["bits"])
+
+
+@lru_cache(maxsize=4096)
+def _text(bits: Bits) -> str:
+    value = bits.array().item()
     return str(value if isinstance(value, complex) else float(value))
 
 
@@ -329,7 +333,11 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
 
 def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
     """``new`` with the checks that were looked through and that it does not have: what was an error stays one."""
-    lost = dict.fromkeys(check for _, part in parts for arg in part.args for check in _checks(arg))
+    lost: dict[Node, None] = {}
+    for _, part in parts:
+        for arg in part.args:
+            if arg.op.name in _LOOKED_THROUGH:
+                lost.update(dict.fromkeys(_checks(arg)))
     if not lost:
         return new
     ends = {*bound, *(n for _, n in parts)}
@@ -347,7 +355,7 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
 
 def _checks(node: Node) -> Iterator[Node]:
     """The checks between ``node`` and what is below its changes of shape and form."""
-    while node.op.name in {"broadcast", "form", "require"}:
+    while node.op.name in _LOOKED_THROUGH:
         if node.op.name == "require":
             yield node
         node = node.args[0]
@@ -357,16 +365,19 @@ def looked_through(node: Node) -> Iterator[Node]:
     """The operands of ``node``, and what is below the changes of shape and form and the checks that they are."""
     for arg in node.args:
         yield arg
-        while arg.op.name in {"broadcast", "form", "require"}:
+        while arg.op.name in _LOOKED_THROUGH:
             yield from arg.args
             arg = arg.args[0]  # noqa: PLW2901 (going down)
 
 
 def bare(node: Node) -> Node:
     """What :func:`plain` gives, below checks too."""
-    while (node := plain(node)).op.name == "require":
+    while node.op.name in _LOOKED_THROUGH:
         node = node.args[0]
     return node
+
+
+_LOOKED_THROUGH = frozenset(("broadcast", "form", "require"))
 
 
 # matching -------------------------------------------------------------------------------------------------------------
@@ -394,18 +405,18 @@ def _solve(goals: Goals, bound: dict[str, Node], parts: Parts) -> Match | None:
                 return None
             bound = extended
             continue
-        node = bare(node)
         if node.op is not pattern.op:
-            return None
+            node = bare(node)
+            if node.op is not pattern.op:
+                return None
         parts = (*parts, (pattern, node))
-        pairs = list(zip(pattern.args, node.args, strict=True))
         if getattr(node.op, "commutative", False):
-            (p, a), (q, b) = pairs
-            found = _solve(((p, a), ((q, b), goals)), bound, parts)
-            if found is not None:
+            (p, q), (a, b) = pattern.args, node.args
+            if a is not b and (found := _solve(((p, a), ((q, b), goals)), bound, parts)) is not None:
                 return found
-            pairs = [(p, b), (q, a)]
-        for pair in reversed(pairs):
+            goals = ((p, b), ((q, a), goals))
+            continue
+        for pair in zip(reversed(pattern.args), reversed(node.args), strict=True):
             goals = (pair, goals)
     return bound, parts
 
@@ -428,9 +439,12 @@ def _admits(pattern: Node, node: Node) -> bool:
 
 
 def _same_number(pattern: Node, node: Node) -> bool:
-    if node.op is not pattern.op or node.type.shape:
-        return False
-    wanted, given = pattern["bits"].array(), node["bits"].array()
+    return node.op is pattern.op and not node.type.shape and _same_bits(pattern["bits"], node["bits"])
+
+
+@lru_cache(maxsize=4096)
+def _same_bits(pattern: Bits, number: Bits) -> bool:
+    wanted, given = pattern.array(), number.array()
     return bool(wanted == given) and wanted.astype(given.dtype).tobytes() == given.tobytes()
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from tensormagic.ir.node import Node, topological, users
 from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
-from tensormagic.ir.rules import Found, Rule, heads, not_negative
+from tensormagic.ir.rules import Found, Rule, not_negative
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""
@@ -36,7 +36,10 @@ def again(found: Found) -> set[Node]:
     """The nodes of a pattern that its replacement reads again: what they read is read by the rule."""
     if found.absorbs:
         return set(found.absorbs)
-    return _down_to(found.node, set(found.inside))[1] if found.parts else set()
+    if not found.parts:
+        return set()
+    own = set(found.inside)
+    return _down_to(found.node, own.union(found.bound))[1] & own
 
 
 def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
@@ -50,7 +53,7 @@ def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
             reached.add(node)
         elif node not in own:
             own.add(node)
-            stack += node.args
+            stack.extend(node.args)
     return own, reached
 
 
@@ -181,8 +184,8 @@ class Uses:
         The graph when the pass starts, and in which results its nodes are: what is shown is used.
     normals, becomes, origins
         What nodes have become so far; see the driver.
-    rules
-        Those that look at an op.
+    matches
+        The rules that match a node, and what they put in its place.
     comes
         What each node that came during the pass was put in the place of.
     """
@@ -192,7 +195,7 @@ class Uses:
     normals: Mapping[Node, Node]
     becomes: Mapping[Node, Node]
     origins: Mapping[Node, Sequence[Node]]
-    rules: Callable[[str], Iterable[Rule]]
+    matches: Callable[[Node], Iterable[tuple[Rule, Found]]]
     sure: bool = False
     comes: dict[Node, Node] = field(default_factory=dict[Node, Node])
     _absorbed: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
@@ -299,11 +302,8 @@ class Uses:
         found = self._absorbed.get(user)
         if found is None:
             found = self._absorbed[user] = set()
-            near_by = heads(user)
-            for rule in self.rules(user.op.name):
-                one = rule.apply(user) if rule.heads <= near_by else None
-                if one is not None:
-                    found.update(inside(user, one))
+            for _, one in self.matches(user):
+                found.update(inside(user, one))
         return not found.isdisjoint(chain)
 
 

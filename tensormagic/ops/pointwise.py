@@ -81,10 +81,16 @@ class Pointwise(Op):
     def __call__(self, *operands: Any) -> Node:
         """The node of this function on nodes and Python numbers, promoted and broadcast as NumPy does."""
         nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
-        loop, _ = self.resolve([n.type for n in nodes])
-        cast = [astype(n, dtype) for n, dtype in zip(nodes, loop, strict=True)]
-        shape = broadcast_shapes([n.type.shape for n in nodes])
-        return make(self, [broadcast(n, shape) for n in cast])
+        types = [n.type for n in nodes]
+        loop, _ = self.resolve(types)
+        for k, dtype in enumerate(loop):
+            if types[k].dtype != dtype:
+                nodes[k] = astype(nodes[k], dtype)
+        shape = types[0].shape
+        if any(t.shape != shape for t in types):
+            shape = broadcast_shapes([t.shape for t in types])
+            nodes = [broadcast(n, shape) for n in nodes]
+        return make(self, nodes)
 
     def resolve(self, types: Sequence[Type]) -> Signature:
         """The dtypes of the loop for operands of these types (NEP 50)."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tensormagic.ir.driver import Firing, Table, rewrite_graph
+from tensormagic.ir.driver import Firing, rewrite_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, Rule
+from tensormagic.ir.table import Table
 
 __all__ = ["replayed"]
 

@@ -8,11 +8,12 @@ from functools import cache
 from types import ModuleType
 
 from tensormagic.config import config, parted
-from tensormagic.ir.driver import Firing, Log, Table, Withheld, rewrite_graph
+from tensormagic.ir.driver import Firing, Log, Withheld, rewrite_graph
 from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import LEVELS, Rule
+from tensormagic.ir.table import Table
 from tensormagic.transform.iterations import at_once
 from tensormagic.transform.rewriting import (
     algebra,

@@ -22,7 +22,7 @@ LIMIT = 1024
 _PURE = {"pointwise", "fold", "move", "update", "contract"}
 
 
-@exact(quiet=True)
+@exact(heads="constant", quiet=True)
 def fold_constants(node: Node) -> Node | None:
     """``an op of constants -> its value``."""
     if not node.args or node.op is BROADCAST or any(a.op is not CONSTANT for a in node.args):
@@ -58,7 +58,7 @@ def _unknown(atom: object) -> int:
     raise LookupError(atom)
 
 
-@exact(quiet=True)
+@exact(heads="broadcast", quiet=True)
 def through_broadcasts(node: Node) -> Node | None:
     """``f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))``."""
     if getattr(node.op, "kind", "") != "pointwise" or any(a.op is not BROADCAST for a in node.args):

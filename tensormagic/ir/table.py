@@ -1,0 +1,130 @@
+"""Which rules may match a node: found by names and numbers within two levels of it, and each looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import SAME, Found, Rule, bare, number
+
+_THROUGH = frozenset(("broadcast", "form", "require", "reshape"))
+
+
+def heads(node: Node) -> set[str]:
+    """The names of the ops that operands are, also below broadcasts and reshapes, and the numbers that they are.
+
+    ``SAME`` is among them where two operands are the same.
+    """
+    found: set[str] = set()
+    args = node.args
+    for arg in args:
+        name = arg.op.name
+        found.add(name)
+        while name in _THROUGH:
+            arg = arg.args[0]  # noqa: PLW2901 (going down)
+            name = arg.op.name
+            found.add(name)
+        if name == "constant" and not arg.type.shape:
+            found.add(number(arg))
+    if len(args) > 1 and len(set(map(bare, args))) < len(args):
+        found.add(SAME)
+    return found
+
+
+def second(node: Node) -> set[tuple[str, str]]:
+    """The ops that operands are, each with what is among its own operands."""
+    return {(inner.op.name, name) for inner in map(bare, node.args) if inner.args for name in heads(inner)}
+
+
+class Table:
+    """Rules, found by the op of the node that they look at, and by what has to be below it.
+
+    Parameters
+    ----------
+    rules
+        In the order in which they are tried.
+    """
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_op: dict[str, _Index] = {}
+
+    def at(self, node: Node) -> tuple[Rule, ...]:
+        """The rules that may match ``node``, as far as its operands and theirs tell."""
+        name = node.op.name
+        index = self._by_op.get(name)
+        if index is None:
+            index = self._by_op[name] = _Index([r for r in self.rules if not r.roots or name in r.roots])
+        found, deeper = index.under(heads(node) if node.args else ())
+        if not deeper:
+            return found
+        below = second(node)
+        return tuple(r for r in found if r.second <= below)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the rules are called."""
+        return tuple(r.name for r in self.rules)
+
+
+class _Index:
+    """The rules of one op, by which of the heads that they ask for a node has."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self.rules = rules
+        self.asked = frozenset[str]().union(*(r.heads for r in rules))
+        self._known: dict[frozenset[str], tuple[tuple[Rule, ...], bool]] = {}
+
+    def under(self, names: Iterable[str]) -> tuple[tuple[Rule, ...], bool]:
+        """Those that ask for no other heads than ``names``, and whether any of them asks for more, further down."""
+        there = self.asked.intersection(names)
+        found = self._known.get(there)
+        if found is None:
+            own = tuple(r for r in self.rules if r.heads <= there)
+            found = self._known[there] = own, any(r.second for r in own)
+        return found
+
+
+class Matches:
+    """What rules make of nodes: each rule looks at a node once, however often that is asked for.
+
+    Parameters
+    ----------
+    table
+        The rules.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._found: dict[Node, tuple[list[tuple[Rule, Found]], Iterator[tuple[Rule, Found]]]] = {}
+        self._none: set[Node] = set()
+
+    def at(self, node: Node) -> Iterator[tuple[Rule, Found]]:
+        """The rules that match ``node``, in order, and what they put in its place."""
+        if node in self._none:
+            return
+        if node not in self._found:
+            rules = self.table.at(node)
+            if not rules:
+                self._none.add(node)
+                return
+            self._found[node] = [], self._search(node, rules)
+        known, rest = self._found[node]
+        k = 0
+        while True:
+            if k == len(known):
+                more = next(rest, None)
+                if more is None:
+                    break
+                known.append(more)
+            yield known[k]
+            k += 1
+        if not known:
+            self._none.add(node)
+
+    def _search(self, node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
+        for rule in rules:
+            found = rule.apply(node)
+            if found is not None and found.node is not node:
+                yield rule, found

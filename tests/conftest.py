@@ -127,3 +127,11 @@ def captured_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from tensormagic.functions import first
 
     monkeypatch.setattr(first, "enabled", False)
+
+
+@pytest.fixture(autouse=True)
+def captured_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long captures take is no error of a test; ``tests/functions/test_recaptured.py`` is about the warning that says so."""
+    from tensormagic.functions import recaptured
+
+    monkeypatch.setattr(recaptured, "_SECONDS", float("inf"))

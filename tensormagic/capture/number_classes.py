@@ -19,12 +19,12 @@ from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.undecided import may_be_integer
 from tensormagic.ir.errors import CaptureError, TensorError
-from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.node import Node, replaced, topological
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, constant, input_node
 from tensormagic.ops.op import as_form
-from tensormagic.ops.pointwise import ASTYPE, astype
+from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tensormagic.ops.regions.region import Region
 from tensormagic.ops.scalars import scalar
 
@@ -114,10 +114,21 @@ def _as_written(inside: list[Node]) -> dict[Node, Node]:
 def _type_with(node: Node, given: Mapping[Node, Node], written: Mapping[Node, Node]) -> Type | None:
     """The type of a node, with others in place of some below; None where that depends on what the code has written."""
     try:
-        types = {substitute([node], {**given, **w})[0].type for w in ({}, written)}
+        types = {_with(node, {**given, **w}).type for w in ({}, written)}
     except (TensorError, TypeError, ValueError):  # an operation that has no such numbers
         return None
     return types.pop() if len(types) == 1 else None
+
+
+def _with(node: Node, given: Mapping[Node, Node]) -> Node:
+    """A node with others in place of some below, as the code would compute it: beside NumPy's numbers Python's promote weakly."""
+    memo = dict(given)
+    for n in topological([node], stop=memo.__contains__):
+        if n not in memo:
+            args = [memo.get(a, a) for a in n.args]
+            changed = any(a is not b for a, b in zip(args, n.args, strict=True))
+            memo[n] = n.op(*args) if changed and isinstance(n.op, Pointwise) and not n.params else replaced(n, memo)
+    return memo[node]
 
 
 def _chosen(found: Mapping[tuple[Type, ...], Type], below: list[Classes]) -> Classes:

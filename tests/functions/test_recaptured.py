@@ -41,7 +41,8 @@ def test_it_is_told_once_with_the_reason(monkeypatch):
     assert caught[0].filename == __file__
 
 
-def test_quick_captures_are_not_told():
+def test_quick_captures_are_not_told(monkeypatch):
+    monkeypatch.setattr(recaptured, "_SECONDS", 1000.0)
     f = tm.tensor(unfollowed)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -9,7 +9,7 @@ from typing import Any
 from tensormagic.capture import number_classes
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
-from tensormagic.capture.staging.regions import grown_type, of_type
+from tensormagic.capture.staging.regions import grown_type, may_be, of_type
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython
 from tensormagic.capture.stores.place import Buffer, Place
@@ -99,6 +99,8 @@ class Carry:
     question: Question = NONE
     classes: frozenset[Type] = frozenset()
     code: Carry | None = None
+    becomes: Type | None = None
+    """What a number of Python's is after the first iteration, where that is one type for sure."""
 
     @classmethod
     def of_buffer(cls, label: str, node: Node) -> Carry:
@@ -145,6 +147,8 @@ class Carry:
             s if k in self.axes else t for k, (s, t) in enumerate(zip(self.type.shape, end.type.shape, strict=False))
         )
         fitting = end.type.with_shape(shape, end.type.form) if self.axes else end.type
+        if self.start.type.form == "python":
+            fitting = self._beside_pythons(loop, end, fitting)
         grown = grown_type(loop, self.label, self.start.type, self.type, fitting)
         same_type = grown == self.type
         self.type = grown
@@ -152,6 +156,22 @@ class Carry:
         if same_type:
             self.end = boxed(astype(end, grown.dtype)) if self.axes else of_type(end, grown)
         return same_type
+
+    def _beside_pythons(self, loop: str, end: Node, after: Type) -> Type:
+        """What an iteration makes of a number of Python's; where it may leave one, the dtype is that of NumPy's number."""
+        found = number_classes.classes_of(end)
+        types = frozenset({after}) if found is None else found.types
+        others = {t for t in types if t.form != "python"}
+        if self.type == self.start.type:
+            self.becomes = after if len(types) == 1 else None
+        if len(others) != 1 or len(types) == 1 or (own := others.pop()).dtype == after.dtype:
+            return after
+        if not may_be(own.dtype, self.start):
+            raise NeedsPython(
+                f"{loop}: {self.label} begins as {self.start.type} and may become {own}",
+                f"Begin with a number of {own.dtype}.",
+            )
+        return own
 
     def settle_class(self, loop: str, end: Node) -> bool:
         """Note the class of the number that an iteration made of it; whether these were known."""

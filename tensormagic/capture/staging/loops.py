@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture import context, number_classes, undecided
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.refusal import values_are_there
@@ -35,7 +37,7 @@ from tensormagic.capture.staging.sharing import (
     writeable,
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, Outcome, World, attempt
+from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, Outcome, World, attempt
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
@@ -163,6 +165,18 @@ class Loop:
         raise NeedsPython(
             f"{self.label} changes the types of its variables", "Begin with the types that an iteration ends with."
         )
+
+    def check_begin(self) -> None:
+        """Raise where the first iteration computes with a number of Python's, and so otherwise than the later ones."""
+        for carry in (c for s in self.carried.values() for c in s.values):
+            begins, becomes = carry.start.type, carry.becomes
+            if not self.once or becomes is None or becomes.form == "python":
+                continue
+            if becomes != carry.type or (becomes.dtype != begins.dtype and np.can_cast(becomes.dtype, begins.dtype)):
+                raise BeginsWeakly(
+                    f"{self.label}: {carry.label} begins as {begins} and becomes {becomes}",
+                    "Begin with the type that it becomes.",
+                )
 
     def _unshared(self) -> None:
         """Raise where an iteration stores into an array that the iteration before may have appended to a list."""

@@ -147,6 +147,12 @@ def _holds(dtype: np.dtype[Any], value: np.ndarray[Any, Any]) -> bool:
     return np.array_equal(back, value, equal_nan=value.dtype.kind in "fc")
 
 
+def may_be(dtype: np.dtype[Any], node: Node) -> bool:
+    """Whether a number that stands in the code is exactly one of a dtype."""
+    value = constant_value(node)
+    return value is not None and _holds(dtype, value)
+
+
 def beside(node: Node, other: Type) -> Type:
     """The type of a value that another may stand for: a Python number that stands in the code takes the dtype of NumPy's."""
     own = node.type

@@ -22,7 +22,7 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
 from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of
-from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython, World, attempt, refuse_taken
+from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import CaptureError, TensorError
@@ -69,7 +69,7 @@ def each(
         )
         if failed is None:
             return NOTHING
-        if not isinstance(iterable, Rest) and _begins_otherwise(failed, known):
+        if not isinstance(iterable, Rest) and (isinstance(failed, BeginsWeakly) or _begins_otherwise(failed, known)):
             if _went_on(items, iteration, stop, names):
                 each(Rest(items), iteration, stop, told)
             return NOTHING
@@ -317,6 +317,8 @@ def staged_each(
     )
     loop.index = index
     loop.trace()
+    if not isinstance(items, Rest) and (stop is None or values_are_there()):
+        loop.check_begin()
     if isinstance(count, int) and not loop.is_lazy(index):
         raise PlainPython
     if loop.appended and not isinstance(count, int):

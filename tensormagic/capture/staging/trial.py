@@ -45,6 +45,10 @@ class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
     """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
 
 
+class BeginsWeakly(NeedsPython):
+    """What a loop begins with is a number of Python's, in which its first iteration computes more precisely than the others."""
+
+
 class ForeignArrayError(NeedsPython, ForeignStoreError):
     """An array of NumPy's own where one is needed that is captured: a function takes those that objects hold for inputs then."""
 

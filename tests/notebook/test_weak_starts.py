@@ -64,4 +64,3 @@ def test_numbers_are_those_of_python(notebook: Notebook, monkeypatch: pytest.Mon
     space: dict[str, Any] = {"np": np}
     exec(compile(source, name, "exec"), space)
     assert said(*tm.tensor(space["f"])(data)) == want, text
-

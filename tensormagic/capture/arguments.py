@@ -141,7 +141,17 @@ def shape_of(shape: Any) -> tuple[Size, ...]:
         shape = shape.tolist()
     elif isinstance(shape, Tensor) and shape.ndim == 1:
         shape = [shape[k] for k in range(extent_number(shape.node, 0))]
-    return tuple(context.settle(as_size(s)) for s in (shape if isinstance(shape, tuple | list) else (shape,)))
+    several = isinstance(shape, tuple | list)
+    sizes: Any = shape if several else (shape,)
+    for size in sizes:
+        if isinstance(size, bool | np.bool_) or (isinstance(size, Tensor) and size.dtype == bool):
+            said = (
+                "an integer is required"
+                if several
+                else "expected a sequence of integers or a single integer, got '{!r}'"
+            )
+            raise TypeError(said.format(size if isinstance(size, bool | np.bool_) else True))
+    return tuple(context.settle(as_size(s)) for s in sizes)
 
 
 def extent_number(x: Node, axis: int) -> int:

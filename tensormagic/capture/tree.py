@@ -109,6 +109,7 @@ def _collect(tree: Any, leaves: list[Any], special: Special | None = None) -> Bu
 
 
 def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build:
+    kind: Any = type(tree)  # what puts a container together does not hold it, and the lazy values in it
     if type(tree) in _LEAVES or _has_more(tree):
         leaves.append(tree)
         return next
@@ -124,18 +125,17 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
         return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
     if isinstance(tree, dict):
         items = {k: _collect(v, leaves, special) for k, v in tree.items()}
-        return lambda rest: type(tree)({k: build(rest) for k, build in items.items()})
+        return lambda rest: kind({k: build(rest) for k, build in items.items()})
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         parts = [_collect(v, leaves, special) for v in tree]
-        return lambda rest: type(tree)(*(build(rest) for build in parts))
+        return lambda rest: kind(*(build(rest) for build in parts))
     if isinstance(tree, tuple | list):
         parts = [_collect(v, leaves, special) for v in tree]
-        kind = type(tree)
         return lambda rest: kind(build(rest) for build in parts)
     if _is_record(tree):
         names = [f.name for f in dataclasses.fields(tree)]
         parts = [_collect(getattr(tree, n), leaves, special) for n in names]
-        return lambda rest: dataclasses.replace(tree, **{n: build(rest) for n, build in zip(names, parts, strict=True)})
+        return lambda rest: kind(**{n: build(rest) for n, build in zip(names, parts, strict=True)})
     return _of_numbers(tree, leaves)
 
 

@@ -28,6 +28,7 @@ from tensormagic.functions.inside import Inside
 from tensormagic.functions.named import Named, named
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import CellSpace, Read, place_of
+from tensormagic.ir.node import Node
 
 LIMIT = 1000  # objects that are looked into
 _LARGEST = 2048  # bytes of an array that is compared at each call
@@ -500,6 +501,9 @@ class _Walk:
         found.lazy = told
         raise found
 
+    def node(self, value: Node, told: str, _lifted: bool) -> None:
+        """What a lazy value holds: nothing in it changes."""
+
     def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
         """What computes a cached property."""
         self.unstaged = True
@@ -521,6 +525,7 @@ _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     functools.cached_property: _Walk.cached,
     np.vectorize: _Walk.vectorized,
     Tensor: _Walk.lazy,
+    Node: _Walk.node,
     **dict.fromkeys((list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict), _Walk.items),
 }
 

@@ -210,6 +210,14 @@ def _rounded(name: str) -> Callable[[Any], Any]:
     def call(value: Any) -> Any:
         from tensormagic.capture.staging.conversions import whole_number
 
+        if name == "trunc":
+            given = node_of(value).type
+            if given.form != "python" and (
+                given.form == "array" or given.dtype != np.float64
+            ):  # which has Python's methods
+                if given.form == "scalar":
+                    raise TypeError(said(math.trunc, given.dtype.type()))
+                raise TypeError(said(math.trunc, np.float32()).replace("float32", "ndarray"))
         number = _as_float(value, name)
         return whole_number(wrap(op(number) if node_of(value).type.inexact else node_of(value)))
 

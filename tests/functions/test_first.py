@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture.staging.conditioned import Lost
 from tensormagic.capture.staging.ordinary import TICK, ordinary
 from tensormagic.functions import first
 from tensormagic.functions.function import Function
@@ -36,8 +38,19 @@ def traces(monkeypatch):
     return found
 
 
+def loses(function, arguments):
+    """Whether a run of a function loses digits that captured code may keep."""
+    try:
+        ordinary(function).asking(itertools.repeat(True))(*copy.deepcopy(arguments))
+    except Lost:
+        return True
+    return False
+
+
 def test_most_programs_are_ordinary():
-    assert len(ORDINARY) >= 40
+    assert len(ORDINARY) >= 60
+    with np.errstate(all="ignore"):
+        assert sum(loses(p.function, p.make(p.small)) for p in ORDINARY if ordinary(p.function).looks) <= 8
 
 
 @pytest.mark.parametrize("program", ORDINARY, ids=lambda p: p.name)
@@ -45,7 +58,10 @@ def test_the_first_result_is_python_s(program, traces):
     function, arguments = tm.tensor(program.function), program.make(program.small)
     with np.errstate(all="ignore"):
         expected, found = run(program.function, arguments), run(function, arguments)
-    assert not traces
+        if traces:
+            assert loses(program.function, arguments)
+            assert_equal(found, expected)
+            return
     for a, b in zip(found, expected, strict=True):
         assert type(a) is type(b)
         np.testing.assert_array_equal(a, b)
@@ -218,26 +234,6 @@ def default(x, y=WEIGHTS):
     return y
 
 
-def near(x):
-    """A quotient."""
-    return 1 / x
-
-
-def apart(x):
-    """Subtracts what calls give."""
-    return near(x + 1) - near(x)
-
-
-def less(x, y):
-    """A difference."""
-    return x - y
-
-
-def given(x):
-    """Hands quotients to what subtracts."""
-    return less(1 / (x + 1), 1 / x)
-
-
 def loops(x, n):
     """Calls a function with a loop."""
     return doubled(x, 3) if n else doubled(x, 9)
@@ -275,24 +271,8 @@ OTHERS: dict[str, Any] = {
     "global list": keeps,
     "global array in a call": handed,
     "default": default,
-    "difference of calls": apart,
-    "difference in a call": given,
     "more arguments": rows,
     "lambda": lambda x: x + 1,
-    "logarithm": "return np.log(1 + x)",
-    "sigmoid": "return 1 / (1 + np.exp(-x))",
-    "quotients": "return 1 / (x + 1) - 1 / x",
-    "quotients by names": "a = 1 / (x + 1)\n    b = 1 / x\n    return a - b",
-    "quotients by items": "a = np.zeros(2)\n    a[0], a[1] = 1 / (x[0] + 1), 1 / x[0]\n    return a[0] - a[1]",
-    "squares": "return x * x - (x + 1) * (x + 1)",
-    "powers": "return (x + 1)**3 + -x**3",
-    "roots": "y = np.sqrt(x + 1)\n    y -= np.sqrt(x)\n    return y",
-    "length": "return np.sqrt(x * x + 1)",
-    "variance": "return np.mean(x**2) - np.mean(x)**2",
-    "cosine": "return 1 - np.cos(x)",
-    "sum with a cosine": "return 1 + np.cos(x)",
-    "a quotient less a number": "return x / 3.1 - 1",
-    "exponential": "return np.exp(x)",
     "another name": "from numpy import sqrt as root\n    return root(x + 1) - root(x)",
     "out": "np.add(x, 1, out=x)\n    return x",
     "out by position": "np.add(x, 1, x)\n    return x",

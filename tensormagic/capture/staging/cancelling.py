@@ -1,16 +1,20 @@
-"""What a rule for accuracy may be about, by the text of a function: differences that cancel, and roots of squares."""
+"""What a rule for accuracy may be about, by the text of a function: differences that cancel, roots of squares, logarithms."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tensormagic.capture.staging.trees import children, walk
 
 PYTHONS = ("range", "len", "abs", "min", "max", "int", "float", "bool", "enumerate", "zip", "round", "divmod")
 """Names of Python's functions that give what is made of their arguments."""
+DIFFERENCE, DEEP, ROOT, LOGARITHM, EXPONENTIAL = "difference", "deep", "root", "logarithm", "exponential"
+POWER, DENOMINATOR = "power", "denominator"
+_PASSES = 3  # through loops whose iterations Python may run, until names have got what they get
+_POWER = 64  # the largest exponent of which a sum's digits may be taken
 
 
 class Told(NamedTuple):
@@ -18,33 +22,60 @@ class Told(NamedTuple):
 
     Parameters
     ----------
-    cancels
-        Whether there is a difference that may cancel, or a root of a square.
-    careful
-        Whether there is one if functions of the user's that are called give quotients, or functions of angles.
-    gives
-        Whether it gives such a thing itself.
+    checks
+        What is looked at when it runs, with the name of what looks (see :mod:`~tensormagic.capture.staging.conditioned`).
+    hands, gives
+        Whether it hands such a thing to a function of the user's, or gives one.
     """
 
-    cancels: bool
-    careful: bool
+    checks: dict[ast.AST, str]
+    hands: bool
     gives: bool
 
 
-def told(body: list[ast.stmt]) -> Told:
-    """Whether a quotient, a root or a power may be subtracted, or a function of angles added to anything or subtracted.
+class Mode(NamedTuple):
+    """What is known of functions that call each other.
 
-    A name counts as what it has got; what iterations change is known to no rule. A sum counts where anything is negated. A root of
-    a square is out of reach of overflow in captured code, too.
+    Parameters
+    ----------
+    givers
+        The names of functions of the user's that give what counts as anything.
+    wide
+        Whether parameters count as anything.
+    exponentials
+        Whether any has exponentials.
+    """
+
+    givers: frozenset[str] = frozenset()
+    wide: bool = False
+    exponentials: bool = False
+
+
+ONE = Mode()  # function by itself
+NONE = Told({}, hands=False, gives=False)
+
+
+def told(body: list[ast.stmt], parameters: tuple[str, ...], mode: Mode = ONE) -> Told:
+    """Where a quotient, a root or a power may be subtracted, or a function of angles added to anything or subtracted, and the like.
+
+    A name counts as what it has got. A loop may have one iteration, which is no loop in captured code; in one of more, what iterations
+    hand on is known to no rule, but where they are over parts that Python has. A sum counts where anything is negated or subtracted.
+    Where one side is no such thing, there is a rule if it has a name in common with the other one, or may be a constant. A root of a
+    square is out of reach of overflow in captured code, too; logarithms and exponentials always count. Where there are any, so do
+    denominators.
     """
     parts = [n for part in body for n in _values(part)]
-    if not any(_is_quotient(n) or _is_of_angles(n) or _is_users(n) for n in parts):
-        return Told(cancels=False, careful=False, gives=False)
-    negates = any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub) for n in parts)
-    kinds = (ast.Sub, ast.Add) if negates else (ast.Sub,)
-    own = _Names(kinds, users=False)
-    cancels = own.block(body)
-    return Told(cancels, cancels or _Names(kinds, users=True).block(body), own.gives)
+    if mode == ONE and not any(_is_quotient(n) or _is_of_angles(n) or _is_logarithm(n) for n in parts):
+        return NONE
+    negates = mode.wide or any(isinstance(n, ast.USub | ast.Sub) for part in parts for n in [getattr(part, "op", None)])
+    held = {n.value.id for n in parts if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)}
+    own = set(parameters) if mode.wide else set[str]()
+    found = _Names((ast.Sub, ast.Add) if negates else (ast.Sub,), mode, held & set(parameters), own, set(own))
+    found.atoms = {name: frozenset({name}) for name in parameters}
+    if not mode.exponentials and any(map(is_exponential, parts)):
+        found.mode = mode._replace(exponentials=True)
+    found.block(body)
+    return Told(found.checks, found.hands, found.gives)
 
 
 @dataclass
@@ -55,58 +86,137 @@ class _Names:
     ----------
     kinds
         The operators of differences.
-    users
-        Whether what the user's functions give counts as anything.
+    mode
+        What is known of the functions around.
+    solid
+        Parameters that are arrays, as it seems: no constants in captured code.
     near, alone
         Names that have got quotients and the like; functions of angles.
+    less
+        Names that have got differences that are looked at.
+    atoms
+        The parameters that names are made of.
+    base
+        The names of which names may be views.
     """
 
     kinds: tuple[type[ast.operator], ...]
-    users: bool
+    mode: Mode
+    solid: set[str]
     near: set[str] = field(default_factory=set[str])
     alone: set[str] = field(default_factory=set[str])
+    less: set[str] = field(default_factory=set[str])
+    atoms: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    base: dict[str, str] = field(default_factory=dict[str, str])
+    checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
     gives: bool = False
+    hands: bool = False
 
-    def block(self, block: list[ast.stmt]) -> bool:
-        """Whether there is such a difference in a block."""
-        return any(map(self.statement, block))
+    def block(self, block: list[ast.stmt]) -> None:
+        """Note what there is in a block."""
+        for statement in block:
+            self.statement(statement)
 
-    def statement(self, statement: ast.stmt) -> bool:
-        """Whether there is one in a statement; then names have got what it gives them."""
+    def statement(self, statement: ast.stmt) -> None:
+        """Note what there is in a statement; then names have got what it gives them."""
         if isinstance(statement, ast.For | ast.While):
-            return self._loop(statement)
+            self._loop(statement)
+            return
         if isinstance(statement, ast.If):
-            other = _Names(self.kinds, self.users, set(self.near), set(self.alone))
-            found = self._differs(statement.test) or self.block(statement.body) or other.block(statement.orelse)
-            self.near |= other.near
-            self.alone |= other.alone
-            self.gives |= other.gives
-            return found
-        if self._differs(statement):
-            return True
+            self._note(statement.test)
+            other = self._other()
+            self.block(statement.body)
+            other.block(statement.orelse)
+            self._join(other)
+            return
+        self._note(statement)
         if isinstance(statement, ast.Return) and statement.value is not None:
             self.gives |= self._is_near(statement.value) or self._is_alone(statement.value)
-        for names, tells in ((self.near, self._is_near), (self.alone, self._is_alone)):
-            if isinstance(statement, ast.Assign | ast.AugAssign) and tells(statement):
-                names |= set(_bound(statement))
-            elif isinstance(statement, ast.Assign):
-                names -= {t.id for t in statement.targets if isinstance(t, ast.Name)}
-        return False
+        if isinstance(statement, ast.Assign | ast.AugAssign):
+            self._get(statement)
 
-    def _loop(self, loop: ast.For | ast.While) -> bool:
-        changed = {name for n in walk(loop) for name in _bound(n)}
-        self._forget(changed)
-        found = self._differs(loop.iter if isinstance(loop, ast.For) else loop.test) or self.block(loop.body)
-        self._forget(changed)
-        return found or self.block(loop.orelse)
+    def _get(self, statement: ast.Assign | ast.AugAssign) -> None:
+        """Names have got what a statement gives them, and so have those that may be views of the same array."""
+        bound = set(_bound(statement))
+        stored, anew, given = set(_stored(statement)), set[str](), statement
+        if isinstance(statement, ast.Assign):
+            anew, given = {t.id for t in statement.targets if isinstance(t, ast.Name)}, statement.value
+        made = self._atoms(statement.value)
+        for name in anew:
+            self.base[name] = name
+            self.atoms[name] = made
+        if len(anew) == 1 and (base := _viewed(statement.value)):
+            self.base[min(anew)] = self.base.get(base, base)
+        bases = {self.base.get(name, name) for name in bound | stored}
+        alike = {name for name, base in self.base.items() if base in bases} | bases if stored else set[str]()
+        for name in (bound | stored | alike) - anew:
+            self.atoms[name] = self.atoms.get(name, frozenset()) | made
+        for names, tells in ((self.near, self._is_near), (self.alone, self._is_alone), (self.less, self._is_less)):
+            if tells(given):
+                names.update(bound, alike if stored & bound else ())
+            else:
+                names.difference_update(anew)
 
-    def _forget(self, names: set[str]) -> None:
-        self.near -= names
-        self.alone -= names
+    def _loop(self, loop: ast.For | ast.While) -> None:
+        self._note(loop.iter if isinstance(loop, ast.For) else loop.test)
+        if isinstance(loop, ast.For):
+            self.atoms |= dict.fromkeys(_roots(loop.target), self._atoms(loop.iter))
+        before = self._other()
+        rolled = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and name_of(loop.iter.func) == "range"
+        self.block(loop.body)
+        if isinstance(loop, ast.While):  # Python runs those whose conditions are no data
+            rolled = bool(self._atoms(loop.test) & self.solid)
+        for _ in range(1 if rolled else _PASSES):
+            if rolled:  # what iterations hand on is made of what it is made of, and no more is known
+                self.near, self.alone, self.less = set(before.near), set(before.alone), set(before.less)
+            self._join(before)
+            self.block(loop.body)
+        self._join(before)
+        self.block(loop.orelse)
 
-    def _differs(self, part: ast.AST) -> bool:
-        """Whether there is one in an expression, or a root of a square, or either handed on to be one."""
-        return any(self._is_handed(n) if isinstance(n, ast.Call) else self._is_difference(n) for n in _values(part))
+    def _other(self) -> _Names:
+        """The same, for another way through the code."""
+        sets = {"near": set(self.near), "alone": set(self.alone), "less": set(self.less)}
+        return replace(self, atoms=dict(self.atoms), base=dict(self.base), **sets)
+
+    def _join(self, other: _Names) -> None:
+        self.near |= other.near
+        self.alone |= other.alone
+        self.less |= other.less
+        self.gives |= other.gives
+        self.hands |= other.hands
+        for name, made in other.atoms.items():
+            self.atoms[name] = self.atoms.get(name, frozenset()) | made
+        self.base = other.base | self.base
+
+    def _note(self, part: ast.AST) -> None:
+        """Note what is to be looked at in a statement or an expression; what is inside comes first."""
+        for node in reversed(list(_values(part))):
+            if isinstance(node, ast.Call):
+                self._note_call(node)
+            elif self._is_difference(node):
+                deep = any(map(self._is_less, _sides(node)))
+                self.checks[node] = DEEP if deep else DIFFERENCE
+            elif isinstance(getattr(node, "op", None), ast.Div) and self.mode.exponentials:
+                self.checks[node] = DENOMINATOR
+            elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):
+                power = _sides(node)[1]
+                power = power.operand if isinstance(power, ast.UnaryOp) else power
+                if not (
+                    isinstance(power, ast.Constant) and isinstance(power.value, int | float) and power.value <= _POWER
+                ):
+                    self.checks[node] = POWER
+
+    def _note_call(self, call: ast.Call) -> None:
+        name = name_of(call.func)
+        if _is_logarithm(call):
+            self.checks[call] = EXPONENTIAL if name == "exp" else LOGARITHM
+        elif name == "power" and len(call.args) > 1:
+            self.checks[call] = POWER
+        elif name == "sqrt" and any(map(self._is_near, call.args)):
+            self.checks[call] = ROOT
+        elif _is_users(call):
+            self.hands |= any(self._is_near(a) or self._is_alone(a) for a in call.args)
 
     def _is_near(self, value: ast.AST) -> bool:
         return self._bears(value, self.near, _is_quotient)
@@ -114,25 +224,40 @@ class _Names:
     def _is_alone(self, value: ast.AST) -> bool:
         return self._bears(value, self.alone, _is_of_angles)
 
+    def _is_less(self, value: ast.AST) -> bool:
+        return self._bears(value, self.less, lambda n: self.checks.get(n) in {DIFFERENCE, DEEP})
+
     def _bears(self, value: ast.AST, names: set[str], tells: Callable[[ast.AST], bool]) -> bool:
         return any(
-            (isinstance(n, ast.Name) and n.id in names) or tells(n) or (self.users and _is_users(n))
+            (isinstance(n, ast.Name) and n.id in names)
+            or tells(n)
+            or (isinstance(n, ast.Call) and name_of(n.func) in self.mode.givers)
             for n in _values(value, whole=False)
         )
-
-    def _is_handed(self, call: ast.Call) -> bool:
-        users = _is_users(call)
-        if name_of(call.func) != "sqrt" and not users:
-            return False
-        return any(self._is_near(a) or (users and self._is_alone(a)) for a in call.args)
 
     def _is_difference(self, node: ast.AST) -> bool:
         if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Add | ast.Sub):
             return False
-        sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
-        if any(map(self._is_alone, sides)):
+        sides = _sides(node)
+        alone = [self._is_alone(side) for side in sides]
+        near = [self._is_near(side) or is_alone for side, is_alone in zip(sides, alone, strict=True)]
+        if not any(near) or not (any(alone) or isinstance(node.op, self.kinds)):
+            return False
+        if all(near):
             return True
-        return isinstance(node.op, self.kinds) and any(map(self._is_near, sides))
+        one, other = sides if near[0] else sides[::-1]
+        made = self._atoms(other)
+        return not made & self.solid or bool(made & self._atoms(one))
+
+    def _atoms(self, value: ast.AST) -> frozenset[str]:
+        """The parameters that a value is made of."""
+        empty = frozenset[str]()
+        return empty.union(*(self.atoms.get(n.id, empty) for n in _values(value) if isinstance(n, ast.Name)))
+
+
+def _sides(node: ast.AST) -> tuple[ast.expr, ast.expr]:
+    assert isinstance(node, ast.BinOp | ast.AugAssign)  # noqa: S101 (its caller has asked)
+    return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
 
 
 def _values(part: ast.AST, *, whole: bool = True) -> Iterator[ast.AST]:
@@ -141,20 +266,30 @@ def _values(part: ast.AST, *, whole: bool = True) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        if isinstance(node, ast.Call) and name_of(node.func) in ({"range"} if whole else {"range", *_FOLDS}):
+        if isinstance(node, ast.Attribute) and node.attr in {"shape", "size", "ndim"}:
+            continue
+        if isinstance(node, ast.Call) and name_of(node.func) in (
+            {"range", "len"} if whole else {"range", "len", *_FOLDS}
+        ):
             continue
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and not whole:
             continue
         pending += [node.value] if isinstance(node, ast.Subscript) else children(node)
 
 
-_FOLDS = {"dot", "matmul", "sum", "outer", "exp"}  # and `exp`, of complex numbers: no rule sees through it
+_FOLDS = {
+    "dot",
+    "matmul",
+    "sum",
+    "outer",
+    "exp",
+}  # of complex numbers, `exp`, no rule sees through it; else it counts itself
 
 
 def _is_quotient(node: ast.AST) -> bool:
     """Whether a value is a quotient, a root, a power or a square."""
     if isinstance(node, ast.Call):
-        return name_of(node.func) in {"sqrt", "mean", "square"}
+        return name_of(node.func) in {"sqrt", "mean", "std", "var", "power"}
     if not isinstance(node, ast.BinOp | ast.AugAssign):
         return False
     if isinstance(node.op, ast.Div | ast.Pow):
@@ -165,7 +300,23 @@ def _is_quotient(node: ast.AST) -> bool:
 
 
 def _is_of_angles(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and name_of(node.func) in {"sin", "cos", "tanh"}
+    """Whether a value is one of the functions that rules know in sums."""
+    return isinstance(node, ast.Call) and (name_of(node.func) in _IN_SUMS or _is_logarithm(node))
+
+
+_IN_SUMS = {"sin", "cos", "tanh", "arctan", "arctan2"}
+
+
+def _is_logarithm(node: ast.AST) -> bool:
+    """Whether a value is a logarithm, or an exponential of what is not seen to be complex: no rule is about such."""
+    if not isinstance(node, ast.Call):
+        return False
+    return name_of(node.func) == "log" or is_exponential(node)
+
+
+def is_exponential(node: ast.AST) -> bool:
+    """Whether a value is an exponential, of what is not seen to be complex."""
+    return isinstance(node, ast.Call) and name_of(node.func) == "exp" and not any(map(is_complex, node.args))
 
 
 def _is_users(node: ast.AST) -> bool:
@@ -194,6 +345,26 @@ def _bound(node: ast.AST) -> Iterator[str]:
     )
     for target in targets:
         yield from _roots(target)
+
+
+def _stored(statement: ast.Assign | ast.AugAssign) -> Iterator[str]:
+    """The names of arrays that a statement stores into, at whatever place."""
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        if isinstance(statement, ast.AugAssign):
+            yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
+        yield from (n.value.id for n in walk(target) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name))
+
+
+def _viewed(value: ast.AST) -> str:
+    """The name of the array that a value may be a view of."""
+    while not isinstance(value, ast.Name):
+        if isinstance(value, ast.Subscript | ast.Attribute):
+            value = value.value
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            value = value.args[0] if name_of(value.func.value) in {"np", "numpy"} and value.args else value.func.value
+        else:
+            return ""
+    return value.id
 
 
 def _roots(target: ast.expr) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Functions that Python runs with what captured code would give: of numbers and arrays, without effects but stores into these.
 
-No rule for accuracy changes what they give by more than rounding: they call nothing that such rules are about (exponentials,
-logarithms, roots, variances), and subtract neither quotients from quotients nor squares from squares.
+No rule for accuracy changes what they give by more than rounding: what such rules are about is not among what they call, or is
+looked at as it runs (:mod:`~tensormagic.capture.staging.conditioned`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture.staging import source
-from tensormagic.capture.staging.cancelling import PYTHONS, Told, is_complex, name_of, told
+from tensormagic.capture.staging.cancelling import ONE, PYTHONS, Mode, Told, is_exponential, told
+from tensormagic.capture.staging.conditioned import looking, looks
 from tensormagic.capture.staging.trees import children, cloned, placed_at, walk
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
 _PARTS = (
     ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Return, ast.Break, ast.Continue, ast.Pass, ast.BinOp,
-    ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Constant, ast.Name,
+    ast.Expr, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Constant, ast.Name,
 )  # fmt: skip
 _ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype"}
 _METHODS = {
@@ -33,7 +34,10 @@ _METHODS = {
 }  # fmt: skip
 _KEYWORDS = {"axis", "dtype", "keepdims", "copy", "k", "start"}
 _BUILTIN = {getattr(builtins, name) for name in PYTHONS}
-_MATH = {getattr(math, name) for name in ("floor", "ceil", "fabs", "gcd", "isqrt", "sqrt", "sin", "cos", "tanh")}
+_MATH = {
+    getattr(math, name)
+    for name in ("floor", "ceil", "fabs", "gcd", "isqrt", "sqrt", "sin", "cos", "tanh", "exp", "log")
+}
 _NAMES = (
     "zeros", "ones", "empty", "full", "linspace", "eye", "identity", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
     "array", "asarray", "copy", "where", "maximum", "minimum", "abs", "absolute", "add", "multiply", "negative", "dot", "matmul", "outer",
@@ -42,10 +46,11 @@ _NAMES = (
     "transpose", "reshape", "expand_dims", "squeeze", "clip", "sign", "floor", "ceil", "rint", "nonzero", "flatnonzero", "count_nonzero",
     "isnan", "isfinite", "isinf", "sort", "argsort", "searchsorted", "cumsum", "tril", "triu", "bincount", "remainder", "mod",
     "floor_divide", "fmax", "fmin", "flip", "fliplr", "flipud", "ravel", "repeat", "tile", "take", "equal", "not_equal", "less",
-    "less_equal", "greater", "greater_equal", "mean", "sqrt", "sin", "cos", "tanh", "exp", "int8", "int16", "int32", "int64", "uint8",
+    "less_equal", "greater", "greater_equal", "mean", "sqrt", "sin", "cos", "tanh", "exp", "log", "std", "var", "power", "arctan",
+    "arctan2", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "float32", "float64", "complex128", "bool_", "intp",
 )  # fmt: skip
-_NUMPY = {getattr(np, name) for name in _NAMES}
+_NUMPY = {*(getattr(np, name) for name in _NAMES), np.linalg.solve}
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis"}), math: (_MATH, {"pi", "e", "inf", "nan", "tau"})}
 
@@ -63,6 +68,8 @@ class Written(NamedTuple):
         What it asks modules for beside calls, as ``np.pi``.
     stores, loops
         Whether it may store into an array that it is given, and whether it has a loop.
+    exponentials
+        Whether it has exponentials.
     told
         What is told of its differences.
     """
@@ -72,6 +79,7 @@ class Written(NamedTuple):
     asked: tuple[str, ...]
     stores: bool
     loops: bool
+    exponentials: bool
     told: Told
 
 
@@ -88,22 +96,33 @@ class Ordinary(NamedTuple):
         Whether it may store into an array that it is given.
     asks
         Whether it may take long: it has loops, or calls itself.
+    mode
+        What its functions are to each other, of rules for accuracy.
     """
 
     function: FunctionType
     reached: dict[FunctionType, Written]
     stores: bool
     asks: bool
+    mode: Mode
+
+    @property
+    def looks(self) -> bool:
+        """Whether anything in it is looked at as it runs."""
+        return any(_told(f.__code__, self.mode).checks for f in self.reached)
 
     def asking(self, clock: Iterator[bool]) -> Callable[..., Any]:
-        """The function, whose loops and calls take one from a clock each time."""
+        """The function, whose loops and calls take one from a clock each time, and whose differences are looked at."""
         spaces: dict[int, dict[str, Any]] = {}
         made: dict[FunctionType, FunctionType] = {}
+        look = looks() if self.looks else {}
         for function in self.reached:
             space = function.__globals__
-            own = {**space, WATCH: partial(itertools.compress, selectors=clock), TICK: clock.__next__}
+            own = {**space, WATCH: partial(itertools.compress, selectors=clock), TICK: clock.__next__} | look
             own = spaces.setdefault(id(space), own)
-            made[function] = FunctionType(_asking(function.__code__), own, function.__name__, function.__defaults__)
+            made[function] = FunctionType(
+                _asking(function.__code__, self.asks, self.mode), own, function.__name__, function.__defaults__
+            )
         for function, found in self.reached.items():
             for name, _ in found.called:
                 called = function.__globals__.get(name)
@@ -118,18 +137,25 @@ def ordinary(function: FunctionType) -> Ordinary | None:
     reached: dict[FunctionType, Written] = {}
     if not _reaches_only_known(function, reached):
         return None
-    if any(found.told.careful for found in reached.values()) and any(found.told.gives for found in reached.values()):
-        return None
     stores = any(found.stores for found in reached.values())
     if stores and any(isinstance(v, np.ndarray) for f in reached for v in _read(f)):
         return None  # it may be the one that is stored into
-    itself = any(
-        f.__globals__.get(name) in reached
-        for f, found in reached.items()
-        for name, _ in found.called
-        if "." not in name
-    )
-    return Ordinary(function, reached, stores, itself or any(found.loops for found in reached.values()))
+    meant = [f.__globals__.get(name) for f, found in reached.items() for name, _ in found.called]
+    called = {f for f in meant if isinstance(f, FunctionType) and f in reached}
+    asks = function in called or any(found.loops for found in reached.values())
+    return Ordinary(function, reached, stores, asks, _mode(reached, called) if called else ONE)
+
+
+def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
+    """What is known of functions that call each other, of rules for accuracy."""
+    mode = Mode(exponentials=any(found.exponentials for found in reached.values()))
+    while True:
+        tells = {f: _told(f.__code__, mode) for f in reached}
+        giving = {f for f in called if tells[f].gives}
+        names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
+        if names <= mode.givers:
+            return mode._replace(wide=any(t.hands for t in tells.values()))
+        mode = mode._replace(givers=mode.givers | names)
 
 
 def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Written]) -> bool:
@@ -200,7 +226,7 @@ def written(code: CodeType) -> Written | None:
     body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
     called: dict[str, int] = {}
     asked: dict[str, None] = {}
-    if not all(_known(part, called, asked) for part in body) or (differs := told(body)).cancels:
+    if not all(_known(part, called, asked) for part in body):
         return None
     parts = [n for part in body for n in walk(part)]
     own = set(code.co_varnames)
@@ -215,7 +241,8 @@ def written(code: CodeType) -> Written | None:
         tuple(asked),
         stores,
         any(isinstance(n, ast.For | ast.While) for n in parts),
-        differs,
+        any(map(is_exponential, parts)),
+        told(body, code.co_varnames[: code.co_argcount]),
     )
 
 
@@ -248,8 +275,6 @@ def _known(part: ast.AST, called: dict[str, int], asked: dict[str, None]) -> boo
 def _called(call: ast.Call, called: dict[str, int], pending: list[ast.AST]) -> bool:
     """Note what a call calls: a name, a module's function or a method of an array; False for anything else."""
     function, count = call.func, len(call.args)
-    if name_of(function) == "exp" and not any(map(is_complex, call.args)):
-        return False  # rules for accuracy are about real ones
     if any(isinstance(a, ast.Starred) for a in call.args):
         return False
     if isinstance(function, ast.Attribute) and function.attr == "outer" and isinstance(function.value, ast.Attribute):
@@ -274,11 +299,25 @@ _ANY = {"reshape", "transpose", "item"}  # methods that take any number of argum
 
 
 @lru_cache(maxsize=256)
-def _asking(code: CodeType) -> CodeType:
-    """The code of a function whose loops, and whose beginning, ask whether there is time left."""
+def _told(code: CodeType, mode: Mode) -> Told:
+    """What is told of a function among others."""
+    found = written(code)
+    assert found is not None  # noqa: S101 (its caller has asked)
+    return found.told if mode == ONE else told(found.node.body, code.co_varnames[: code.co_argcount], mode)
+
+
+@lru_cache(maxsize=256)
+def _asking(code: CodeType, asks: bool, mode: Mode) -> CodeType:
+    """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at."""
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
     node = cloned(found.node)
+    checks = _told(code, mode).checks
+    if checks:
+        own = {a: b for a, b in zip(walk(found.node), walk(node), strict=True) if a in checks}
+        looking(node, {own[a]: name for a, name in checks.items()})
+    if not asks:
+        return source.compiled_anew(node, code)
     for part in [n for n in walk(node) if isinstance(n, ast.For | ast.While)]:
         if isinstance(part, ast.For):
             part.iter = placed_at(ast.Call(ast.Name(WATCH, ast.Load()), [part.iter], []), part.iter)

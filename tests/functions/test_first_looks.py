@@ -1,0 +1,137 @@
+"""The first call where a rule for accuracy may be about what Python computes: what loses digits is captured."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.capture.staging.conditioned import Lost
+from tensormagic.capture.staging.ordinary import ordinary
+from tensormagic.functions import first
+from tensormagic.functions.function import Function
+
+LOSES = (
+    ("np.exp(u)", "- n"), ("1", "- np.cos(u)"), ("np.sqrt(u + 1)", "- np.sqrt(u)"), ("np.sqrt(u)", "- np.sqrt(w)"),
+    ("1 / (u + 1)", "- 1 / u"), ("-1 / u", "+ 1 / w"), ("u**2", "- w**2"), ("np.mean(u**2)", "- np.mean(u)**2"),
+    ("np.sin(u)", "- u"), ("np.arctan(u)", "- np.arctan(w)"), ("np.tanh(u)", "- 1"), ("u / (u + 1)", "- n"),
+    ("np.log(u)", "- np.log(w)"), ("np.exp(u)", "- np.exp(w)"), ("np.exp(u) - 2", "+ np.exp(-u)"),
+    ("u", "+ -np.sqrt(u**2 + 1)"), ("u / 3.1", "- 1"), ("u**3", "- w**3"), ("np.log", "(1 + u)"), ("np.log", "(u / w)"),
+    ("np.log", "(np.exp(u) + np.exp(w))"), ("np.sqrt", "(u**2 + w**2)"), ("np.exp(u)", "/ np.sum(np.exp(u))"),
+    ("1", "/ (1 + np.exp(-u))"), ("(1 + u)", "** 1e8"), ("np.log(u + np.sqrt(u**2 + 1))", "* 1"),
+    ("np.std(u)", "- np.std(w)"), ("np.cos(u)", "- np.cos(w)"),
+)  # fmt: skip
+WAYS = (
+    "{t} = {e}",
+    "{t} = np.zeros_like(x)\n{t}[:] = {e}",
+    "{t} = np.zeros_like(x)\n{t} += {e}",
+    "for k in range(n):\n    {t} = {e}",
+    "if n > 0:\n    {t} = {e}\nelse:\n    {t} = x",
+    "{t}w = np.zeros((2, len(x)))\n{t}v = {t}w[1]\n{t}v[:] = {e}\n{t} = {t}w[1]",
+    "{t} = same({e})",
+    "{t} = x\nj = n\nwhile j > 0:\n    {t} = {e}\n    j -= 1",
+    "{t}, {t}o = {e}, x",
+    "{t}a = {e}\n{t} = of({t}a, x)",
+)
+
+
+@pytest.fixture(autouse=True)
+def _first_calls(monkeypatch):
+    monkeypatch.setattr(first, "enabled", True)
+
+
+def of(source: str, path: Any) -> Any:
+    """The function of a text, in a file of its own."""
+    path.write_text(source)
+    space: dict[str, Any] = {}
+    exec(compile(source, str(path), "exec"), space)
+    return space["f"]
+
+
+def drawn(draw: random.Random) -> str:
+    """A function that may lose digits, whose parts go some way through the code."""
+    left, right = draw.choice(LOSES)
+    lines: list[str] = []
+
+    def through(value: str, name: str) -> str:
+        lines.extend(draw.choice(WAYS).format(t=name, e=value).split("\n"))
+        return name
+
+    for name, values in (("u", ("x", "x * 2", "y", "x[:]")), ("w", ("y", "x / 2", "c * x"))):
+        through(draw.choice(values), name)
+    if right[0] in "-+" and draw.random() < 0.8:
+        left, right = through(left, "a"), f"{right[0]} {through(right[1:].strip(), 'b')}"
+    lines += draw.choice((["r = {}", "return r"], ["r = x * 0", "r += {}", "return r"], ["return {}"]))
+    body = "\n    ".join(lines).replace("{}", f"{left} {right}")
+    return (
+        f"import numpy as np\ndef same(p):\n    return p\ndef of(p, q):\n    return p\ndef f(x, y, c, n):\n    {body}\n"
+    )
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("seed", range(160))
+def test_what_loses_digits_is_captured(seed, tmp_path, monkeypatch):
+    draw = random.Random(seed)
+    function = of(drawn(draw), tmp_path / "drawn.py")
+    known = ordinary(function)
+    assert known is not None
+    numbers = np.random.default_rng(seed)
+    x = numbers.random(5) * draw.choice((1, 1, 1e-8, 1e8, 1e4, 30, 1e160))
+    y = x * (1 + draw.choice((1e-3, 1e-6, 1e-9)) * numbers.random(5)) if draw.random() < 0.5 else numbers.random(5)
+    arguments = (x, y, draw.choice((1, 1.0, 0.5)), draw.choice((1, 1, 2, 3)))
+    with np.errstate(all="ignore"):
+        found = tm.tensor(function)(*arguments)
+        monkeypatch.setattr(first, "enabled", False)
+        expected = tm.tensor(function)(*arguments)
+    assert type(found) is type(expected)
+    assert np.asarray(found).dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-300)
+
+
+LOOKED_AT = {
+    "logarithm": ("return np.log(1 + x)", [1.0, 2.0], [1e-9, 1.0]),
+    "sigmoid": ("return 1 / (1 + np.exp(-x))", [1.0, 2.0], [-1000.0, 1.0]),
+    "softmax": ("e = np.exp(x)\n    return e / np.sum(e)", [1.0, 2.0], [-1000.0, -1001.0]),
+    "quotients": ("return 1 / (x + 1) - 1 / x", [1.0, 2.0], [1.0, 1e9]),
+    "by items": ("a = np.zeros(2)\n    a[0], a[1] = 1 / (x[0] + 1), 1 / x[0]\n    return a[0] - a[1]", [1.0, 2.0], [1e9, 2.0]),
+    "roots": ("y = np.sqrt(x + 1)\n    y -= np.sqrt(x)\n    return y", [1.0, 2.0], [1e14, 1.0]),
+    "length": ("return np.sqrt(x * x + 1)", [1.0, 2.0], [1e160, 1.0]),
+    "variance": ("return np.mean(x**2) - np.mean(x)**2", [1.0, 2.0], [1e9, 1e9 + 1]),
+    "cosine": ("return 1 - np.cos(x)", [1.0, 2.0], [1e-8, 1.0]),
+    "a quotient less a number": ("return x / 3.1 - 1", [1.0, 2.0], [1.0, 3.1]),
+    "a power": ("return (1 + x)**1e9", [1e-30, 1e-29], [1e-9, 1e-9]),
+    "in a loop": ("for k in range(1):\n        a = np.sqrt(x + 1)\n        b = np.sqrt(x)\n    return a - b", [1.0, 2.0], [1.0, 1e14]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_what_is_looked_at(name, tmp_path, monkeypatch, recwarn):
+    body, fine, lost = LOOKED_AT[name]
+    function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
+    traced: list[str] = []
+    own = Function._specialise
+    monkeypatch.setattr(Function, "_specialise", lambda self, *a: (traced.append(self.name), own(self, *a))[1])
+    for given, captured in ((fine, name == "a power"), (lost, True)):
+        traced.clear()
+        x = np.array(given)
+        found = tm.tensor(function)(x)
+        assert bool(traced) == captured
+        if not captured:
+            np.testing.assert_array_equal(found, function(x))
+    assert not [str(w.message) for w in recwarn]  # what is computed anew has said nothing
+
+
+def test_stores_are_taken_back_where_digits_are_lost(tmp_path):
+    body = "x[0] = 7\n    y = np.sqrt(x + 1) - np.sqrt(x)\n    x[1] = 9\n    return y"
+    function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
+    known = ordinary(function)
+    assert known is not None
+    x = np.full(3, 1e14)
+    with pytest.raises(Lost):
+        known.asking(iter(()))(x.copy())
+    found = tm.tensor(function)(x)
+    np.testing.assert_array_equal(x, [7, 9, 1e14])
+    np.testing.assert_allclose(found[1:], 0.5 / np.sqrt(1e14), rtol=1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -109,6 +109,7 @@ class _Names:
     atoms: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     base: dict[str, str] = field(default_factory=dict[str, str])
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
+    seen: dict[ast.AST, _Seen] = field(default_factory=dict[ast.AST, "_Seen"])
     gives: bool = False
     hands: bool = False
 
@@ -219,20 +220,45 @@ class _Names:
             self.hands |= any(self._is_near(a) or self._is_alone(a) for a in call.args)
 
     def _is_near(self, value: ast.AST) -> bool:
-        return self._bears(value, self.near, _is_quotient)
+        found = self._seen(value)
+        return found.near or not self.near.isdisjoint(found.visible)
 
     def _is_alone(self, value: ast.AST) -> bool:
-        return self._bears(value, self.alone, _is_of_angles)
+        found = self._seen(value)
+        return found.alone or not self.alone.isdisjoint(found.visible)
 
     def _is_less(self, value: ast.AST) -> bool:
-        return self._bears(value, self.less, lambda n: self.checks.get(n) in {DIFFERENCE, DEEP})
+        found = self._seen(value)
+        differs = any(self.checks.get(n) in {DIFFERENCE, DEEP} for n in found.sums)
+        return differs or found.given or not self.less.isdisjoint(found.visible)
 
-    def _bears(self, value: ast.AST, names: set[str], tells: Callable[[ast.AST], bool]) -> bool:
-        return any(
-            (isinstance(n, ast.Name) and n.id in names)
-            or tells(n)
-            or (isinstance(n, ast.Call) and name_of(n.func) in self.mode.givers)
-            for n in _values(value, whole=False)
+    def _seen(self, node: ast.AST) -> _Seen:
+        """What stands in a value, whatever its names have got."""
+        found = self.seen.get(node)
+        if found is None:
+            found = self.seen[node] = self._look(node)
+        return found
+
+    def _look(self, node: ast.AST) -> _Seen:
+        if isinstance(node, ast.Name):
+            name = frozenset({node.id})
+            return _Seen(name, name)
+        if isinstance(node, ast.Constant) or _is_of_sizes(node):
+            return _NOTHING
+        given = isinstance(node, ast.Call) and name_of(node.func) in self.mode.givers
+        near, alone = given or _is_quotient(node), given or _is_of_angles(node)
+        sums = (node,) if isinstance(getattr(node, "op", None), ast.Add | ast.Sub) else ()
+        parts = [self._seen(part) for part in ([node.value] if isinstance(node, ast.Subscript) else children(node))]
+        names = frozenset[str]().union(*[part.names for part in parts])
+        if _is_fold(node):
+            return _Seen(names, frozenset(), near, alone, given, sums)
+        return _Seen(
+            names,
+            frozenset[str]().union(*[part.visible for part in parts]),
+            near or any(part.near for part in parts),
+            alone or any(part.alone for part in parts),
+            given or any(part.given for part in parts),
+            sums + tuple(n for part in parts for n in part.sums),
         )
 
     def _is_difference(self, node: ast.AST) -> bool:
@@ -251,8 +277,8 @@ class _Names:
 
     def _atoms(self, value: ast.AST) -> frozenset[str]:
         """The parameters that a value is made of."""
-        empty = frozenset[str]()
-        return empty.union(*(self.atoms.get(n.id, empty) for n in _values(value) if isinstance(n, ast.Name)))
+        names = self._seen(value).names
+        return frozenset[str]().union(*[self.atoms[name] for name in names if name in self.atoms])
 
 
 def _sides(node: ast.AST) -> tuple[ast.expr, ast.expr]:
@@ -260,30 +286,53 @@ def _sides(node: ast.AST) -> tuple[ast.expr, ast.expr]:
     return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
 
 
-def _values(part: ast.AST, *, whole: bool = True) -> Iterator[ast.AST]:
-    """The nodes of code but those of indices and of ranges; where it is not the ``whole``, without what is added up in folds."""
+def _values(part: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of code but those of indices, of ranges and of sizes."""
     pending = [part]
     while pending:
         node = pending.pop()
-        yield node
-        if isinstance(node, ast.Attribute) and node.attr in {"shape", "size", "ndim"}:
-            continue
-        if isinstance(node, ast.Call) and name_of(node.func) in (
-            {"range", "len"} if whole else {"range", "len", *_FOLDS}
-        ):
-            continue
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and not whole:
-            continue
-        pending += [node.value] if isinstance(node, ast.Subscript) else children(node)
+        if not _is_of_sizes(node):
+            yield node
+            pending += [node.value] if isinstance(node, ast.Subscript) else children(node)
 
 
-_FOLDS = {
-    "dot",
-    "matmul",
-    "sum",
-    "outer",
-    "exp",
-}  # of complex numbers, `exp`, no rule sees through it; else it counts itself
+def _is_of_sizes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in {"shape", "size", "ndim"}
+    return isinstance(node, ast.Call) and name_of(node.func) in {"range", "len"}
+
+
+def _is_fold(node: ast.AST) -> bool:
+    """Whether a value is added up of others, or is an exponential of complex numbers: no rule sees through it; a real one counts itself."""
+    if isinstance(node, ast.Call):
+        return name_of(node.func) in {"dot", "matmul", "sum", "outer", "exp"}
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+
+
+class _Seen(NamedTuple):
+    """What stands in a value.
+
+    Parameters
+    ----------
+    names
+        The names in it.
+    visible
+        Those that rules see.
+    near, alone, given
+        Whether there is a quotient or the like, a function of angles, or what a function of the user's gives.
+    sums
+        The sums and differences in it.
+    """
+
+    names: frozenset[str]
+    visible: frozenset[str]
+    near: bool = False
+    alone: bool = False
+    given: bool = False
+    sums: tuple[ast.AST, ...] = ()
+
+
+_NOTHING = _Seen(frozenset(), frozenset())
 
 
 def _is_quotient(node: ast.AST) -> bool:
@@ -296,7 +345,16 @@ def _is_quotient(node: ast.AST) -> bool:
         return True
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or type(node.left) is not type(node.right):
         return False
-    return ast.dump(node.left) == ast.dump(node.right)
+    return _are_alike(node.left, node.right)
+
+
+def _are_alike(one: ast.AST, other: ast.AST) -> bool:
+    """Whether two values are written alike."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
+        return one.id == other.id
+    return ast.dump(one) == ast.dump(other)
 
 
 def _is_of_angles(node: ast.AST) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.staging.ordinary import ordinary
+from tensormagic.capture.staging.ordinary import Ordinary, ordinary
+from tensormagic.functions.left import young
 
 NOT = object()  # what is given where Python does not run it
 TIME = 0.25  # seconds of this thread, after which the function is captured
@@ -46,21 +46,21 @@ def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed."""
-    found = ordinary(function)
-    if found is None:
+    with young():
+        found = ordinary(function)
+        run = _running(function, found)
+    if found is None or run is None:
         return NOT
     kept: list[tuple[Any, Any]] = []
-    looks = found.looks
     if found.stores:
         arrays = [v for v in args if type(v) is np.ndarray and v.flags.writeable]
         if sum(v.nbytes for v in arrays) > _COPIED or _share(args):
             return NOT  # captured code refuses such arguments
         kept = [(v, v.copy()) for v in arrays]
-    run = found.asking(itertools.chain.from_iterable(_times())) if found.asks or looks else function
     try:
-        with (
-            np.errstate(all="ignore") if looks else nullcontext()
-        ):  # captured code says nothing, if it is to compute it
+        if not found.looks:
+            return run(*args)
+        with np.errstate(all="ignore"):  # captured code says nothing, and may have to compute it
             return run(*args)
     except BaseException as error:
         for array, before in kept:
@@ -68,6 +68,13 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
         if not isinstance(error, OutOfTime | Exception):
             raise
     return NOT  # of an error captured code tells more
+
+
+def _running(function: FunctionType, found: Ordinary | None) -> Callable[..., Any] | None:
+    """What runs for a function."""
+    if found is None or not (found.asks or found.looks):
+        return found and function
+    return found.asking(itertools.chain.from_iterable(_times()))
 
 
 def _share(args: tuple[Any, ...]) -> bool:

@@ -35,6 +35,8 @@ WAYS = (
     "{t} = x\nj = n\nwhile j > 0:\n    {t} = {e}\n    j -= 1",
     "{t}, {t}o = {e}, x",
     "{t}a = {e}\n{t} = of({t}a, x)",
+    "{t} = np.zeros_like(x)\nfill({t}, {e})",
+    "{t} = np.zeros_like(x)\nnp.add.at({t}, np.arange(5), {e})",
 )
 
 
@@ -66,9 +68,8 @@ def drawn(draw: random.Random) -> str:
         left, right = through(left, "a"), f"{right[0]} {through(right[1:].strip(), 'b')}"
     lines += draw.choice((["r = {}", "return r"], ["r = x * 0", "r += {}", "return r"], ["return {}"]))
     body = "\n    ".join(lines).replace("{}", f"{left} {right}")
-    return (
-        f"import numpy as np\ndef same(p):\n    return p\ndef of(p, q):\n    return p\ndef f(x, y, c, n):\n    {body}\n"
-    )
+    helpers = "def same(p):\n    return p\ndef of(p, q):\n    return p\ndef fill(p, q):\n    p[:] = q\n"
+    return f"import numpy as np\n{helpers}def f(x, y, c, n):\n    {body}\n"
 
 
 @pytest.mark.share(4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from tensormagic.capture.staging.trees import children, walk
 
@@ -44,11 +44,14 @@ class Mode(NamedTuple):
         Whether parameters count as anything.
     exponentials
         Whether any has exponentials.
+    stores
+        Whether any may store into what it is given: such a thing counts as anything then.
     """
 
     givers: frozenset[str] = frozenset()
     wide: bool = False
     exponentials: bool = False
+    stores: bool = False
 
 
 ONE = Mode()  # function by itself
@@ -109,6 +112,7 @@ class _Names:
     atoms: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     base: dict[str, str] = field(default_factory=dict[str, str])
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
+    notable: dict[ast.AST, list[ast.AST]] = field(default_factory=dict[ast.AST, list[ast.AST]])
     seen: dict[ast.AST, _Seen] = field(default_factory=dict[ast.AST, "_Seen"])
     gives: bool = False
     hands: bool = False
@@ -133,6 +137,9 @@ class _Names:
         self._note(statement)
         if isinstance(statement, ast.Return) and statement.value is not None:
             self.gives |= self._is_near(statement.value) or self._is_alone(statement.value)
+        if isinstance(statement, ast.Expr) and is_store(statement.value):
+            target, _, value = statement.value.args
+            statement = ast.AugAssign(target, ast.Add(), value)  # type: ignore[arg-type]  (or a mistake, that Python tells)
         if isinstance(statement, ast.Assign | ast.AugAssign):
             self._get(statement)
 
@@ -192,7 +199,11 @@ class _Names:
 
     def _note(self, part: ast.AST) -> None:
         """Note what is to be looked at in a statement or an expression; what is inside comes first."""
-        for node in reversed(list(_values(part))):
+        nodes = self.notable.get(part)
+        if nodes is None:
+            kinds = ast.Call | ast.BinOp | ast.AugAssign
+            nodes = self.notable[part] = [n for n in _values(part) if isinstance(n, kinds)][::-1]
+        for node in nodes:
             if isinstance(node, ast.Call):
                 self._note_call(node)
             elif self._is_difference(node):
@@ -218,6 +229,14 @@ class _Names:
             self.checks[call] = ROOT
         elif _is_users(call):
             self.hands |= any(self._is_near(a) or self._is_alone(a) for a in call.args)
+            if self.mode.stores:
+                names = {name for a in call.args for name in self._seen(a).names}
+                bases = {self.base.get(name, name) for name in names}
+                names |= {name for name, base in self.base.items() if base in bases} | bases
+                self.near |= names
+                self.alone |= names
+                for name in names:
+                    self.atoms[name] = self.atoms.get(name, frozenset()) | self._atoms(call)
 
     def _is_near(self, value: ast.AST) -> bool:
         found = self._seen(value)
@@ -380,6 +399,11 @@ def is_exponential(node: ast.AST) -> bool:
 def _is_users(node: ast.AST) -> bool:
     """Whether a call may be of a function of the user's."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in PYTHONS
+
+
+def is_store(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a value is a call of a ufunc's ``at``, which stores."""
+    return isinstance(node, ast.Call) and name_of(node.func) == "at" and len(node.args) == 3
 
 
 def is_complex(value: ast.AST) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture.staging import source
-from tensormagic.capture.staging.cancelling import ONE, PYTHONS, Mode, Told, is_exponential, told
+from tensormagic.capture.staging.cancelling import ONE, PYTHONS, Mode, Told, is_exponential, is_store, told
 from tensormagic.capture.staging.conditioned import looking, looks
 from tensormagic.capture.staging.trees import children, cloned, placed_at, walk
 
@@ -50,7 +50,7 @@ _NAMES = (
     "arctan2", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "float32", "float64", "complex128", "bool_", "intp",
 )  # fmt: skip
-_NUMPY = {*(getattr(np, name) for name in _NAMES), np.linalg.solve}
+_NUMPY = {getattr(np, name) for name in _NAMES}
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis"}), math: (_MATH, {"pi", "e", "inf", "nan", "tau"})}
 
@@ -71,7 +71,7 @@ class Written(NamedTuple):
     exponentials
         Whether it has exponentials.
     told
-        What is told of its differences.
+        What is told of its differences, by what is known of the functions around.
     """
 
     node: ast.FunctionDef
@@ -80,7 +80,7 @@ class Written(NamedTuple):
     stores: bool
     loops: bool
     exponentials: bool
-    told: Told
+    told: dict[Mode, Told]
 
 
 class Ordinary(NamedTuple):
@@ -109,7 +109,7 @@ class Ordinary(NamedTuple):
     @property
     def looks(self) -> bool:
         """Whether anything in it is looked at as it runs."""
-        return any(_told(f.__code__, self.mode).checks for f in self.reached)
+        return any(_told(f, found, self.mode).checks for f, found in self.reached.items())
 
     def asking(self, clock: Iterator[bool]) -> Callable[..., Any]:
         """The function, whose loops and calls take one from a clock each time, and whose differences are looked at."""
@@ -148,9 +148,10 @@ def ordinary(function: FunctionType) -> Ordinary | None:
 
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
     """What is known of functions that call each other, of rules for accuracy."""
-    mode = Mode(exponentials=any(found.exponentials for found in reached.values()))
+    exponentials = any(found.exponentials for found in reached.values())
+    mode = Mode(exponentials=exponentials, stores=any(reached[f].stores for f in called))
     while True:
-        tells = {f: _told(f.__code__, mode) for f in reached}
+        tells = {f: _told(f, found, mode) for f, found in reached.items()}
         giving = {f for f in called if tells[f].gives}
         names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
         if names <= mode.givers:
@@ -193,6 +194,8 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
         functions, constants = (
             (value is np and _MODULES[np]) or (value is math and _MODULES[math]) or (set[Any](), set[str]())
         )
+        if attribute == "linalg.solve":
+            return value is np
         return attribute in constants or _among(getattr(value, attribute, None), functions, count)
     if isinstance(value, FunctionType) and value not in _NUMPY:
         return value in reached or _reaches_only_known(value, reached)
@@ -232,9 +235,7 @@ def written(code: CodeType) -> Written | None:
     own = set(code.co_varnames)
     if any(name.partition(".")[0] in own for name in (*called, *asked)):
         return None
-    stores = any(
-        isinstance(n, ast.AugAssign) or (isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)) for n in parts
-    )
+    stores = any(map(_stores, parts))
     return Written(
         node,
         tuple(called.items()),
@@ -242,7 +243,15 @@ def written(code: CodeType) -> Written | None:
         stores,
         any(isinstance(n, ast.For | ast.While) for n in parts),
         any(map(is_exponential, parts)),
-        told(body, code.co_varnames[: code.co_argcount]),
+        {},
+    )
+
+
+def _stores(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.AugAssign)
+        or is_store(node)
+        or (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
     )
 
 
@@ -285,6 +294,12 @@ def _called(call: ast.Call, called: dict[str, int], pending: list[ast.AST]) -> b
     if not isinstance(function, ast.Attribute):
         return False
     base, name = function.value, function.attr
+    if is_store(call) and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
+        called.setdefault(f"{base.value.id}.{base.attr}", 2)
+        return base.attr in _AT
+    if name == "solve" and count == 2 and ast.unparse(base) in {"np.linalg", "numpy.linalg"}:
+        called.setdefault(f"{ast.unparse(base)}.{name}", count)
+        return True
     if isinstance(base, ast.Name) and base.id in {"np", "numpy", "math"}:
         called[f"{base.id}.{name}"] = max(count, called.get(f"{base.id}.{name}", 0))
         return True
@@ -292,18 +307,20 @@ def _called(call: ast.Call, called: dict[str, int], pending: list[ast.AST]) -> b
     return name in _METHODS and (count <= 1 or name in _ANY)
 
 
+_AT = {"add", "multiply", "maximum", "minimum"}  # whose stores at indices, some of them the same, are known
 _ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
 
 
 # loops that ask -------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
-def _told(code: CodeType, mode: Mode) -> Told:
+def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told:
     """What is told of a function among others."""
-    found = written(code)
-    assert found is not None  # noqa: S101 (its caller has asked)
-    return found.told if mode == ONE else told(found.node.body, code.co_varnames[: code.co_argcount], mode)
+    known = found.told.get(mode)
+    if known is None:
+        code = function.__code__ if isinstance(function, FunctionType) else function
+        known = found.told[mode] = told(found.node.body, code.co_varnames[: code.co_argcount], mode)
+    return known
 
 
 @lru_cache(maxsize=256)
@@ -312,7 +329,7 @@ def _asking(code: CodeType, asks: bool, mode: Mode) -> CodeType:
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
     node = cloned(found.node)
-    checks = _told(code, mode).checks
+    checks = _told(code, found, mode).checks
     if checks:
         own = {a: b for a, b in zip(walk(found.node), walk(node), strict=True) if a in checks}
         looking(node, {own[a]: name for a, name in checks.items()})

@@ -56,6 +56,11 @@ def shifted(v: Node) -> Node:
     return v - rows(v, fold.MAX)
 
 
+def kept_log(product: Node, value: Node) -> Node:
+    kept = scalar.isfinite(product)
+    return scalar.where(kept, scalar.log(scalar.where(kept, product, 1)), value)
+
+
 def zero(x: Node) -> Node:
     return constant(x.type.dtype.type(0))
 
@@ -125,6 +130,16 @@ EXAMPLES = [
     ),
     Example(
         "quotients_of_sums", ((N,), (N,)), lambda x, y: scalar.exp(x) / (scalar.exp(x) + scalar.exp(y) * 2), scale=200
+    ),
+    Example("quotients_by_squares", ((N,),), lambda x: x / (x * x + 1)),
+    Example(
+        "logarithms_of_products_of_exponentials", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) * y * y), scale=3
+    ),
+    Example(
+        "logarithms_of_positive_products",
+        ((N,), (N,)),
+        lambda x, y: kept_log(scalar.exp(x) * scalar.exp(y * y) * 3, x + y * y + float(np.log(3))),
+        level="real",
     ),
     Example("logarithms_of_tails", ((N,),), lambda x: scalar.log(0.5 * special.erfc(x)), scale=3),
     Example("logarithms_of_quotients", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) / scalar.exp(y))),

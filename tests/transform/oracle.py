@@ -183,9 +183,10 @@ def _sigmoid(x):
 
 
 def _power(x, y):
-    if x < 0 and y != mp.floor(y):
+    found = mp.nan if x < 0 and y != mp.floor(y) else mp.power(x, y)
+    if isinstance(found, mp.mpc) or mp.isnan(found):
         raise ValueError
-    return mp.power(x, y)
+    return found
 
 
 def _log(x):

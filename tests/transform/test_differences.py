@@ -64,6 +64,15 @@ ONE = [
     "-x * np.log(x) - (1 - x) * np.log(1 - x)",
     "np.log((np.exp(x) - 1) / x)",
     "1 / np.sin(x) ** 2 - 1 / x ** 2",
+    "1 + np.sin(x)",
+    "1 - np.tanh(x)",
+    "np.arcsin(1 - x)",
+    "np.arccos(1 - 2 * x)",
+    "(1 - np.cos(x)) / (x * x)",
+    "x / (x * x + 1)",
+    "x ** 2 / (1 + x ** 2)",
+    "np.log(2 * np.cosh(x))",
+    "np.log(np.exp(-(x ** 2) / 2) / np.sqrt(2 * np.pi))",
 ]
 TWO = [
     "np.sqrt(x + y) - np.sqrt(x)",
@@ -109,6 +118,14 @@ TWO = [
     "np.log(np.exp(x) + np.exp(y) + 1)",
     "np.arctanh(x) - np.arctanh(y)",
     "np.arccos(x / np.hypot(x, y))",
+    "np.sinh(x) - np.sinh(y)",
+    "np.tanh(x) - np.tanh(y)",
+    "np.exp(-x * y) - np.exp(-x * (y + 1))",
+    "np.hypot(x + y, 1) - np.hypot(x - y, 1)",
+    "x * y / (1 + x * x)",
+    "np.log(np.exp(-x) * np.power(x, y))",
+    "np.log(y * np.exp(-(x ** 2) / 2))",
+    "np.log(y / np.exp(x))",
 ]
 TEXTS = {**dict.fromkeys(ONE, 1), **dict.fromkeys(TWO, 2)}
 TRUE.update(
@@ -188,6 +205,16 @@ GAINS = {  # at a point where the text has lost all its digits, or nearly
     "np.exp(x) - 1 - x": (1e-6,),
     "-x - np.sqrt(x * x - 4 * y)": (-1e6, 1e-6),
     "np.log(x + np.sqrt(x * x + 1))": (-1e6,),
+    "np.tanh(x) - np.tanh(y)": (5.0, 5.0 + 1e-9),
+    "np.hypot(x + y, 1) - np.hypot(x - y, 1)": (3.0, 1e-13),
+    "np.arcsin(1 - x)": (1e-12,),
+    "(1 - np.cos(x)) / (x * x)": (1e-170,),
+    "x / (x * x + 1)": (-1e170,),
+    "x * y / (1 + x * x)": (1e170, 3.0),
+    "np.log(2 * np.cosh(x))": (800.0,),
+    "np.log(np.exp(-(x ** 2) / 2) / np.sqrt(2 * np.pi))": (50.0,),
+    "np.log(np.exp(-x) * np.power(x, y))": (1e4, 400.0),
+    "np.log(y / np.exp(x))": (800.0, 3.0),
 }
 
 

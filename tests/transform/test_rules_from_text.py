@@ -33,6 +33,7 @@ FORMS = {
     "python": lambda x: x,
 }
 ELSEWHERE = {  # what fires in place of them for every form
+    "log(x * exp(y)) -> log(x) + y": "log(exp(x) * y) -> x + log(y), everywhere",
     "exp(-x) / (1 + exp(-x)) -> sigmoid(-x)": "exp(x) / (1 + exp(x)) -> sigmoid(x)",
     "(exp(x) + exp(-x)) / 2 -> cosh(x)": "(exp(x) + exp(-x)) * 0.5 -> cosh(x)",
 }
@@ -99,6 +100,9 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "deviances": "x * np.log(x / 0.3) - x + 0.3; v * np.log(v / x) - (v - x); v * (np.log(v) - np.log(x)) + x - v",
     "logarithms_of_exponentials": "np.log(np.exp(x) + np.exp(v) + 1); np.log((np.exp(v) + np.exp(x)) / 2)",
     "quotients_of_sums": "np.exp(x) / (np.exp(x) + np.exp(v)); np.exp(v) / (np.exp(-v) + 3 + np.exp(v))",
+    "quotients_by_squares": "x / (x * x + 1); v * x / (3 + 2 * x**2); x**2 / (1 + x**2)",
+    "logarithms_of_products_of_exponentials": "np.log(np.exp(-x * x) / 3); np.log(np.exp(-v) * v**x); np.log(2 * np.cosh(x))",
+    "logarithms_of_positive_products": "np.log(v * np.exp(x)); np.log(x**x * (1 + v) ** (x - v))",
     "logarithms_of_tails": "np.log(0.5 * special.erfc(v)); np.log((1 + special.erf(v)) / 2)",
     "right_angles": "np.pi / 2 - np.arctan(x); np.pi / 2 - np.arctan(v * 2)",
     "inverse_cosines": "np.log(np.exp(x) + np.sqrt(np.exp(x) ** 2 - 1))",

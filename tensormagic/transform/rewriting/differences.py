@@ -106,6 +106,8 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     if not (len(first.meant) and len(second.meant)) and len(less_):  # beside what a function is at 0
         return Apart(less_.node(), known=True)
     own = tuple(i.argument for i in (first, second) if i.argument is not None and bare(i.argument).args)
+    if (found := _of_products_alike(less_)) is not None:
+        return found
     if len(less_) < max(len(first.meant) + len(second.meant), 1):
         rounded = tuple(bare(n) for n in own if bare(n).op.name in {"add", "subtract"})
         return Apart(less_.node(), None, rounded, known=True)
@@ -139,6 +141,35 @@ def _of_terms(rest: Sum, depth: int) -> Apart | None:
     if found is None or times == 1:
         return found
     return Apart(found.value * float(times), found.near, found.parts, found.known)
+
+
+def _of_products_alike(rest: Sum) -> Apart | None:
+    """``c * p * q - c * p * r``, by the difference of ``q`` and ``r``; and squares of sums that have terms in common."""
+    if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2]:
+        return None
+    (first, u, times), (second, v, _) = rest.terms
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        p, q = sum_of(first[1]), sum_of(second[1])
+        less_, more = p.minus(q), p.minus(q.times(-1))
+        if len(less_) + len(more) >= 2 * (len(p) + len(q)):
+            return None
+        value = less_.node() * more.node()
+    else:
+        value = _by_common_factor(bare(u), bare(v))
+    if value is None:
+        return None
+    value = value if times == 1 else value * float(times)
+    return Apart(value, None, (bare(u), bare(v)), known=True)
+
+
+def _by_common_factor(u: Node, v: Node) -> Node | float | None:
+    if u.op is not multiply or v.op is not multiply:
+        return None
+    for p, q in (u.args, u.args[::-1]):
+        for r, s in (v.args, v.args[::-1]):
+            if _same(p, r):
+                return sum_of(q).minus(sum_of(s)).node() * p
+    return None
 
 
 def _number(meant: Sum) -> Node | None:

@@ -30,7 +30,6 @@ from tensormagic.ops.scalars.scalar import (
     sinh,
     square,
     tan,
-    tanh,
 )
 from tensormagic.transform.rewriting.terms import Apart, Sum, key_of, number_of, raised, sum_of
 
@@ -206,6 +205,11 @@ def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
     return add(place, inner.value * 0.5), near
 
 
+def _alike(a: Image, b: Image) -> Node:
+    """Whether two values are within a factor of 2: else nothing cancels, and the text has fewer roundings."""
+    return less(absolute(b.node / a.node - 1.25), 0.75)
+
+
 def _of_exponential(a: Image, b: Image, inner: Apart) -> _Form:
     base = a.more if isinstance(a.more, Fraction) else 2
     rise = inner.value * math.log(base)
@@ -224,35 +228,31 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_sin(a: Image, b: Image, inner: Apart) -> _Form:
-    del a
     middle, near = _middle(b, inner)
-    return 2 * sin(inner.value * 0.5) * cos(middle), near
+    return 2 * sin(inner.value * 0.5) * cos(middle), both(near, _alike(a, b))
 
 
 def _of_cos(a: Image, b: Image, inner: Apart) -> _Form:
-    del a
     middle, near = _middle(b, inner)
-    return -2 * sin(inner.value * 0.5) * sin(middle), near
+    return -2 * sin(inner.value * 0.5) * sin(middle), both(near, _alike(a, b))
 
 
 def _of_sinh(a: Image, b: Image, inner: Apart) -> _Form:
-    del a
     middle, near = _middle(b, Apart(inner.value))
-    return 2 * sinh(inner.value * 0.5) * cosh(middle), near
+    return 2 * sinh(inner.value * 0.5) * cosh(middle), both(near, _alike(a, b))
 
 
 def _of_cosh(a: Image, b: Image, inner: Apart) -> _Form:
-    del a
     middle, near = _middle(b, Apart(inner.value))
-    return 2 * sinh(inner.value * 0.5) * sinh(middle), near
+    return 2 * sinh(inner.value * 0.5) * sinh(middle), both(near, _alike(a, b))
 
 
 def _of_tan(a: Image, b: Image, inner: Apart) -> _Form:
-    return tan(inner.value) * (1 + a.node * b.node), within(inner.value, 0.5)
+    return tan(inner.value) * (1 + a.node * b.node), both(within(inner.value, 0.5), _alike(a, b))
 
 
 def _of_tanh(a: Image, b: Image, inner: Apart) -> _Form:
-    return tanh(inner.value) * (1 - a.node * b.node), within(inner.value, 0.5)
+    return sinh(inner.value) / cosh(a.at()) / cosh(b.at()), both(within(inner.value, 0.5), _alike(a, b))
 
 
 def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:

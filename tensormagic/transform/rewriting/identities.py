@@ -98,8 +98,10 @@ def squares_and_one(x: Node) -> Rewrites:
     yield sin(x) - tan(x), -2 * tan(x) * square(sin(x * 0.5))
 
 
-_FLAT = 0.25
+_FLAT = 1.0
 """From here on the logistic function's tail is no worse than 1 - tanh(x)."""
+_STEEP = 0.875
+"""From here on a square over a sum is no worse than 1 less a sine."""
 
 
 def _tail(far: Node, twice: Node, rest: Any) -> Node:
@@ -116,7 +118,7 @@ def hyperbolic_tangents_and_one(x: Node) -> Rewrites:
     """Hyperbolic tangents near 1, and sines."""
     yield 1 - tanh(x), _tail(less(_FLAT, x), -2 * x, lambda far: 1 - where(far, 0, tanh(x)))
     yield 1 + tanh(x), _tail(less(x, -_FLAT), 2 * x, lambda far: 1 + where(far, 0, tanh(x)))
-    top, bottom = less(0.5, sin(x)), less(sin(x), -0.5)
+    top, bottom = less(_STEEP, sin(x)), less(sin(x), -_STEEP)
     yield 1 - sin(x), _squared_over(top, x, 1 + sin(x), 1 - where(top, 0, sin(x)))
     yield 1 + sin(x), _squared_over(bottom, x, 1 - sin(x), 1 + where(bottom, 0, sin(x)))
 
@@ -135,17 +137,22 @@ def logarithms_near_one(x: Node) -> Rewrites:
     yield log10(1 - x), _near_one(log10, -x, _LOG10, 1 - x)
 
 
-def _root_of_half(f: Any, text: Any, x: Node, whole: Node) -> Node:
-    """Twice ``f`` of the root of half of ``x``, where that is positive; what is not is left to the text."""
-    inside = less(0, x)
+_RIGHT = math.pi / 2
+
+
+def _root_of_half(f: Any, text: Any, x: Node, whole: Node, inside: Node) -> Node:
+    """Twice ``f`` of the root of half of ``x`` where that is ``inside``; what is not is left to the text."""
     return where(inside, 2 * f(sqrt(where(inside, x, 1) * 0.5)), text(where(inside, 1, whole)))
 
 
 @stable(fuel=1, judged=True)
 def angles_near_one(x: Node) -> Rewrites:
     """Inverse functions near 1."""
-    yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x)
-    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x)
+    below_half = less(square(x), x * 0.5)  # and above 0
+    yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x, below_half)
+    angle = arcsin(where(below_half, sqrt(where(below_half, x, 0) * 0.5), 1 - x))
+    yield arcsin(1 - x), where(below_half, _RIGHT - 2 * angle, angle)
+    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x, less(0, x))
 
 
 def _between(x: Node, y: Node) -> Node:

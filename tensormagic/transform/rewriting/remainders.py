@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, is_constant
@@ -15,7 +18,6 @@ from tensormagic.ops.scalars.scalar import (
     arcsinh,
     divide,
     exp,
-    isfinite,
     less,
     log,
     log1mexp,
@@ -70,7 +72,7 @@ def _names(node: Node) -> Iterator[str]:
 # logarithms ------------------------------------------------------------------------------------------------------------
 
 
-@stable(roots="log", heads="divide", fuel=1, judged=True)
+@stable(roots="log", heads="divide", fuel=1, judged=True, extends="0 where x and y are infinite and differ by a number")
 def logarithms_of_quotients(node: Node) -> Found | None:
     """``log(x / y) -> log1p((x - y) / y) where x and y are near each other``."""
     quotient = bare(node.args[0])
@@ -90,6 +92,8 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     return Found(where(near, log1p(difference / y), far), absorbs=parts)
 
 
+_SHOWN = 4.0
+"""Up to this exponent a power shows how its base was rounded by hardly more than its own rounding."""
 _LEAST = 16
 """From which whole exponent on a power of a sum with 1 shows how that sum was rounded by more than its own rounding."""
 
@@ -104,10 +108,16 @@ def powers_near_one(node: Node) -> Found | None:
     if total.number != 1 or not total.terms or (n is not None and abs(n) < _LEAST):
         return None
     x = Sum(total.terms, total.number - 1).node()
-    near = logical_and(less(absolute(x), 0.25), isfinite(node.args[1]))
-    return Found(
-        where(near, exp(node.args[1] * log1p(x)), power(where(near, 1, node.args[0]), node.args[1])), absorbs=(base,)
-    )
+    rise = node.args[1] * log1p(x)
+    near = logical_and(less(absolute(x), 0.25), less(absolute(rise), _log_of_most(node.type.dtype)))
+    if n is None:
+        near = logical_and(near, less(_SHOWN, absolute(node.args[1])))
+    return Found(where(near, exp(rise), power(where(near, 1, node.args[0]), node.args[1])), absorbs=(base,))
+
+
+def _log_of_most(dtype: np.dtype[np.floating]) -> float:
+    """From where on exponentials run over: there the text may be a number still."""
+    return math.log(float(np.finfo(dtype).max))
 
 
 def _quotient(node: Node) -> tuple[Node, Node] | None:

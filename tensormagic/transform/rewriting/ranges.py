@@ -1,0 +1,155 @@
+"""Rules of ranges: results that are numbers, from intermediate ones that run over or under."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Found, bare, extending
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    add,
+    cosh,
+    divide,
+    exp,
+    isfinite,
+    less,
+    less_equal,
+    log,
+    logical_and,
+    logical_or,
+    multiply,
+    power,
+    square,
+    where,
+)
+from tensormagic.ops.scalars.special import xlogy
+from tensormagic.transform.rewriting.notation import real, stable
+from tensormagic.transform.rewriting.terms import key_of, number_of, raised, sum_of
+
+Rewrites = Iterator[tuple[Any, ...]]
+
+
+@stable(fuel=1)
+def quotients_of_squares(x: Node, y: Node) -> Rewrites:
+    """The square of a quotient in place of a quotient of squares, which run under: ``(1 - cos(x)) / x**2`` has such."""
+    wider = extending("a value where both squares are infinite or 0")
+    for c in (2, -2, 4):  # which round nothing, and bring nothing back that has run over
+        yield (c * square(x)) / square(y), c * square(x / y), wider
+        yield (c * square(x)) / (y * y), c * square(x / y), wider
+
+
+@stable(roots="divide", heads="add", fuel=1, judged=True, extends="a value where the squares are infinite")
+def quotients_by_squares(node: Node) -> Found | None:
+    """``x / (x * x + c) -> 1 / x where the square is infinite``."""
+    top, total = node.args[0], sum_of(node.args[1])
+    if node.type.dtype.kind != "f" or len(total.terms) != 1 or total.number <= 0 or number_of(bare(top)) is not None:
+        return None
+    ((key, _, times),) = total.terms
+    if not isinstance(key, tuple) or times <= 0:
+        return None
+    far = _over_square(top, key[1])
+    if times != 1:
+        far = far * (1 / float(times))
+    ordinary = isfinite(node.args[1])
+    value = where(ordinary, top / where(ordinary, node.args[1], 1), far)
+    return Found(value, absorbs=(bare(node.args[1]),))
+
+
+def _over_square(top: Node, x: Node) -> Node | float:
+    """``top / x**2``, without what both have."""
+    inner = bare(top)
+    if inner is x:
+        return 1 / x
+    if key_of(inner) == ("square", x):
+        return 1.0
+    for p, q in (inner.args, inner.args[::-1]) if inner.op is multiply else ():
+        if bare(p) is x:
+            return q / x
+        if key_of(bare(p)) == ("square", x):
+            return q
+    return top / x / x
+
+
+# logarithms of products -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Factors:
+    """What a product and a quotient consist of, by the logarithms of the factors."""
+
+    logarithms: list[Node] = field(default_factory=list[Node])
+    number: float = 0.0
+    large: list[Node] = field(default_factory=list[Node])
+    positive: list[Node] = field(default_factory=list[Node])
+
+    def take(self, node: Node, sign: int, depth: int = 5) -> bool:
+        """Add a factor; False where nothing is known of its logarithm."""
+        inner = raised(node)
+        name = inner.op
+        value = number_of(inner)
+        if value is not None:
+            self.number += sign * math.log(value) if value > 0 else 0.0
+            return value > 0
+        if depth and (name is multiply or name is divide):
+            left, right = inner.args
+            return self.take(left, sign, depth - 1) and self.take(right, sign if name is multiply else -sign, depth - 1)
+        if name is exp:
+            own = inner.args[0]
+        elif name is power:
+            own = xlogy(inner.args[1], inner.args[0])
+            self.positive.append(inner.args[0])
+        elif name is cosh:
+            own = absolute(inner.args[0])
+            self.number -= sign * math.log(2)
+        else:
+            self.logarithms.append(log(node) if sign > 0 else -log(node))
+            self.positive.append(node)
+            return True
+        self.logarithms.append(own if sign > 0 else -own)
+        self.large.append(node)
+        return True
+
+
+def _factors(product: Node) -> _Factors | None:
+    """The factors of a product with exponentials; None where it has none, or is nothing but two of them."""
+    found = _Factors()
+    if product.op not in {multiply, divide} or all(bare(a).op is exp for a in product.args):
+        return None
+    return found if found.take(product, 1) and found.large else None
+
+
+def _normal(node: Node) -> Node:
+    """Whether a number has run neither over nor under."""
+    return logical_and(less(float(np.finfo(node.type.dtype).tiny), node), isfinite(node))
+
+
+@stable(roots="log", fuel=1, judged=True, extends="a value where a factor is infinite or 0")
+def logarithms_of_products_of_exponentials(node: Node) -> Found | None:
+    """``log(exp(x) * y) -> x + log(y), where the exponential or the product runs over or under; for powers and quotients, too``."""
+    product = bare(node.args[0])
+    found = _factors(product)
+    if found is None or node.type.dtype.kind != "f":
+        return None
+    value = reduce(add, found.logarithms)
+    value = value + found.number if found.number else value
+    kept = reduce(logical_and, map(_normal, dict.fromkeys((node.args[0], *found.large))))
+    for factor in found.positive:
+        kept = logical_or(kept, less_equal(factor, 0))
+    return Found(where(kept, log(where(kept, node.args[0], 1)), value), absorbs=(product,))
+
+
+@real(roots="where", heads="log", assumes=("the factors are positive",))
+def logarithms_of_positive_products(node: Node) -> Node | None:
+    """``log(exp(x) * y) -> x + log(y), everywhere``."""
+    near = bare(node.args[1])
+    inner = bare(near.args[0]) if near.op is log else None
+    if inner is None or inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]):
+        return None
+    return None if _factors(bare(inner.args[1])) is None else node.args[2]

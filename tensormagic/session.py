@@ -353,7 +353,9 @@ def working(stage: Executable | Stage) -> Generator[None]:
 
 _lock = threading.RLock()
 _executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
-_KEPT = 512
+_KEPT = 512  # programs
+_NODES = 100_000  # of all their graphs together: some 4 KB each, with what was rewritten
+_LAST = 16  # programs that are kept whatever their size
 
 
 _values = Values()
@@ -369,10 +371,17 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
             with working("rewriting"):
                 rewritten = rewrite(graph, chosen[0])
             found = _executables[key] = _running(graph, rewritten)
-            if len(_executables) > _KEPT:
-                _executables.popitem(last=False)
+            _drop_oldest()
         _executables.move_to_end(key)
         return found
+
+
+def _drop_oldest() -> None:
+    """Let go of the programs that were asked for longest ago, where there are too many, or too large ones."""
+    nodes = sum(len(g.nodes) for g, _ in _executables)
+    while len(_executables) > _KEPT or (nodes > _NODES and len(_executables) > _LAST):
+        (graph, _), _ = _executables.popitem(last=False)
+        nodes -= len(graph.nodes)
 
 
 def _running(graph: Graph, rewritten: Rewritten) -> Executable:

@@ -1,12 +1,14 @@
 """Lazy values: what stays lazy, what computes, and that inputs are those of the cell's run."""
 
 import copy
+import functools
 import gc
 import io
 import json
 import math
 import operator
 import pickle
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -395,3 +397,17 @@ def test_completion_offers_what_is_written_for_people() -> None:
     made = tm.compile(lambda v: v + 1, "float64[n]")
     offered = ["code", "cost", "export_c", "graph", "kernels", "math", "memory", "origin", "run", "save", "source"]
     assert [n for n in dir(made) if not n.startswith("__")] == offered
+
+
+def test_programs_that_are_kept_have_a_bound_by_their_size(monkeypatch):
+    monkeypatch.setattr(session, "_executables", OrderedDict())
+    monkeypatch.setattr(session, "_NODES", 150)
+    for k in range(40):
+
+        def long(x, factors=tuple(k + j / 16 for j in range(10))):
+            return functools.reduce(lambda y, c: np.sin(y * c), factors, x)
+
+        session.executable(tm.trace(long, np.arange(3.0)))
+        kept = [len(graph.nodes) for graph, _ in session._executables]
+        assert len(kept) <= session._LAST or sum(kept) <= 150
+    assert len(session._executables) == session._LAST

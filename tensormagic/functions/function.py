@@ -365,7 +365,8 @@ class Function(Made):
                 raise
             return self._as_python(program, args, options, error)
         if program.left:
-            as_values(program.left, self._whole((args, options), None), program.objects)
+            made, program.gives.made = program.gives.made, {}
+            as_values(program.left, self._whole((args, options), None), program.objects, made)
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:
@@ -637,6 +638,7 @@ class Function(Made):
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left) or bool(found.objects)
         found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
+        found.gives.keeps = bool(left)
         values, memory = give_values(left, values, self.name, found.noted)
         parts = {k: memory.part(v) for k, v in enumerate(found.gave) if isinstance(v, Place)}
         found.gives.own.update({k: part for k, part in parts.items() if part is not None})

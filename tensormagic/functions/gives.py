@@ -282,6 +282,10 @@ class Gives:
         Results that are arrays of that.
     classes
         Results that are numbers of which data decide the class: which result says that, and what it may say.
+    keeps
+        Whether the trace has left values in objects, which may hold containers of the result, too.
+    made
+        These containers as one run has put them together, by the identity of those of the trace.
     """
 
     label: str
@@ -292,6 +296,8 @@ class Gives:
     there: Mapping[int, Any]
     own: dict[int, Any] = field(default_factory=dict[int, Any])
     classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
+    keeps: bool = False
+    made: dict[int, Any] = field(default_factory=dict[int, Any])
 
     def __bool__(self) -> bool:
         return bool(self.sources or self.own or self.classes) or self.by_call
@@ -354,7 +360,9 @@ class Gives:
 
     def together(self, build: Build, results: list[Any], call: Any) -> Any:
         """What the function gives; the caller's containers hold what they have to then."""
-        found = build(Rest(results, _Run(call, {})))
+        run = _Run(call, {})
+        found = build(Rest(results, run))
+        self.made = run.made if self.keeps else {}
         if not self.changed:
             return found
         result, *contents = found

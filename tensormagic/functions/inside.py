@@ -208,11 +208,16 @@ def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
         mapped.update(entries)
 
 
-def as_values(left: Mapping[int, tuple[Any, Any]], record: Record, made: Sequence[Any]) -> None:
+def as_values(
+    left: Mapping[int, tuple[Any, Any]], record: Record, made: Sequence[Any], given: Mapping[int, Any]
+) -> None:
     """Have objects hold numbers and arrays of NumPy where a call has left lazy ones: by the identity of these, with them.
 
-    These are the objects that a record has come to, and those that the call has ``made`` and gives.
+    These are the objects that a record has come to, and those that the call has ``made`` and gives. Where they hold a container that
+    is ``given`` back, by its identity in the trace, they hold what the call gives.
     """
+    new = {id(container) for container in given.values()}  # at the place of one of the trace that nobody has
+    left = {**left, **{key: (type(v), v) for key, v in given.items() if key not in new}}
     for check in record.checks:
         for place, _ in places_of(check):
             _put_value(place, left)
@@ -249,7 +254,8 @@ def _places_in(value: Any) -> list[tuple[Any, Any]]:
 
 def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
     if not isinstance(value, tuple):
-        return left.get(id(value), (value, value))[1]
+        known, found = left.get(id(value), (value, value))
+        return found if known is value or known is type(value) else value
     parts = [_valued(v, left) for v in value]
     if all(map(operator.is_, parts, value)):
         return value

@@ -93,6 +93,23 @@ def test_both_are_of_values(fun, made):
         assert repr(ours) == repr(theirs)
 
 
+def _listed(o, x):
+    found = [x * 2, {"n": x.sum()}]
+    o.kept.append(found)
+    o.last = found[1]
+    return found, {"inner": found[1]}
+
+
+@pytest.mark.parametrize("fun", [_record, _listed])
+def test_what_is_kept_and_given_is_one_object(fun):
+    ours, captured = Holder(), tm.tensor(fun)
+    for _ in range(3):
+        given = captured(ours, np.arange(2.0))
+        assert ours.kept[-1] is (given[0] if fun is _listed else given)
+        if fun is _listed:
+            assert ours.last is given[0][1] is given[1]["inner"]
+
+
 def test_attributes_named_by_texts_are_arrays():
     ours, theirs = Net(), Net()
     step = tm.tensor(ours.step)

@@ -45,7 +45,7 @@ def test_attributes_compute_nothing(y):
     assert (y.ndim, y.size, y.nbytes, y.itemsize, len(y)) == (1, 3, 24, 8, 3)
     assert y[None].T.shape == (3, 1)
     assert not computed(y)
-    assert not isinstance(y, np.ndarray)
+    assert type(y) is tm.Tensor
     assert repr(y).startswith("Tensor(float64[3]")
     assert "not computed" in repr(y)
     assert "not computed" in repr({"y": y})

@@ -18,6 +18,7 @@ import numpy as np
 from tensormagic.capture import errstate
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
+from tensormagic.capture.hooks import hooks
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, LimitError, TensorError
 from tensormagic.ir.graph import Graph, Guard
@@ -26,6 +27,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, Type, hint
 
+_OFTEN = 64  # nodes after which those are let go of whose values are there
 LIMIT = 100_000  # nodes that one cell may unroll to
 
 
@@ -127,7 +129,7 @@ class Capture:
     chosen
         Containers of which data choose one: the code may not change them.
     made
-        What the expressions of a function have given, used or not.
+        What the expressions of a function have given, used or not; of a cell, what may raise when it is computed.
     awaited
         Checks, and what is printed, in functions that have given no value that waits for them.
     within
@@ -377,8 +379,7 @@ def record(node: Node) -> Node:
         elif not capture.abstract and _told(capture):
             _compute(node)
         capture.safe.add(node)
-        if capture.abstract and not capture.trials:
-            capture.made.append(node)
+        _keep(capture, node)
         for found in capture.within:
             found.add(node)
         capture.nodes += 1
@@ -413,9 +414,21 @@ def met(node: Node) -> Node:
         return node
     if capture.attempts:
         node = tried(node)
-    if capture.abstract and not capture.trials:
-        capture.made.append(node)
+    _keep(capture, node)
     return node
+
+
+def _keep(capture: Capture, node: Node) -> None:
+    """Keep what code has computed, used or not: in functions all of it, in cells what may raise when the graph runs."""
+    if capture.trials or not (capture.abstract or _is_new_and_may_fail(node)):
+        return
+    capture.made.append(node)
+    if not capture.abstract and len(capture.made) % _OFTEN == 0:
+        capture.made[:] = [n for n in capture.made if not hooks.is_computed(n)]  # these have not raised
+
+
+def _is_new_and_may_fail(node: Node) -> bool:
+    return may_fail(node) or any(n.needs and n not in _built and _is_new_and_may_fail(n) for n in node.needs)
 
 
 def tried(node: Node) -> Node:
@@ -470,8 +483,11 @@ _FAILING = set(  # ops that may raise when the graph runs
 
 def may_fail(node: Node) -> bool:
     """Whether an operation may raise when the graph runs: for some values, or for some sizes that depend on data."""
+    of_data = bool(node.sized_by) or any(map(_has_sizes_of_data, node.args))
+    if not of_data and not node.param_items and _is_plain(node.op):
+        return False
     whole = node.op.name == "power" and node.type.dtype.kind in "iu"
-    guards: Any = getattr(node.op, "guards", None)
+    guards: Any = getattr(node.op, "guards", None) if of_data else None
     sized = guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
     if getattr(node.op, "kind", "") == "fold" and node.op.start is None:  # type: ignore[attr-defined]  # an extremum of nothing
         sized = any(nodes_of(s) for s in node.args[0].type.shape)
@@ -480,6 +496,16 @@ def may_fail(node: Node) -> bool:
     if whole or sized or node.op.name in _FAILING or node.op.name.startswith("scatter"):
         return True
     return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
+
+
+@functools.cache
+def _is_plain(op: Any) -> bool:
+    """Whether an op cannot raise where it has no params, and no size depends on data."""
+    return getattr(op, "kind", "") == "pointwise" and op.name != "power" and op.name not in _FAILING
+
+
+def _has_sizes_of_data(node: Node) -> bool:
+    return any(nodes_of(s) for t in node.types for s in t.shape)
 
 
 def _computes_floats(node: Node) -> bool:

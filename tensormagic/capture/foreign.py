@@ -7,9 +7,10 @@ yet, in functions and in what depends on data, they are refused by name, but for
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import lru_cache
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -163,6 +164,8 @@ def librarys(
         found = _on_values(function, given, named, loan)
     except SharedError:
         found = _in_memory(function, given, named)
+    except LimitError:
+        raise
     except CaptureError:
         raise error from None
     if isinstance(error, ForeignStoreError):
@@ -197,15 +200,30 @@ def _lose(given: Iterable[Tensor]) -> None:
 
 
 def called_back(function: Any) -> Any:
-    """A function of the user's, which a library calls back: it gives arrays and numbers."""
+    """A function of the user's, which a library calls back: it gives arrays and numbers, and each call has the operations of one."""
     if not isinstance(function, FunctionType | MethodType):
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return Loan("a function that is called back").lent(function(*args, **options))
+        with _by_itself(context.current()):
+            return Loan("a function that is called back").lent(function(*args, **options))
 
     return call
+
+
+@contextlib.contextmanager
+def _by_itself(capture: Any) -> Generator[None]:
+    """Have ``capture`` count the operations of a call, whose result is computed, for themselves, and keep none of them."""
+    count, made = (0, 0) if capture is None else (capture.nodes, len(capture.made))
+    if capture is not None:
+        capture.nodes = 0
+    try:
+        yield
+    finally:
+        if capture is not None:
+            capture.nodes = count
+            del capture.made[made:]
 
 
 __all__ = ["Lending", "called_back", "is_foreign", "is_foreign_class", "librarys", "on_values"]

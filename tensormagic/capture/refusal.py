@@ -77,6 +77,16 @@ def asked_by(packages: str | tuple[str, ...]) -> bool:
     return frame is not None and str(frame.f_globals.get("__name__")).startswith(packages)
 
 
+def asked_by_the_user() -> bool:
+    """Whether code of the user's asks what the method that calls this answers, or what chooses one of their functions by a class."""
+    from tensormagic.capture.staging.source import is_stageable
+
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = None if frame is None else frame.f_back
+    return frame is not None and is_stageable(frame.f_code)
+
+
 def refuse_positions() -> NoReturn:
     """Refuse pandas that takes truth values for positions: it knows masks by their class, and would give other rows without an error."""
     raise CaptureError("pandas would take a lazy mask for positions", "Pass the array: table.iloc[mask.numpy()].")

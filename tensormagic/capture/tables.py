@@ -120,6 +120,10 @@ class Labelled(Tensor):
         return _lifting(getattr(self.as_table(), name), f"{self.place.buffer.name or 'table'}.{name}")
 
     @property
+    def _stands_for(self) -> type[Any]:
+        return self._class_of_pandas
+
+    @property
     def _class_of_pandas(self) -> Any:
         import pandas as pd  # which is there, since it has made the labels
 

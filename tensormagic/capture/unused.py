@@ -1,4 +1,4 @@
-"""What a function computes and does not use: Python computes it all the same, and so its errors are errors of the call."""
+"""What code computes and does not use: Python computes it all the same, and so its errors are errors of the call or the cell."""
 
 from __future__ import annotations
 
@@ -49,4 +49,10 @@ class Unused:
         return [after(token, results[0]), *results[1:]] if results else [token]
 
 
-__all__ = ["Unused"]
+def unused_in_cell(capture: context.Capture, held: Iterable[Node]) -> list[Node]:
+    """What a cell has computed that may fail, and that no value leads to that somebody still has."""
+    reached = set(topological(list(held))) if capture.made else set[Node]()
+    return [n for n in capture.made if n not in reached]
+
+
+__all__ = ["Unused", "unused_in_cell"]

@@ -22,6 +22,7 @@ from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import (
     abstract,
     asked_by,
+    asked_by_the_user,
     needs_value,
     of_several,
     refuse,
@@ -76,8 +77,16 @@ class Tensor:
 
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
-        """Of a number, the class that it has in NumPy or Python, for ``isinstance`` outside of this package."""
-        return type(self) if asked_by(_SEE_LAZY) or self.type.form == "array" else self._number
+        """The class that it has in NumPy or Python, for ``isinstance`` outside of this package: of an array, in the user's code alone."""
+        if asked_by(_SEE_LAZY):
+            return type(self)
+        if self.type.form != "array":
+            return self._number
+        return self._stands_for if asked_by_the_user() else type(self)  # libraries hand it on to what reads memory
+
+    @property
+    def _stands_for(self) -> type[Any]:
+        return np.ndarray
 
     @property
     def __pandas_priority__(self) -> int:

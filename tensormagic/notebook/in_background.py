@@ -42,7 +42,7 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
     """What has the cell's values computed in the background, and gives the future of the cell's own value."""
     leaves, build = flatten(outcome.result)
     parts = [*leaves, *tensors_in(list(outcome.outputs.values())), *outcome.gradients.values()]
-    wanted = list(dict.fromkeys(t.node for t in parts if isinstance(t, Tensor)))
+    wanted = list(dict.fromkeys([*outcome.unused, *(t.node for t in parts if isinstance(t, Tensor))]))
     pending, run, after = session.later(wanted)
 
     def call() -> Any:

@@ -26,6 +26,7 @@ from tensormagic.capture.stand_ins import handed_back, real_of
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
+from tensormagic.capture.unused import unused_in_cell
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.cells import cast as in_dtype
@@ -97,6 +98,8 @@ class Outcome:
         From the cell's text to its results.
     later
         The future of a cell that is computed in the background.
+    unused
+        What the cell has computed for its errors alone.
     """
 
     code: Code
@@ -117,6 +120,7 @@ class Outcome:
     seconds: float = 0.0
     later: Any = None
     given: Any = None
+    unused: list[Node] = field(default_factory=list[Node])
 
     @property
     def _written(self) -> str:
@@ -185,6 +189,7 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
             captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
         outcome = _outcome(code, options, captured, parted)
         outcome.kept = kept
+        outcome.unused = unused_in_cell(captured.capture, (t.node for t in living.since(mark)))
         if options.force:
             _forget(outcome)
         if options.later:
@@ -375,7 +380,7 @@ def _compute(outcome: Outcome, captured: Captured) -> None:
     options = outcome.options
     if options.later:
         return
-    wanted = [buffer.node for buffer in captured.stores]
+    wanted = [*outcome.unused, *(buffer.node for buffer in captured.stores)]
     for generator in random.advanced(captured.capture):
         wanted += [generator.buffer.node, *generator.samples]
     if outcome.shown and not options.quiet:

@@ -121,3 +121,33 @@ def test_what_a_loop_may_not_bind_is_handed_back_with_its_stores(notebook):
     shell.user_ns["k"] = np.array([1])
     shell.run_cell("%%tensor -q\nfor i in range(k[0]):\n    v = k * 3.0\nv[...] = 2\nv[0] += 5")
     assert np.asarray(shell.user_ns["v"]).tolist() == [7.0]
+
+
+DELETED = [
+    "for row in M:\n    row = row * 2\ndel row\nr = M.sum()",
+    "for i in range(3):\n    t = M[i] * 2\n    w = t + 1\n    del w\ndel t, i\nr = M.sum()",
+    "if M.sum() > -1:\n    t = M + 1\ndel t\nr = M.sum()",
+    "n = 0.0\nwhile n < M.sum():\n    t = n + 1\n    n = n + 20\ndel t\nr = n",
+    "def f(m):\n    for u in m:\n        q = u * 2\n    del q, u\n    return m.sum()\nr = f(M)",
+    "for v in M[0]:\n    if v > 1:\n        t = v\ndel t\nr = v",
+]
+
+
+@pytest.mark.parametrize("cell", DELETED)
+def test_what_a_captured_loop_or_branch_has_bound_can_be_deleted(notebook, cell):
+    for name in "rtwiun":
+        notebook.shell.user_ns.pop(name, None)
+    notebook.ok("import numpy as np\nM = np.arange(12.0).reshape(3, 4)")
+    notebook.ok(f"%%tensor\n{cell}")
+    space = dict(notebook.shell.user_ns)
+    given = float(space["r"])
+    assert not {"row", "t", "w", "u"} & space.keys()
+    notebook.ok(cell)
+    assert float(notebook["r"]) == given
+
+
+def test_what_no_iteration_has_bound_cannot_be_deleted(notebook):
+    notebook.shell.user_ns.pop("q", None)
+    notebook.ok("import numpy as np\nM = np.arange(12.0).reshape(3, 4)")
+    error = notebook("%%tensor\nfor r in M[:0]:\n    q = r\ndel q").error
+    assert isinstance(error, NameError)

@@ -157,3 +157,21 @@ def test_pictures_of_lazy_arrays(notebook, draw):
 def test_the_display_names_what_ran_on_values(notebook):
     notebook.ok(START)
     assert "on values: quad" in notebook.ok("%%tensor --verbose\nr = quad(np.sin, 0, v[2] * 1)").out
+
+
+def test_calls_that_a_library_makes_are_counted_one_by_one(notebook, monkeypatch):
+    monkeypatch.setattr("tensormagic.capture.context.LIMIT", 300)
+    notebook.ok("import numpy as np\nfrom scipy.optimize import minimize\nx = np.zeros(4)")
+    notebook.ok("def energy(p):\n    return ((p - c) ** 2).sum() + abs(p[0])")
+    notebook.ok("%%tensor\nc = x + 1")
+    notebook.ok("%%tensor\nr = minimize(energy, x, method='Powell').x")
+    assert notebook["r"][1:] == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_a_call_that_comes_to_the_limit_says_so(notebook, monkeypatch):
+    monkeypatch.setattr("tensormagic.capture.context.LIMIT", 300)
+    notebook.ok("import numpy as np\nfrom scipy.optimize import minimize\nx = np.zeros(4)")
+    notebook.ok("def energy(p):\n    for f in [np.sin, np.cos] * 200:\n        p = f(p + c)\n    return p.sum()")
+    notebook.ok("%%tensor\nc = x * 2")
+    error = notebook("%%tensor\nr = minimize(energy, x, method='Powell').x").error
+    assert "unrolls to more than 300 operations" in str(error)

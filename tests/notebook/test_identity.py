@@ -121,3 +121,33 @@ def test_what_is_no_array_of_the_notebook_stays_lazy(notebook):
     notebook.ok("%%tensor -q --dtype float32\nf = a")
     assert all(type(notebook[name]).__name__ == "Tensor" for name in "cdef")
     assert notebook["f"].dtype == np.float32
+
+
+ONE = [
+    "p3 = {**params}",
+    "p3 = params.copy()",
+    "p3 = dict(params)",
+    "p3 = {k: v for k, v in params.items()}",
+]
+
+
+@pytest.mark.parametrize("before", ["", "x += 1\n"])
+@pytest.mark.parametrize("copied", ONE)
+def test_an_array_in_a_copied_container_is_that_array(notebook, copied, before):
+    notebook.ok(
+        "import numpy as np\nparams = {'b': np.zeros(2), 'w': 1.5}\nx = np.arange(3.0)\nplace = id(params['b'])"
+    )
+    cell = f"{before}{copied}\np3['b'] is params['b'], params['b'] is p3['b'], id(params['b']) == id(p3['b']) == place"
+    assert notebook.ok(cell).value == (True, True, True)
+    assert notebook.ok(f"%%tensor\n{cell}").value == (True, True, True)
+
+
+def test_an_array_keeps_its_identity_in_every_kind_of_cell(notebook):
+    notebook.ok("import numpy as np\nx = np.arange(3.0)\nplace = id(x)")
+    cell = "y = x\nx += 1\nv = np.asarray(x)\n[id(q) == place for q in (x, y, v, x[:], x.view(), x + 1)]"
+    assert notebook.ok(f"%%tensor\n{cell}").value == notebook.ok(cell).value == [True, True, True, False, False, False]
+
+
+def test_a_class_made_by_type_is_of_the_notebook(notebook):
+    cell = "Made = type('Made', (), {'a': 3})\nMade.__module__, Made.a"
+    assert notebook.ok(f"%%tensor\n{cell}").value == notebook.ok(cell).value

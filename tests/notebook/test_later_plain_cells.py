@@ -82,7 +82,7 @@ def test_a_lazy_number_stays_one(notebook: Any) -> None:
     notebook.ok(START)
     notebook.ok("%%tensor -q\ny = x * 2\nz = (y ** 2).sum()")
     assert notebook.ok("isinstance(z, tm.Tensor), type(z) is tm.Tensor, isinstance(z, float), isinstance(y, np.ndarray)").value == (
-        True, True, True, False,
+        True, True, True, True,
     )  # fmt: skip
     np.testing.assert_array_equal(notebook.ok("z.grad('x')").value, 8 * notebook["x"])
     assert notebook.ok("json.dumps(y, cls=Encoder)").value == json.dumps([0.0, 2.0, 4.0, 6.0, 8.0, 10.0])
@@ -113,3 +113,50 @@ def test_lazy_numbers_in_tables_are_told(notebook: Any, cell: str, column: str) 
     notebook.ok(f"{column} = {column}.astype(float)")
     assert notebook.ok(f"str({column}.dtype)").value == "float64"
     notebook.ok(f"%%tensor -q\n{cell}")  # which pandas gets values in
+
+
+OF_ARRAYS = """
+import functools
+import numpy as np
+x = np.arange(3.0)
+def matched(v):
+    match v:
+        case np.ndarray(): return "array"
+        case float(): return "float"
+        case list(): return "list"
+    return "none"
+@functools.singledispatch
+def told(v): return "object"
+told.register(np.ndarray, lambda v: "array")
+class Teller:
+    @functools.singledispatchmethod
+    def told(self, v): return "object"
+    @told.register
+    def _(self, v: np.ndarray): return "array"
+def norm(v):
+    if isinstance(v, np.ndarray):
+        return float(np.sqrt((v ** 2).sum()))
+    return "no array"
+"""
+ASKED = """[isinstance(v, np.ndarray) for v in (y, z, c, d["y"])], isinstance(y, (list, tuple)), isinstance(y, float | np.ndarray)
+[matched(v) for v in (y, z, c, [y])], [told(v) for v in (y, z, c)], Teller().told(y)
+norm(y), norm(c), norm([y]), list(map(norm, (y, z)))
+y.__class__ is np.ndarray, issubclass(y.__class__, np.ndarray), [*filter(lambda v: isinstance(v, np.ndarray), (y, 1))]
+"""
+
+
+@pytest.mark.parametrize("question", ASKED.splitlines())
+def test_arrays_are_of_numpys_class(notebook, question):
+    cell = "y, z = x * 2, x[1:]\nc = np.sort(x) + 1\nd = {'y': x + 1}"
+    notebook.ok(OF_ARRAYS)
+    notebook.ok(cell)
+    wanted = form(notebook.ok(question).value)
+    notebook.ok(f"%%tensor\n{cell}")
+    assert list(difference(wanted, form(notebook.ok(question).value))) == []
+
+
+def test_a_column_is_of_the_class_of_pandas(notebook):
+    pytest.importorskip("pandas")
+    notebook.ok("import pandas as pd\nimport numpy as np\ns = pd.Series([1.0, 2.0])\nw = np.arange(2.0)")
+    notebook.ok("%%tensor\nt = s * w")
+    assert notebook.ok("isinstance(t, pd.Series), isinstance(t, np.ndarray)").value == (True, False)

@@ -127,8 +127,8 @@ def _in_place_of(function: Any) -> Any:
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
         return partial(METHODS[function.__func__], function.__self__)
-    if (function is print or function is id) and _is_abstract():
-        return print_ if function is print else id_
+    if function is print and _is_abstract():
+        return print_
     if type(owner := getattr(function, "__self__", None)) is list and function == owner.sort and not values_are_there():
         return partial(ordering.sort, owner)
     if waits() and (code := code_that_calls_itself(function)) is not None:
@@ -437,6 +437,8 @@ def stands_for(kind: Type) -> type:
 
 def _type(*args: Any, **options: Any) -> Any:
     """``type``: of a lazy value, the class of what NumPy would have made."""
+    if len(args) == 3 and isinstance(args[2], dict) and (frame := context.user_frame()) is not None:
+        args = (*args[:2], {"__module__": frame.f_globals["__name__"], **args[2]})  # what Python asks its caller for
     if len(args) != 1:
         return type(*args, **options)
     if isinstance(args[0], Tensor):
@@ -487,6 +489,7 @@ def _attribute(value: Any, name: str, *default: Any) -> Any:
 _OWN: dict[Any, Callable[..., Any]] = {
     isinstance: is_instance,
     type: _type,
+    id: id_,
     hasattr: _has_attribute,
     getattr: _attribute,
     **CONVERSIONS,

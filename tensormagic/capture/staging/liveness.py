@@ -164,13 +164,13 @@ def lists_changed(statements: Iterable[ast.stmt]) -> set[str]:
 
 
 def read(*nodes: ast.AST | None) -> set[str]:
-    """The names that are read in ``nodes``, those of functions in them too."""
+    """The names that are read in ``nodes``, those of functions in them too; what is deleted has to be there as well."""
     return {
         n.id
         for node in nodes
         if node is not None
         for n in walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load | ast.Del)
     }
 
 

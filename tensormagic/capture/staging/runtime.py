@@ -23,6 +23,7 @@ from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
+from tensormagic.capture.stores.outside import whole_array
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.node import Node
@@ -193,7 +194,7 @@ def identical(first: Any, second: Any) -> Any:
             )
     if first is not second and _is_given(first, second) and _is_given(second, first):
         refuse("`is` between two arrays that a function is given", "Compare them outside, and pass the answer.")
-    return first is second
+    return first is second or whole_array(first) is whole_array(second)
 
 
 def contained(value: Any, container: Any) -> Any:

@@ -6,9 +6,10 @@ import sys
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython
+from tensormagic.capture.stores.outside import whole_array
 from tensormagic.capture.value import Tensor, node_of, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.telling import tell
@@ -29,10 +30,10 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
 
 
 def id_(value: Any) -> int:
-    """``id``, which a kept graph knows of no array of a call."""
-    if isinstance(value, Tensor):
+    """``id``: of the notebook's array for what is captured of it; a kept graph knows of no array of a call."""
+    if isinstance(value, Tensor) and not values_are_there():
         refuse("id() of an array or a number that is captured", "Pass a name or a number that identifies it.")
-    return id(value)
+    return id(whole_array(value))
 
 
 def _shown(value: Any) -> Any:

@@ -40,6 +40,12 @@ def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tenso
     return found
 
 
+def whole_array(value: Any) -> Any:
+    """The notebook's array for a lazy one that is all of it; any other value as it is."""
+    whole = isinstance(value, Tensor) and value.place.parent is None and value.place.buffer.array is not None
+    return value.place.buffer.array if whole else value
+
+
 def seen(array: np.ndarray[Any, Any], name: str) -> Node:
     """What the notebook's array holds now; while a cell runs that reads it, what that cell sees."""
     capture = context.current()

@@ -26,11 +26,14 @@ class Told(NamedTuple):
         What is looked at when it runs, with the name of what looks (see :mod:`~tensormagic.capture.staging.conditioned`).
     hands, gives
         Whether it hands such a thing to a function of the user's, or gives one.
+    holds
+        Whether there is any in its text.
     """
 
     checks: dict[ast.AST, str]
     hands: bool
     gives: bool
+    holds: bool
 
 
 class Mode(NamedTuple):
@@ -45,7 +48,7 @@ class Mode(NamedTuple):
     exponentials
         Whether any has exponentials.
     stores
-        Whether any may store into what it is given: such a thing counts as anything then.
+        Whether any may store such a thing into what it is given, which counts as anything then.
     """
 
     givers: frozenset[str] = frozenset()
@@ -55,7 +58,7 @@ class Mode(NamedTuple):
 
 
 ONE = Mode()  # function by itself
-NONE = Told({}, hands=False, gives=False)
+NONE = Told({}, hands=False, gives=False, holds=False)
 
 
 def told(body: list[ast.stmt], parameters: tuple[str, ...], mode: Mode = ONE) -> Told:
@@ -65,10 +68,11 @@ def told(body: list[ast.stmt], parameters: tuple[str, ...], mode: Mode = ONE) ->
     hand on is known to no rule, but where they are over parts that Python has. A sum counts where anything is negated or subtracted.
     Where one side is no such thing, there is a rule if it has a name in common with the other one, or may be a constant. A root of a
     square is out of reach of overflow in captured code, too; logarithms and exponentials always count. Where there are any, so do
-    denominators.
+    denominators. What is known of other functions is ``mode``.
     """
     parts = [n for part in body for n in _values(part)]
-    if mode == ONE and not any(_is_quotient(n) or _is_of_angles(n) or _is_logarithm(n) for n in parts):
+    holds = any(_is_quotient(n) or _is_of_angles(n) for n in parts)
+    if mode == ONE and not holds:
         return NONE
     negates = mode.wide or any(isinstance(n, ast.USub | ast.Sub) for part in parts for n in [getattr(part, "op", None)])
     held = {n.value.id for n in parts if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)}
@@ -78,7 +82,7 @@ def told(body: list[ast.stmt], parameters: tuple[str, ...], mode: Mode = ONE) ->
     if not mode.exponentials and any(map(is_exponential, parts)):
         found.mode = mode._replace(exponentials=True)
     found.block(body)
-    return Told(found.checks, found.hands, found.gives)
+    return Told(found.checks, found.hands, found.gives, holds)
 
 
 @dataclass

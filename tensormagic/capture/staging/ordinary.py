@@ -149,14 +149,18 @@ def ordinary(function: FunctionType) -> Ordinary | None:
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
     """What is known of functions that call each other, of rules for accuracy."""
     exponentials = any(found.exponentials for found in reached.values())
-    mode = Mode(exponentials=exponentials, stores=any(reached[f].stores for f in called))
+    mode = Mode(exponentials=exponentials)
+    storing = [f for f in called if reached[f].stores]
     while True:
         tells = {f: _told(f, found, mode) for f, found in reached.items()}
         giving = {f for f in called if tells[f].gives}
         names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
-        if names <= mode.givers:
-            return mode._replace(wide=any(t.hands for t in tells.values()))
-        mode = mode._replace(givers=mode.givers | names)
+        wide = any(t.hands for t in tells.values())
+        stores = bool(storing and (wide or names)) or any(tells[f].holds for f in storing)
+        wider = mode._replace(givers=mode.givers | names, wide=mode.wide or wide, stores=mode.stores or stores)
+        if wider == mode:
+            return mode
+        mode = wider
 
 
 def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Written]) -> bool:

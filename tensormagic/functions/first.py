@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.staging.conditioned import finite
 from tensormagic.capture.staging.ordinary import Ordinary, ordinary
 from tensormagic.functions.left import young
 
@@ -61,7 +62,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
         if not found.looks:
             return run(*args)
         with np.errstate(all="ignore"):  # captured code says nothing, and may have to compute it
-            return run(*args)
+            return finite(run(*args))
     except BaseException as error:
         for array, before in kept:
             array[...] = before

@@ -23,6 +23,7 @@ LOSES = (
     ("np.log", "(np.exp(u) + np.exp(w))"), ("np.sqrt", "(u**2 + w**2)"), ("np.exp(u)", "/ np.sum(np.exp(u))"),
     ("1", "/ (1 + np.exp(-u))"), ("(1 + u)", "** 1e8"), ("np.log(u + np.sqrt(u**2 + 1))", "* 1"),
     ("np.std(u)", "- np.std(w)"), ("np.cos(u)", "- np.cos(w)"),
+    ("2 * u**2", "/ w**2"), ("u", "/ (u * u + 1)"), ("np.log", "(np.exp(u) * w)"), ("np.log", "(u + np.sqrt(u**2 + 1))"),
 )  # fmt: skip
 WAYS = (
     "{t} = {e}",

@@ -12,7 +12,7 @@ from tensormagic.capture.staging.trees import children, walk
 PYTHONS = ("range", "len", "abs", "min", "max", "int", "float", "bool", "enumerate", "zip", "round", "divmod")
 """Names of Python's functions that give what is made of their arguments."""
 DIFFERENCE, DEEP, ROOT, LOGARITHM, EXPONENTIAL = "difference", "deep", "root", "logarithm", "exponential"
-POWER, DENOMINATOR = "power", "denominator"
+POWER, DENOMINATOR, QUOTIENT = "power", "denominator", "quotient"
 _PASSES = 3  # through loops whose iterations Python may run, until names have got what they get
 _POWER = 64  # the largest exponent of which a sum's digits may be taken
 
@@ -74,7 +74,9 @@ def told(body: list[ast.stmt], parameters: tuple[str, ...], mode: Mode = ONE) ->
     holds = any(_is_quotient(n) or _is_of_angles(n) for n in parts)
     if mode == ONE and not holds:
         return NONE
-    negates = mode.wide or any(isinstance(n, ast.USub | ast.Sub) for part in parts for n in [getattr(part, "op", None)])
+    negates = mode.wide or any(
+        _is_logarithm(n) or isinstance(getattr(n, "op", None), ast.USub | ast.Sub) for n in parts
+    )
     held = {n.value.id for n in parts if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)}
     own = set(parameters) if mode.wide else set[str]()
     found = _Names((ast.Sub, ast.Add) if negates else (ast.Sub,), mode, held & set(parameters), own, set(own))
@@ -213,6 +215,8 @@ class _Names:
             elif self._is_difference(node):
                 deep = any(map(self._is_less, _sides(node)))
                 self.checks[node] = DEEP if deep else DIFFERENCE
+            elif isinstance(getattr(node, "op", None), ast.Div) and any(map(self._is_near, _sides(node))):
+                self.checks[node] = QUOTIENT
             elif isinstance(getattr(node, "op", None), ast.Div) and self.mode.exponentials:
                 self.checks[node] = DENOMINATOR
             elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):

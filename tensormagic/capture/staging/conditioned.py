@@ -15,7 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.staging.cancelling import DEEP, DENOMINATOR, DIFFERENCE, EXPONENTIAL, LOGARITHM, POWER, ROOT
+from tensormagic.capture.staging.cancelling import (
+    DEEP,
+    DENOMINATOR,
+    DIFFERENCE,
+    EXPONENTIAL,
+    LOGARITHM,
+    POWER,
+    QUOTIENT,
+    ROOT,
+)
 from tensormagic.capture.staging.trees import children, cloned, placed_at
 
 _MOST = {False: 2.0**18, True: 2.0**8}
@@ -98,6 +107,14 @@ def _ranged(value: Any) -> Any:
     return value
 
 
+def finite(value: Any) -> Any:
+    """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
+    for part in value if isinstance(value, tuple | list) else (value,):
+        if part is not None and not np.all(np.isfinite(part)):
+            raise Lost
+    return value
+
+
 def _logarithmic(value: Any) -> Any:
     """Numbers whose logarithms have the digits that they have."""
     short = _is_short(_ranged(value))
@@ -137,6 +154,7 @@ def looks() -> dict[str, Any]:
 
 _OTHERS: dict[str, Any] = {
     _name(ROOT): _ranged,
+    _name(QUOTIENT): _ranged,
     _name(LOGARITHM): _logarithmic,
     _name(POWER): _exponent,
 }
@@ -163,11 +181,13 @@ def _looked_at(node: Any, checks: dict[ast.AST, str]) -> Any:
         at = 1 if kind == POWER else 0
         node.args[at] = _call(_name(kind), [node.args[at]])
         return node
-    right = kind in {POWER, DENOMINATOR}
+    right = kind in {POWER, DENOMINATOR, QUOTIENT}
     if isinstance(node, ast.AugAssign):
         whole = (_name(kind), [node.value])
         node.value = _call(*whole if right else (_name(kind, type(node.op), True), [_loaded(node.target), node.value]))
         return node
+    if kind == QUOTIENT:
+        node.left = _call(_name(kind), [node.left])
     if right:
         node.right = _call(_name(kind), [node.right])
         return node

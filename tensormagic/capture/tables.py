@@ -93,7 +93,8 @@ class Labelled(Tensor):
             capture = context.current()
             if capture is not None and capture.abstract and _counts(self.labels):
                 refuse("the index of a Series or a DataFrame in a function", "Use row numbers: np.arange(len(s)).")
-            return self.labels
+            there = isinstance(self.labels, _Chosen) and (capture is None or values_are_there())
+            return self.as_table().index if there else self.labels
         if self.columns is None and name == "name":
             return self.called
         if name == "keys" and asked_by(
@@ -174,7 +175,7 @@ class Labelled(Tensor):
             return self._rows(index) if chosen else self._columns(index)
         if isinstance(index, str) and hasattr(self.labels, "get_loc"):
             place = self.labels.get_loc(index)
-            return Tensor(self.place)[place if isinstance(place, int) else np.asarray(place)]
+            return Tensor(self.place)[place] if isinstance(place, int) else self._rows(place)  # of several rows
         if isinstance(index, int | np.integer) and not isinstance(index, bool):
             if not _counts(self.labels) or not 0 <= index < len(self.labels):
                 refuse(f"an element of a Series by its label, {index!r},", "Select it by position: s.to_numpy()[k].")

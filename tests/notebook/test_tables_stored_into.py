@@ -174,3 +174,22 @@ def test_gradients_do_not_go_through_stored_columns_and_say_so(notebook: Noteboo
         notebook.ok("%%tensor --grad w\ndf['a'] += w\n(df['a'] * 2).sum() + w.sum()")
     notebook.ok("%%tensor --grad w\nloss = (df['b'] * w).sum()\ndf['q'] = 3.0\nloss")
     assert notebook["grad_w"].numpy().tolist() == [5, 4, 3, 2, 1, 0]
+
+
+def test_a_label_that_several_rows_have(notebook):
+    notebook.ok("import numpy as np, pandas as pd\ns = pd.Series(np.arange(5.0), index=list('aabcb'))")
+    for text in ('s["a"]', 's["b"]', 's["c"]', '(s * 2)["a"]'):
+        wanted = notebook.ok(f"r = {text}\nnp.asarray(r).tolist(), list(getattr(r, 'index', ''))").value
+        notebook.ok(f"%%tensor\nr = {text}")
+        found = notebook.ok("np.asarray(r).tolist(), list(getattr(r, 'index', ''))").value
+        assert found == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["list(s[s > 1].index)", "s[1:3].index.tolist()", "len(s['b'].index)", "(s[s > 1] * 2).index"]
+)
+def test_the_index_of_chosen_rows(notebook, text):
+    notebook.ok("import numpy as np, pandas as pd\ns = pd.Series(np.arange(5.0), index=list('aabcb'))")
+    wanted = notebook.ok(text).value
+    found = notebook.ok(f"%%tensor\n{text}").value
+    assert list(found) == list(wanted) if not isinstance(wanted, int) else found == wanted

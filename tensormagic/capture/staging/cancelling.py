@@ -12,7 +12,7 @@ from tensormagic.capture.staging.trees import children, walk
 PYTHONS = ("range", "len", "abs", "min", "max", "int", "float", "bool", "enumerate", "zip", "round", "divmod")
 """Names of Python's functions that give what is made of their arguments."""
 DIFFERENCE, DEEP, ROOT, LOGARITHM, EXPONENTIAL = "difference", "deep", "root", "logarithm", "exponential"
-POWER, DENOMINATOR, QUOTIENT = "power", "denominator", "quotient"
+POWER, DENOMINATOR, QUOTIENT, DIVISOR = "power", "denominator", "quotient", "divisor"
 _PASSES = 3  # through loops whose iterations Python may run, until names have got what they get
 _POWER = 64  # the largest exponent of which a sum's digits may be taken
 
@@ -216,7 +216,7 @@ class _Names:
                 deep = any(map(self._is_less, _sides(node)))
                 self.checks[node] = DEEP if deep else DIFFERENCE
             elif isinstance(getattr(node, "op", None), ast.Div) and any(map(self._is_near, _sides(node))):
-                self.checks[node] = QUOTIENT
+                self.checks[node] = QUOTIENT if self._is_near(_sides(node)[0]) else DIVISOR
             elif isinstance(getattr(node, "op", None), ast.Div) and self.mode.exponentials:
                 self.checks[node] = DENOMINATOR
             elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Pow):

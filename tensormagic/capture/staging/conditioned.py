@@ -19,6 +19,7 @@ from tensormagic.capture.staging.cancelling import (
     DEEP,
     DENOMINATOR,
     DIFFERENCE,
+    DIVISOR,
     EXPONENTIAL,
     LOGARITHM,
     POWER,
@@ -101,6 +102,8 @@ class _Differences:
 
 def _ranged(value: Any) -> Any:
     """Numbers that are far from the ends of their range."""
+    if isinstance(value, float) and _RANGE[False][0] < abs(value) < _RANGE[False][1]:
+        return value
     size, (least, most) = np.abs(value), _RANGE[_is_short(value)]
     if not (np.all(size > least) and np.all(size < most)):
         raise Lost
@@ -155,6 +158,7 @@ def looks() -> dict[str, Any]:
 _OTHERS: dict[str, Any] = {
     _name(ROOT): _ranged,
     _name(QUOTIENT): _ranged,
+    _name(DIVISOR): _ranged,
     _name(LOGARITHM): _logarithmic,
     _name(POWER): _exponent,
 }
@@ -181,7 +185,7 @@ def _looked_at(node: Any, checks: dict[ast.AST, str]) -> Any:
         at = 1 if kind == POWER else 0
         node.args[at] = _call(_name(kind), [node.args[at]])
         return node
-    right = kind in {POWER, DENOMINATOR, QUOTIENT}
+    right = kind in {POWER, DENOMINATOR, QUOTIENT, DIVISOR}
     if isinstance(node, ast.AugAssign):
         whole = (_name(kind), [node.value])
         node.value = _call(*whole if right else (_name(kind, type(node.op), True), [_loaded(node.target), node.value]))

@@ -18,6 +18,7 @@ NOT = object()  # what is given where Python does not run it
 TIME = 0.25  # seconds of this thread, after which the function is captured
 _BETWEEN = 32  # iterations between two looks at the clock
 _COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end
+_QUICKLY = 2**18  # bytes of arrays that are copied before it is known which may be stored into
 _NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 _KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}
 enabled = True
@@ -54,7 +55,10 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
         return NOT
     kept: list[tuple[Any, Any]] = []
     if found.stores:
-        arrays = [v for v in args if type(v) is np.ndarray and v.flags.writeable]
+        named = list(zip(function.__code__.co_varnames, args, strict=False))
+        large = sum(v.nbytes for _, v in named if type(v) is np.ndarray) > _QUICKLY
+        stored = found.stored if large else frozenset(name for name, _ in named)
+        arrays = [v for name, v in named if name in stored and type(v) is np.ndarray and v.flags.writeable]
         if sum(v.nbytes for v in arrays) > _COPIED or _share(args):
             return NOT  # captured code refuses such arguments
         kept = [(v, v.copy()) for v in arrays]

@@ -292,13 +292,56 @@ OTHERS: dict[str, Any] = {
 }
 
 
+KEPT = {
+    "itself": ("y[0] = x[0]\n    return y", {"y"}),
+    "by another name": ("a = x.T[1:]\n    a[0] = y[0]\n    return a", {"x"}),
+    "in a loop": ("for a in x:\n        a += y\n    return x", {"x"}),
+    "one of two": ("a = x if y[0] > 0 else y\n    a += 1\n    return a", {"x", "y"}),
+    "by exchange": ("x, y = y, x\n    x[0] = 1\n    return x", {"x", "y"}),
+    "by a tuple": ("a = (x, 1)\n    b = a + a\n    b[0][0] = 1\n    return x", {"x", "y"}),
+    "by a list": ("a = [x]\n    b = a + a\n    b[0][0] = 1\n    return x", {"x", "y"}),
+    "by rows": ("for a in zip(x, y):\n        b = a + a\n        b[0][...] = 1\n    return x", {"x", "y"}),
+    "by addition": ("np.add.at(x, 0, y)\n    return x", {"x"}),
+    "nothing": ("a = x + y\n    a[0] = 1\n    return a", set()),
+    "a copy": ("a = x.copy()\n    a[0] = 1\n    return a", set()),
+    "maybe a copy": ("a = np.asarray(x)\n    a[0] = 1\n    return a", {"x"}),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_kept_beside_a_call(name, made):
+    text, kept = KEPT[name]
+    found = ordinary(made(text, "x, y"))
+    assert found is not None
+    assert found.stored == kept
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_stored_is_put_back(name, made, monkeypatch):
+    monkeypatch.setattr(first, "_QUICKLY", 0)
+    function = made(KEPT[name][0].replace("return", "np.ones(2)[3]\n    return"), "x, y")
+    found = ordinary(function)
+    assert found is not None
+    given = [X.copy(), X + 1]
+    assert first.result_of(function, tuple(given)) is first.NOT
+    np.testing.assert_array_equal(given, [X, X + 1])
+
+
+def test_what_calls_store_is_kept(made):
+    function = made("a = inner(x)\n    return a + y", "x, y")
+    function.__globals__["inner"] = inner
+    found = ordinary(function)
+    assert found is not None
+    assert found.stored >= {"x", "y"}
+
+
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Make a function of the lines of its body, in a file of its own."""
 
-    def make(body: str) -> Any:
+    def make(body: str, arguments: str = "x") -> Any:
         path = tmp_path / f"made{len(list(tmp_path.iterdir()))}.py"
-        path.write_text(f"import numpy as np\ndef f(x):\n    {body}\n")
+        path.write_text(f"import numpy as np\ndef f({arguments}):\n    {body}\n")
         space: dict[str, Any] = {}
         exec(compile(path.read_text(), str(path), "exec"), space)
         return space["f"]

@@ -20,6 +20,7 @@ import numpy as np
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.cancelling import ONE, PYTHONS, Mode, Told, is_exponential, is_store, told
 from tensormagic.capture.staging.conditioned import looking, looks
+from tensormagic.capture.staging.overwritten import overwritten
 from tensormagic.capture.staging.trees import children, cloned, placed_at, walk
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
@@ -67,7 +68,7 @@ class Written(NamedTuple):
     asked
         What it asks modules for beside calls, as ``np.pi``.
     stores, loops
-        Whether it may store into an array that it is given, and whether it has a loop.
+        Whether it may store into an array, and whether it has a loop.
     exponentials
         Whether it has exponentials.
     told
@@ -93,7 +94,9 @@ class Ordinary(NamedTuple):
     reached
         It, and the user's functions that it calls.
     stores
-        Whether it may store into an array that it is given.
+        Whether it may store into an array.
+    hands
+        Whether it calls itself or functions of the user's.
     asks
         Whether it may take long: it has loops, or calls itself.
     mode
@@ -103,8 +106,18 @@ class Ordinary(NamedTuple):
     function: FunctionType
     reached: dict[FunctionType, Written]
     stores: bool
+    hands: bool
     asks: bool
     mode: Mode
+
+    @property
+    def stored(self) -> frozenset[str]:
+        """The arguments that may be stored into."""
+        own: Any = self.function  # no method: it is held as it is
+        stored = {f: overwritten(found.node) for f, found in self.reached.items() if found.stores}
+        if self.hands and any(stored.values()):
+            return frozenset(own.__code__.co_varnames)  # what is handed on is not followed
+        return stored.get(own, frozenset())
 
     @property
     def looks(self) -> bool:
@@ -143,7 +156,7 @@ def ordinary(function: FunctionType) -> Ordinary | None:
     meant = [f.__globals__.get(name) for f, found in reached.items() for name, _ in found.called]
     called = {f for f in meant if isinstance(f, FunctionType) and f in reached}
     asks = function in called or any(found.loops for found in reached.values())
-    return Ordinary(function, reached, stores, asks, _mode(reached, called) if called else ONE)
+    return Ordinary(function, reached, stores, bool(called), asks, _mode(reached, called) if called else ONE)
 
 
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:

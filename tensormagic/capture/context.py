@@ -118,6 +118,8 @@ class Capture:
         The dtypes that numbers, and arrays made of them, would be of in NumPy for some data, where these are narrower than here.
     number_classes, number_types
         The data-dependent classes of numbers; and all classes among these.
+    watched
+        Lists and dictionaries that stand for elements of grown lists, with what they held: a change would be lost.
     stores, ordered, by_layout
         Whether something was stored into, or read in the order in which it lies in memory; whether it was asked how inputs
         lie; and whether the code itself has asked where elements lie.
@@ -172,6 +174,7 @@ class Capture:
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])
     number_types: list[Type] = field(default_factory=list[Type])
+    watched: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
     stores: bool = False
     deciding: list[Guard] = field(default_factory=list)
     ordered: bool = False

@@ -13,6 +13,7 @@ from tensormagic.capture import context, errstate, floating, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
+from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor
@@ -100,6 +101,7 @@ def trace(
                 if not isinstance(error, CaptureError) and changed:
                     raise Halfway from error
                 raise
+            refuse_changed(0)
             changed = containers.changed()
         gave = results_of(
             (result, *(now for _, now in changed)) if changed else result, label, there or {}, containers.special

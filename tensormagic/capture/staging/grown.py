@@ -18,6 +18,7 @@ from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.regions import of_type, zeros_of
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.trial import Journaled, NeedsPython, World
+from tensormagic.capture.staging.watched import watch
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
@@ -100,6 +101,7 @@ class GrownList(Journaled):
         for k, (node, t) in enumerate(zip(parts.nodes, self.types, strict=True)):
             self.state[str(k)] = wrap(record(self.state[str(k)].node, count.node, of_type(node, t)))
         self.state[COUNT] = count + 1
+        watch(value)
         for leaf in flatten(value)[0]:
             if isinstance(leaf, Tensor) and leaf.type.form == "array":
                 self.holds_arrays = True
@@ -173,9 +175,8 @@ class GrownList(Journaled):
         """The element at a place that is known to be one."""
         if self.like is None:
             raise NeedsPython("an element of an empty list is read", "Begin with one element.")
-        return self.like.build(
-            [_unstored(read_tape(self.state[str(k)].node, place, t)) for k, t in enumerate(self.types)]
-        )
+        parts = [_unstored(read_tape(self.state[str(k)].node, place, t)) for k, t in enumerate(self.types)]
+        return watch(self.like.build(parts))
 
     @property
     def stacks(self) -> list[Node]:

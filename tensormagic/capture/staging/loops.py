@@ -38,6 +38,7 @@ from tensormagic.capture.staging.sharing import (
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, Outcome, World, attempt
+from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
@@ -151,8 +152,9 @@ class Loop:
     def trace(self) -> None:
         """Trace iterations until nothing new is carried and no type changes."""
         for _ in range(PASSES):
-            self.settled = True
+            self.settled, watched = True, self._watched()
             self.outcome = attempt(self.world, self._iteration)
+            refuse_changed(watched)
             learnt = self._learn()
             self._slots()
             self._stores()
@@ -165,6 +167,10 @@ class Loop:
         raise NeedsPython(
             f"{self.label} changes the types of its variables", "Begin with the types that an iteration ends with."
         )
+
+    def _watched(self) -> int:
+        capture = context.current()
+        return 0 if capture is None else len(capture.watched)
 
     def check_begin(self) -> None:
         """Raise where the first iteration computes with a number of Python's, and so otherwise than the later ones."""

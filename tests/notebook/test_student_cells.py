@@ -6,7 +6,7 @@ import pytest
 from tests.notebook import course_cells
 from tests.notebook.student_cells import CELLS, START
 
-LONG = {"bubble", "dijkstra", "dp lcs", "kmeans", "mandel", "markov", "sep"}  # above half a second
+LONG = {"dijkstra", "dp lcs", "kmeans", "mandel", "markov", "sep"}  # above half a second
 
 
 def plain(value):

@@ -26,6 +26,8 @@ def sorted_(values: Any, /, *, key: Key | None = None, reverse: Any = False) -> 
     """``sorted``."""
     items = list(values)
     keys = items if key is None else [key(item) for item in items]
+    if values_are_there() and all(isinstance(k, Tensor) and not k.ndim for k in keys):
+        keys = [k.numpy() for k in keys]
     if len(items) < 2 or values_are_there() or not has_lazy(keys):
         order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
         return [items[k] for k in order]

@@ -6,7 +6,7 @@ import builtins
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tensormagic.capture.namespace import Module
@@ -33,19 +33,22 @@ class Plainly:
     def __init__(self, items: Any) -> None:
         self.items = items
         self.functions: dict[FunctionType, CodeType] = {}
-        self.maths: dict[str, Any] = {}  # what is asked of ``math``
-        self.module: Module | None = None  # as captured code sees it
+        self.lent: dict[
+            Module, dict[str, Any]
+        ] = {}  # what is asked of modules that captured code sees: their own functions
 
     def __enter__(self) -> Any:
         self._exchange()
-        if self.module is not None:
-            self.module.__dict__.update(self.maths)
+        for module, asked in self.lent.items():
+            module.__dict__.update(asked)
         return self.items
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> bool:
         self._exchange()
-        for name in self.maths if self.module is not None else ():
-            self.module.__dict__.pop(name, None)
+        for module, asked in self.lent.items():
+            for name in asked:
+                module.__dict__.pop(name, None)
+        return False
 
     def _exchange(self) -> None:
         for function, code in self.functions.items():
@@ -66,17 +69,20 @@ class Plainly:
 
     def _is_plain(self, value: Any, attribute: str) -> bool:
         if attribute:
-            if type(value) is Module and value.__wrapped__ is math:
-                self.module = value
-            elif value is not math:
-                return False
-            value = self.maths[attribute] = getattr(math, attribute, None)
-            return isinstance(value, float | BuiltinFunctionType)
+            return isinstance(self._asked(value, attribute, math), float | BuiltinFunctionType)
         if type(value) is FunctionType:
             return value in self.functions or self._is_simple(value)
         return isinstance(value, BuiltinFunctionType | type) and (
             value in _BUILTIN or getattr(value, "__self__", None) is math
         )
+
+    def _asked(self, value: Any, attribute: str, module: ModuleType) -> Any:
+        """What is asked of a module, which is noted; None where ``value`` is not that one."""
+        if value is module:
+            return getattr(module, attribute, None)
+        if type(value) is not Module or value.__wrapped__ is not module:
+            return None
+        return self.lent.setdefault(value, {}).setdefault(attribute, getattr(module, attribute, None))
 
     def _is_simple(self, function: FunctionType) -> bool:
         code = source.code_as_written(function)

@@ -20,6 +20,7 @@ from tensormagic.capture.staging.consumed import counted_by, refuse_held
 from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loops import Loop, conditional, counted
+from tensormagic.capture.staging.moving import moved
 from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of
 from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, World, attempt, refuse_taken
@@ -70,11 +71,16 @@ def each(
         if failed is None:
             return NOTHING
         if not isinstance(iterable, Rest) and (isinstance(failed, BeginsWeakly) or _begins_otherwise(failed, known)):
-            if _went_on(items, iteration, stop, names):
-                each(Rest(items), iteration, stop, told)
-            return NOTHING
+            if not _went_on(items, iteration, stop, names):
+                return NOTHING
+            return each(Rest(items), iteration, stop, told, called)
     if isinstance(failed, PlainPython) and not is_lazy(iterable):
         left = plainly(iterable, [iteration, *([stop] if stop else [])], called, iterable, captured=False)
+        if left is not None:
+            return left
+    if _is_long(items, failed):
+        otherwise = partial(_go_over, iterable, items, failed, iteration, stop, names)
+        left = moved(items, [iteration, *([stop] if stop else [])], called, otherwise)
         if left is not None:
             return left
     _go_over(iterable, items, failed, iteration, stop, names)
@@ -189,6 +195,11 @@ def _is_short(count: Size) -> bool:
     return known is not None and known <= UNROLLED
 
 
+def _is_long(items: Items | None, failed: Exception | None) -> bool:
+    """Whether Python runs too many iterations of a loop for a graph of all of them."""
+    return items is not None and not isinstance(failed, PlainPython) and not _is_short(items.count())
+
+
 def _may_stage(items: Items) -> bool:
     count = items.count()
     return not isinstance(count, int) or count > 1
@@ -213,9 +224,8 @@ def _go_over(
             raise failed
         unstaged(failed)
     over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
-    long = items is not None and not isinstance(failed, PlainPython) and not _is_short(items.count())
     with holding(over):
-        _iterations(over, iteration, stop, names, 0 if long else UNROLLED)
+        _iterations(over, iteration, stop, names, 0 if _is_long(items, failed) else UNROLLED)
 
 
 def _listed(items: Items) -> Iterable[Any]:

@@ -19,6 +19,7 @@ _SIMPLE = (
     ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Tuple, ast.expr_context, ast.operator,
     ast.unaryop, ast.boolop, ast.cmpop, ast.List, ast.Slice,
 )  # fmt: skip
+_METHODS = {"append", "get", "add", "pop", "insert", "extend"}  # of lists, dictionaries and sets
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 
@@ -39,7 +40,7 @@ def called_by(statements: Sequence[ast.AST], *, whole: bool = False) -> tuple[st
             if id(node) in understood or isinstance(node, _SIMPLE):
                 continue
             if isinstance(node, ast.Call) and not node.keywords:
-                if not _appends(node):
+                if not _is_of_a_container(node):
                     name = _dotted(node.func)
                     if name is None:
                         return None
@@ -63,8 +64,12 @@ def as_written(loop: Loop) -> Loop:
     return made
 
 
-def _appends(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "append" and isinstance(call.func.value, ast.Name)
+def _is_of_a_container(call: ast.Call) -> bool:
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in _METHODS
+        and isinstance(call.func.value, ast.Name | ast.Subscript | ast.IfExp)
+    )
 
 
 def _dotted(node: ast.expr) -> str | None:

@@ -235,7 +235,12 @@ class World:
     @property
     def has_no_tensors(self) -> bool:
         """Whether there is nothing lazy in reach, for sure."""
-        return not self.tensors and not self._pending
+        return not self.tensors and self.is_whole
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is in reach was looked at."""
+        return not self._pending
 
     def nodes(self) -> set[Node]:
         """The values of the lazy arrays that are known before the code runs."""

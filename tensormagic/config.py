@@ -55,6 +55,7 @@ THEMES = (
         "identities",
         "algebra",
         "explog",
+        "ranges",
         "reductions",
         "remainders",
         "parts",
@@ -62,7 +63,7 @@ THEMES = (
     *("structured", "linalg", "loops", "fusion"),
 )
 """What can be switched off by name: the themes of rules, the making of loops into array code, and fused kernels."""
-GROUPS = {"stability": ("differences", "identities", "explog", "remainders"), "rules": THEMES[:-2]}
+GROUPS = {"stability": ("differences", "identities", "explog", "ranges", "remainders"), "rules": THEMES[:-2]}
 """Names for several of them."""
 _WITHOUT = " without "
 

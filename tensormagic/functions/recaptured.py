@@ -10,7 +10,7 @@ from tensormagic.functions.footprint import UNKNOWN
 from tensormagic.ir.errors import RecaptureWarning
 
 _CALLS = 5  # from which on it is told
-_SECONDS = 0.5  # of capturing
+_SECONDS = 2.0  # of capturing
 
 
 @dataclass(eq=False)

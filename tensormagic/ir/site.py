@@ -84,7 +84,7 @@ def record_new(node: Node, site: Site) -> None:
     while pending:
         part = pending.pop()
         known = _sites.get(part)
-        if part.needs and (known is None or (before.issuperset(tuple(known)) and site not in known)):
+        if part.needs and (known is None or (before and site not in known and before.issuperset(tuple(known)))):
             record(part, site)
             pending += part.needs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.staging.attributes import differs
 from tensormagic.capture.staging.trial import NeedsPython
 
 _MUTABLE = (list, dict, set)
@@ -27,16 +28,8 @@ def refuse_changed(since: int) -> None:
     if capture is None:
         return
     noted, capture.watched[since:] = capture.watched[since:], []
-    if not all(_is_same(now, before) for now, before in noted):
+    if any(differs(now, before) for now, before in noted):
         raise NeedsPython(
             "a list that is an element of a list changes, and the outer one grows a data-dependent number of times",
             "Keep its values in names of their own, and append a tuple of them when they are complete.",
         )
-
-
-def _is_same(now: Any, before: Any) -> bool:
-    if isinstance(now, set):
-        return now == before
-    pairs = (list(now.items()), list(before.items())) if isinstance(now, dict) else (now, before)
-    flat = [[x for p in side for x in p] for side in pairs] if isinstance(now, dict) else pairs
-    return len(flat[0]) == len(flat[1]) and all(a is b for a, b in zip(*flat, strict=True))

@@ -1,6 +1,6 @@
 """The chunks of one stage on a cluster, from being handed out until all of their parts are there.
 
-What is lost with its worker is handed out again; the last chunks, where they take long, are computed a second time on another
+What is lost with its worker is handed out again; what is left at the end, where it takes long, is computed a second time on another
 worker, and the first answer is taken; whatever ends it early has the cluster stop.
 """
 
@@ -51,6 +51,7 @@ class Handed:
         self._second: dict[int, Any] = {}
         self._blocks: list[Any] = [None] * len(self._members)
         self._tried: dict[int, int] = {}
+        self._slow: set[str] = set()  # workers at which something took long
         self.rows: list[list[Any]] = [[] for _ in range(chunks)]
         self.progress = Counted("on the cluster: chunk", chunks)
 
@@ -98,7 +99,9 @@ class Handed:
             chunks = [self._chunks[k] for k in self._members[b]]
             if self._count:  # rows stay where they are
                 chunks = [self._client.submit(_first, c, pure=False) for c in chunks]
-            self._blocks[b] = self._client.submit(together, self.ufuncs, not self._count, *chunks, pure=False)
+            self._blocks[b] = self._client.submit(
+                together, self.ufuncs, not self._count, *chunks, pure=False, **self._elsewhere()
+            )
 
     def _keep_rows(self, numbers: Iterable[int]) -> None:
         for k in numbers:
@@ -119,6 +122,7 @@ class Handed:
                 done, last = self.progress.done, now
             elif now - last > max(LATE[0], LATE[1] * (now - began) * len(self.cluster.workers) / max(done, 1)):
                 self._double()
+                last = now
 
     def _is_there(self, block: int) -> bool:
         """Whether a block is put together; its chunks are let go then."""
@@ -192,16 +196,30 @@ class Handed:
         self._hand_out(numbers)
 
     def _double(self) -> None:
-        """Have the last chunks computed a second time, where there are workers that have nothing to do."""
-        late = [k for k, c in self._chunks.items() if c.status == "pending" and k not in self._second]
-        busy = self._client.processing()
-        free = [w for w in self.cluster.workers if not busy.get(w)]
-        if not late or not free or len(late) > sum(map(self.cluster.workers.__getitem__, self.cluster.workers)):
+        """Have what is left computed a second time, where there are workers that have nothing to do.
+
+        What waits behind a chunk that takes long takes as long, so all that is left, however much, is computed by those who are
+        free, and blocks are put together there. A worker keeps on with what was cancelled, while the scheduler holds it to be
+        free: which ones took long is remembered.
+        """
+        busy = {w for w, tasks in self._client.processing().items() if tasks}
+        if busy.issuperset(self.cluster.workers):
             return
-        for k, task in self._tasks(late[: len(free)]).items():
-            (self._second[k],) = self._client.compute(
-                [task], optimize_graph=False, workers=free, allow_other_workers=True
-            )
+        self._slow |= busy
+        late = [k for k, c in self._chunks.items() if c.status == "pending" and k not in self._second]
+        for k, task in self._tasks(late).items():
+            (self._second[k],) = self._client.compute([task], optimize_graph=False, **self._elsewhere())
+        self._gather_blocks(
+            b
+            for b, members in enumerate(self._members)
+            if self._blocks[b].status == "pending"
+            and all(k in self._chunks and self._chunks[k].status == "finished" for k in members)
+        )
+
+    def _elsewhere(self) -> dict[str, Any]:
+        """What has Dask prefer the workers at which nothing took long."""
+        quick = [w for w in self.cluster.workers if w not in self._slow]
+        return {"workers": quick, "allow_other_workers": True} if self._slow and quick else {}
 
 
 def _first(result: tuple[Any, list[Any]]) -> Any:

@@ -168,7 +168,7 @@ def test_what_takes_long_is_computed_twice(client: Any, monkeypatch: pytest.Monk
     assert time.perf_counter() - start < 15
     slow.set()
     assert f.report is not None
-    assert f.report.doubled in {1, 2, 3}  # and those that waited behind it
+    assert 1 <= f.report.doubled < f.report.chunks  # and those that waited behind it
     assert "computed twice, as it took long" in f.report.title
 
 

@@ -61,6 +61,7 @@ def record_of(
     fixed: bool = False,
     generators: bool = True,
     largest: float | None = _LARGEST,
+    ahead: bool = False,
 ) -> Record:
     """What functions can read, as it is now.
 
@@ -78,20 +79,23 @@ def record_of(
         Whether what NumPy draws numbers with is read.
     largest
         The bytes of all arrays together whose elements are compared, or of each where it may be read again; None where no elements are.
+    ahead
+        Whether a trace is to come, which makes inputs of the arrays that functions called by the captured code read: of those the
+        elements do not matter, and the record says that it holds no longer than that trace.
     """
     if roots is None:
         return Record((), "code that is not known")
     inside = [space for name, space in reads if isinstance(space, Inside) and name in space]
     inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
-    walk.generators, walk.largest = generators, largest
+    walk.generators, walk.largest, walk.ahead = generators, largest, ahead
     walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
         walk.refuse_random()
     except Unfollowed as found:
         return Record((), str(found), found.lazy)
-    return Record(tuple(walk.checks.values()), typed=walk.is_typed, seen=walk.seen.values())
+    return Record(tuple(walk.checks.values()), typed=walk.is_typed, seen=walk.seen.values(), partial=walk.partial)
 
 
 def constants_of(tree: Any) -> list[Any]:
@@ -107,6 +111,11 @@ def constants_of(tree: Any) -> list[Any]:
         if is_container(value):
             pending += parts_in(value)
     return found
+
+
+def _is_beside(value: Any, home: Any) -> bool:
+    """Whether a value is a function over these globals."""
+    return isinstance(value, types.FunctionType) and value.__globals__ is home
 
 
 _CONTAINERS = {tuple, list, dict}
@@ -126,6 +135,7 @@ class _Walk:
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
+        self.ahead = False
         self.largest: float | None = _LARGEST  # None where it is only asked where something is held
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
@@ -136,6 +146,7 @@ class _Walk:
         self._begin()
 
     def _begin(self) -> None:
+        self.partial = False  # whether elements of arrays are not compared because they may become inputs
         self.room = self.largest or 0  # bytes of arrays whose elements are still to be compared
         self.checks: dict[Any, Check] = {}
         self.seen: dict[Any, Any] = {}
@@ -200,7 +211,7 @@ class _Walk:
         value = space.get(name, MISSING)
         if lifted and value is not MISSING and self.is_moving(value) and place_of((name, space)) in self.noted:
             return
-        lifted = lifted and isinstance(value, types.FunctionType) and value.__globals__ is home
+        lifted = lifted and (type(value) is np.ndarray or _is_beside(value, home))
         if not isinstance(space, CellSpace):
             self._entry(space, name, name, lifted=lifted)
             return
@@ -234,7 +245,7 @@ class _Walk:
         elif isinstance(value, Code):
             self._code(value.named, value.space, None, lifted)
         elif not (kinds.is_constant(value) or is_function(value)):  # what that reads it reads when the graph runs
-            self._other(value, told)
+            self._other(value, told, lifted)
 
     def _is_of_random(self, value: Any) -> bool:
         """Whether captured code says what a function of ``np.random`` does; that one has drawn is told where what is read is fixed."""
@@ -245,7 +256,7 @@ class _Walk:
         if self.random and self._is_unstaged():
             raise Unfollowed(self.random)
 
-    def _other(self, value: Any, told: str) -> None:
+    def _other(self, value: Any, told: str, lifted: bool) -> None:
         if isinstance(value, type):
             self._class(value, told)
         elif isinstance(value, types.ModuleType):
@@ -260,7 +271,7 @@ class _Walk:
             for name in names:
                 self._push(getattr(value, name), told)
         elif isinstance(value, np.ndarray):
-            self._array(value, told)
+            self._array(value, told, lifted)
         else:
             self._object(value, told)
 
@@ -271,8 +282,11 @@ class _Walk:
         for root in roots:
             self._push(root, told, lifted=True)
 
-    def _array(self, array: Any, told: str) -> None:
+    def _array(self, array: Any, told: str, lifted: bool) -> None:
         if id(array) in self.inputs or self.largest is None:
+            return
+        if lifted and self.ahead and array.nbytes > self.room:
+            self.partial = True
             return
         if type(array) is not np.ndarray or array.dtype.hasobject or array.nbytes > self.room:
             raise Unfollowed(f"the elements of {told}")

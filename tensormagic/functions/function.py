@@ -450,7 +450,7 @@ class Function(Made):
             if program.stores.fits(given.values) and record.holds() and fits(program, given.values):
                 return program, given, record, UNKNOWN  # nothing is captured
         objects = fixed_of(given.leaves, given.moving)
-        before, reads = self.record(call), (self.reads, self._moving.get(objects))
+        before, reads = self.record(call, ahead=True), (self.reads, self._moving.get(objects))
         asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
         whole = self._whole(call, math.inf if asked else _COPIED) if asked or kind in self._changing else before
         try:
@@ -473,6 +473,7 @@ class Function(Made):
             (self.reads, self._moving.get(objects)) == reads
             and not self._leaves
             and not before.why
+            and not before.partial
             and not before.changed()
         )
         record = before if known else self.followed(before, call)
@@ -499,7 +500,7 @@ class Function(Made):
             if not inside:
                 raise
             former, self._moving[objects] = self._moving.get(objects, ()), (*moving, *inside)
-            before, given = self.record(call), self._among(given.leaves, given.moving, given.build)
+            before, given = self.record(call, ahead=True), self._among(given.leaves, given.moving, given.build)
             try:
                 return before, *self.specialise(given, whole)
             except CaptureError:
@@ -567,8 +568,8 @@ class Function(Made):
         known = not (self._leaves or before.why or record.why or before.changed() or record.changed())
         return (program, wide, record) if known else None
 
-    def record(self, call: Any) -> Record:
-        """What a call can read, as it is now."""
+    def record(self, call: Any, *, ahead: bool = False) -> Record:
+        """What a call can read, as it is now; ``ahead`` of a trace that may find more inputs."""
         if self._unfollowed:
             self._unfollowed -= 1
             return UNKNOWN
@@ -576,7 +577,7 @@ class Function(Made):
         if self._moving:
             leaves = self._flattened(*call)[0]
             reads = (*reads, *self._moving_of(leaves, [is_moving(v) for v in leaves]))
-        return record_of(self.roots, constants_of(call), reads, is_moving)
+        return record_of(self.roots, constants_of(call), reads, is_moving, ahead=ahead)
 
     def _whole(self, call: Any, largest: float | None) -> Record:
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""

@@ -108,6 +108,8 @@ class Record:
         Whether code that Python itself runs (properties, operators) may ask for the type of what it reads.
     seen
         The objects that were looked into.
+    partial
+        Whether it lacks what a trace is expected to make inputs of: then it says only whether that trace has changed something.
     """
 
     def __init__(
@@ -117,7 +119,10 @@ class Record:
         lazy: str = "",
         typed: Callable[[], bool] = bool,
         seen: Iterable[Any] = (),
+        *,
+        partial: bool = False,
     ) -> None:
+        self.partial = partial
         self._seen = seen
         self.checks = checks
         self.typed = typed

@@ -190,7 +190,7 @@ class SparseJacobian(Made):
         for plan, record in self._plans.get(key, ()):
             if record.holds() and all(_same(value, given.values[k]) for k, value in plan.read.items()):
                 return plan, None
-        before = self._tangents.record(call)
+        before = self._tangents.record(call, ahead=True)
         self._single = bool(before.why)
         program, given = self._tangents.specialise(given)
         record = self._tangents.followed(before, call)

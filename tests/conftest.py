@@ -88,14 +88,14 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     from tensormagic import session
 
     found: list[int] = []
-    bound = session._bound
+    bound = session.demand.bound
 
     def counted(nodes):
         made = bound(nodes)
         found.append(len(made[0].mapping))
         return made
 
-    monkeypatch.setattr(session, "_bound", counted)
+    monkeypatch.setattr(session.demand, "bound", counted)
     return found
 
 

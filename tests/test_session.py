@@ -374,10 +374,10 @@ def test_values_are_freed():
     x = tm.tensor(np.zeros(10))
     y = x + 12345.0
     y.numpy()
-    before = len(session._values.here())
+    before = len(session.kept.values.here())
     del y
     gc.collect()
-    assert len(session._values.here()) < before
+    assert len(session.kept.values.here()) < before
 
 
 def test_errors_at_demand_are_numpys():
@@ -400,14 +400,14 @@ def test_completion_offers_what_is_written_for_people() -> None:
 
 
 def test_programs_that_are_kept_have_a_bound_by_their_size(monkeypatch):
-    monkeypatch.setattr(session, "_executables", OrderedDict())
-    monkeypatch.setattr(session, "_NODES", 150)
+    monkeypatch.setattr(session.programs, "_executables", OrderedDict())
+    monkeypatch.setattr(session.programs, "_NODES", 150)
     for k in range(40):
 
         def long(x, factors=tuple(k + j / 16 for j in range(10))):
             return functools.reduce(lambda y, c: np.sin(y * c), factors, x)
 
         session.executable(tm.trace(long, np.arange(3.0)))
-        kept = [len(graph.nodes) for graph, _ in session._executables]
-        assert len(kept) <= session._LAST or sum(kept) <= 150
-    assert len(session._executables) == session._LAST
+        kept = [len(graph.nodes) for graph, _ in session.programs._executables]
+        assert len(kept) <= session.programs._LAST or sum(kept) <= 150
+    assert len(session.programs._executables) == session.programs._LAST

@@ -25,9 +25,9 @@ def test_a_compiler_starts_once_numpy_has_taken_long(
 ):
     started: list[object] = []
     monkeypatch.setattr(tm.config, "tier", "auto")
-    monkeypatch.setattr(session, "WORTH_COMPILING", worth)
-    monkeypatch.setattr(session, "PLANNING", planning)  # which is for each node
-    monkeypatch.setattr(session.native, "start", lambda plan: started.append(plan) or Waiting())
+    monkeypatch.setattr(session.tiers, "WORTH_COMPILING", worth)
+    monkeypatch.setattr(session.tiers, "PLANNING", planning)  # which is for each node
+    monkeypatch.setattr(session.tiers.native, "start", lambda plan: started.append(plan) or Waiting())
     factor = 3.0 + starts + planning  # a graph of this case alone
     for k in range(4):
         x = xp.asarray(np.full(5, float(k)))

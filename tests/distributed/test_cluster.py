@@ -83,7 +83,7 @@ def test_machine_code_is_found_on_the_workers(client: Any, monkeypatch: pytest.M
     f = tm.distribute(lambda x: (np.tanh(x) * 1.25 + x).sum(), client)
     x = tm.shard(X, rows=1000)
     f(x)
-    monkeypatch.setattr(session, "_executables", OrderedDict())  # as another process has none
+    monkeypatch.setattr(session.programs, "_executables", OrderedDict())  # as another process has none
     f(x)
     assert f.report is not None
     assert f.report.found == f.report.chunks == 4

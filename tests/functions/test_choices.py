@@ -124,7 +124,7 @@ def test_values_follow_rules_that_come_and_go():
     finally:
         tm.rules.remove("doubled")
     assert z.numpy().tolist() == before
-    assert all(key[1] == () for key in session._values._tables)
+    assert all(key[1] == () for key in session.kept.values._tables)
 
 
 def test_what_is_printed_is_printed_once(capsys):

@@ -109,10 +109,8 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     hook = shell.displayhook
     shell.push({"_": hook._, "__": hook.__, "___": hook.___}, interactive=False)  # which a cell may have bound
     shell.execution_count = 1
-    (
-        session._executables.clear(),
-        session._forms.known.clear(),
-    )  # labels of cells begin anew: nothing may remember those of other tests
+    session.programs._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
+    session.demand._forms.known.clear()
     context.cells.clear()
     site._sites.clear()
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set

@@ -139,7 +139,8 @@ def test_numbers_asked_for_at_each_iteration_start_from_where_the_last_one_was(
         sizes.append(len(found.graph.nodes))
         return found
 
-    monkeypatch.setattr(session, "close_over", close_over)
+    for module in (session, session.demand):
+        monkeypatch.setattr(module, "close_over", close_over)
     ran = notebook("""%%tensor
 import numpy as np
 class Perceptron:

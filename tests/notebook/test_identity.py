@@ -55,10 +55,10 @@ def test_a_cell_that_runs_again_has_its_program(notebook):
     text = "%%tensor -q --grad w\nw = np.zeros(3)\nnp.sum(np.exp(w)*x)"
     notebook["x"] = 2.0
     notebook.ok(text)
-    before = dict(session._executables)
+    before = dict(session.programs._executables)
     for _ in range(3):
         notebook.ok(text)
-    assert session._executables.keys() == before.keys()
+    assert session.programs._executables.keys() == before.keys()
 
 
 VALUES = (float, np.float64, np.float32, lambda v: np.array(v), lambda v: np.array([v]))

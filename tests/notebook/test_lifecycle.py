@@ -75,11 +75,11 @@ def test_deleted_values_are_freed(notebook):
     notebook.ok("%%tensor -q\nq = np.exp(X).sum()")
     assert notebook["q"].numpy() > 0
     gc.collect()
-    count = len(session._values.here())
+    count = len(session.kept.values.here())
     notebook.ok("del q")
-    session._executables.clear()
+    session.programs._executables.clear()
     gc.collect()
-    assert len(session._values.here()) < count
+    assert len(session.kept.values.here()) < count
 
 
 def test_what_is_shown_keeps_no_variable_alive(notebook):

@@ -289,17 +289,17 @@ def test_quiet_semicolon_and_none(notebook):
     assert notebook.ok(cell() + ";").displays == []
     assert "image/svg+xml" not in notebook.ok(cell("--show none")).data
     assert notebook.ok("%%tensor -q\nv = X.sum()").displays == []
-    assert not tm.session._values.here().get(notebook["v"].node) if hasattr(tm, "session") else True
+    assert not tm.session.kept.values.here().get(notebook["v"].node) if hasattr(tm, "session") else True
 
 
 def test_force_computes_again(notebook):
     notebook.ok("%%tensor\ns = X.sum()\ns")
     node = notebook["s"].node
-    first = session._values.here()[node]
+    first = session.kept.values.here()[node]
     notebook.ok("%%tensor\ns = X.sum()\ns")
-    assert session._values.here()[node] is first
+    assert session.kept.values.here()[node] is first
     notebook.ok("%%tensor -f\ns = X.sum()\ns")
-    assert session._values.here()[node] is not first
+    assert session.kept.values.here()[node] is not first
 
 
 def test_line_magic(notebook):

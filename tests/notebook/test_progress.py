@@ -72,12 +72,12 @@ def test_stages_that_are_told(monkeypatch):
             stages.append(work[0] if isinstance(work[0], str) else "computing")
             super().append(work)
 
-    monkeypatch.setattr(session, "at_work", Noted())
+    monkeypatch.setattr(session.work, "at_work", Noted())
     monkeypatch.setattr(tm.config, "tier", "numpy")
     x = np.linspace(0.0, 1.0, 11)
     tm.tensor(lambda x: np.sin(x) * 3.0 - x)(x)
     assert stages == ["capturing", "building the graph", "rewriting", "computing"]
-    assert list(session.at_work) == []
+    assert list(session.work.at_work) == []
 
 
 def test_a_graph_that_grows_is_told(monkeypatch):

@@ -1,0 +1,36 @@
+"""Computing what is wanted: close, rewrite, run on the tier that is ready, remember. The names that the floors above use."""
+
+from tensormagic.session.background import later
+from tensormagic.session.closing import close_over
+from tensormagic.session.demand import compute, have, number_of, place, shape_of, value_of
+from tensormagic.session.kept import coming, device_array, forget_values, is_computed, norm_of, reasons
+from tensormagic.session.programs import executable, executable_as, forget, prepare
+from tensormagic.session.tiers import Executable
+from tensormagic.session.work import Counted, Stage, apart, at_work, working
+
+__all__ = [
+    "Counted",
+    "Executable",
+    "Stage",
+    "apart",
+    "at_work",
+    "close_over",
+    "coming",
+    "compute",
+    "device_array",
+    "executable",
+    "executable_as",
+    "forget",
+    "forget_values",
+    "have",
+    "is_computed",
+    "later",
+    "norm_of",
+    "number_of",
+    "place",
+    "prepare",
+    "reasons",
+    "shape_of",
+    "value_of",
+    "working",
+]

@@ -1,0 +1,216 @@
+"""Demand: what is wanted is closed over, run by one program on the tier that is ready, and kept. Knows graphs and backends, no notebook."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from contextlib import nullcontext
+from functools import cache as cached
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tensormagic import residence
+from tensormagic.backend.cuda.device import in_use
+from tensormagic.capture import context, errstate, floating, living
+from tensormagic.capture.hooks import hooks
+from tensormagic.config import config
+from tensormagic.forms import Forms, find
+from tensormagic.ir import site
+from tensormagic.ir.errors import GuardError
+from tensormagic.ir.graph import Closed, check
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Atom, Size, Symbol, nodes_of
+from tensormagic.ops.effects.telling import silently
+from tensormagic.ops.leaf import CONSTANT, INPUT
+from tensormagic.session import kept, small
+from tensormagic.session.closing import absorbed_in, close_over
+from tensormagic.session.programs import executable, lock
+from tensormagic.transform.rewriting import own_rules
+from tensormagic.transform.values import absorbed, parted
+
+
+def value_of(leaf: Node) -> Any:
+    """The value behind a leaf of a graph that is demanded, on the host."""
+    return residence.hosted(_held(leaf), leaf)
+
+
+def place(node: Node) -> None:
+    """Have the value of ``node`` on the device, beside where it is."""
+    have([node])
+    there = kept.values.here()
+    held = residence.kept(node, there[node], there)
+    if isinstance(held, residence.Resident):
+        held.device()
+        held.stays = True
+
+
+def shape_of(leaf: Node) -> tuple[int, ...]:
+    """The shape of the value behind a leaf, wherever that lies."""
+    return np.shape(_held(leaf))
+
+
+def _held(leaf: Node) -> Any:
+    """The value behind a leaf, where it lies: what was let go is computed again."""
+    found = kept.held(leaf)
+    if found is None:
+        have([leaf])
+        found = kept.values.here()[leaf]
+    return found
+
+
+def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
+    """The values of ``nodes`` on the host, several in one run; ``names`` are what the user calls them, for messages."""
+    have(nodes)
+    found = [*map(kept.values.here().__getitem__, nodes)]
+    if in_use:
+        called = [*names, *("" for _ in nodes[len(names) :])]
+        return [residence.hosted(v, n, name) for v, n, name in zip(found, nodes, called, strict=True)]
+    return found
+
+
+def have(nodes: Sequence[Node]) -> None:
+    """Have the values of ``nodes`` there, several in one run; each is computed once and kept while its node lives."""
+    if kept.coming:
+        kept.wait_for(nodes)
+    with errstate.later():
+        _have(nodes)
+
+
+def _have(nodes: Sequence[Node]) -> None:
+    with lock:
+        kept.let_go(nodes)
+        there = kept.values.here()
+        pending = []
+        for node in dict.fromkeys(nodes):
+            if node in there:
+                continue
+            if node.op is INPUT or node.op is CONSTANT:
+                there[node] = kept.freeze(_held(node) if node.op is INPUT else small.leaf_value(node))
+            else:
+                pending.append(node)
+        if len(pending) == 1 and (found := _at_once(pending[0])) is not None:
+            there[pending.pop()] = kept.freeze(found)
+        if pending:
+            for node, result in zip(pending, _run(pending, there), strict=True):
+                there[node] = kept.freeze(result)
+
+
+def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
+    """The values of ``pending``, to which what is worth a value on the way is added, by one program."""
+    closed, values, sizes = _by_form(pending) or bound(pending)
+    if len(closed.mapping) > living.LONG and (passed := living.on_the_way(pending, there.__contains__)):
+        pending += passed
+        closed, values, sizes = bound(pending)
+    if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
+        # what is computed from values on the device is computed there, unless a block says where
+        with config.using(device="gpu", transfers=residence.policy(values)):
+            _have(pending)
+            found = [kept.values.here()[n] for n in pending]
+        kept.values.adopt(pending)
+        return found
+    program = executable(closed.graph)
+    again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
+    with floating.told(lens := cached(lambda: site.Lens(closed.mapping))), silently() if again else nullcontext():
+        if program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values):
+            names = [residence.name_of(leaf) for leaf in closed.leaves]
+            given = [residence.kept(leaf, v, there) for leaf, v in zip(closed.leaves, values, strict=True)]
+            results = program.resident(given, names, lambda node: lens().of(node))
+        else:
+            values = [residence.hosted(v, leaf) for leaf, v in zip(closed.leaves, values, strict=True)]
+            results = (program.by_numpy if floating.raises() else program.here)(sizes, *values)
+    kept.reasons.update((node, program.why) for node in pending if program.device == "auto")
+    own, table = absorbed(closed, program.rewritten), kept.values.table()
+    for node in pending:
+        table.inherit(node, closed.leaves, own)
+    return results
+
+
+def _at_once(node: Node) -> Any:
+    """The value of a small operation of values that are there, or of elements of small arrays; None where a graph is to be closed."""
+    if (
+        config.tier == "numba"
+        or config.device != "cpu"
+        or own_rules(config.math)
+        or (in_use and small.reads_device(node))
+    ):
+        return None
+    for _ in range(small.FEW):
+        found = small.by_numpy(node)
+        if found is not None or not (first := small.read_from(node)):
+            return found
+        compute(first)
+    return None
+
+
+def number_of(size: Size) -> int:
+    """What a size was at capture, or is computed to be."""
+    if nodes_of(size):
+        compute(nodes_of(size))
+    return kept.number(size)
+
+
+def bound(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]]:
+    """The graph of ``nodes``, what its parameters are, and the sizes; cut at known values, where their shapes say what sizes are."""
+    closed = close_over(nodes)
+    values = [_held(leaf) for leaf in closed.leaves]
+    for guard in closed.before:
+        check(guard, _extent)
+    try:
+        return closed, values, closed.graph.bind([np.shape(v) for v in values])
+    except GuardError:  # a value of half the size of an input does not say what size that has
+        closed = close_over(nodes, use_values=False)
+        values = [_held(leaf) for leaf in closed.leaves]
+        return closed, values, closed.graph.bind([np.shape(v) for v in values])
+
+
+_forms = Forms()
+
+
+def _by_form(nodes: Sequence[Node]) -> tuple[Closed, list[Any], dict[Any, int]] | None:
+    """:func:`bound` for what an iteration asks for that Python runs, where the graph may have the form of one that is there."""
+    if len(nodes) > 1 or not context.is_driven() or config.device != "cpu" or in_use:
+        return None
+    table = kept.values.table()
+    found = find(nodes[0], table.there, _held, kept.number)
+    if found is None or any(n in table.absorbed for n in found.values):
+        return None
+    known = _forms.close(found)
+    if known is None:
+        return None
+    closed = known.closed(found)
+    if parted(nodes, closed.leaves, partial(absorbed_in, closed), table):
+        return None
+    values = [found.values[leaf] for leaf in closed.leaves]
+    try:
+        return closed, values, closed.graph.bind([np.shape(v) for v in values])
+    except GuardError:
+        return None
+
+
+def _extent(a: Atom) -> int:
+    """The number of a symbol at capture, or of a node."""
+    return int(a.hint if isinstance(a, Symbol) else compute([a])[0])  # type: ignore[arg-type]
+
+
+def _as_built(node: Node) -> None:
+    """Compute a node as soon as code has built it; not one that depends on a region's arguments, which have no values.
+
+    What it is made of, and was built before, is computed as it was asked for then; what is built again meets its errors again.
+    """
+    there = kept.values.here()
+    before = there.pop(node, None) if node.op is not INPUT and node.op is not CONSTANT else None
+    try:
+        have(context.built_before(node, there.__contains__))
+        _have([node])
+    except GuardError:
+        return
+    finally:
+        if before is not None:
+            there[node] = before
+
+
+context.at_once.append(_as_built)
+hooks.is_on_device = kept.is_away
+hooks.compute = compute
+hooks.is_computed = kept.is_computed

@@ -1,0 +1,127 @@
+"""The values that are there, and those that come from the background. Computes nothing."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from typing import Any
+
+import numpy as np
+
+from tensormagic import residence
+from tensormagic.capture import living
+from tensormagic.capture.inputs import Snapshot
+from tensormagic.ir.errors import GuardError
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Size, Symbol, evaluate
+from tensormagic.ops.leaf import CONSTANT, INPUT
+from tensormagic.session.programs import lock
+from tensormagic.transform.values import Values
+
+values = Values()
+
+
+def forget_values(nodes: Sequence[Node]) -> None:
+    """Drop the values that are kept for ``nodes`` and for what they are computed from, but not those of inputs."""
+    with lock:
+        for node in topological(nodes):
+            for there in values.every() if node.args else ():
+                there.pop(node, None)
+
+
+def is_computed(node: Node) -> bool:
+    """Whether the value of ``node`` is there."""
+    return node in values.here() or node.op is CONSTANT
+
+
+def held(leaf: Node) -> Any:
+    """The value of an input, or of what is there, where it lies; None where it was let go."""
+    for there in values.near():
+        if leaf in there:
+            return there[leaf]
+    if leaf.args:
+        return None
+    source = leaf["source"]
+    if not isinstance(source, Snapshot):
+        raise GuardError(
+            f"the value of {source.name} is needed while a function of it is differentiated or batched, but it has none there",
+            "Print and convert outside of that function, and store into arrays that it is given.",
+        )
+    return source.read()
+
+
+def device_array(node: Node) -> Any:
+    """The array of ``node`` on the device; None where its value is not there, or belongs on the host."""
+    found = next((there[node] for there in values.near() if node in there), None)
+    if found is None and node.op is INPUT and isinstance(node["source"], Snapshot):
+        found = node["source"].value
+    return found.device() if isinstance(found, residence.Resident) and found.stays else None
+
+
+def norm_of(node: Node) -> float:
+    """The Euclidean norm of a value on the device, of which one number is read."""
+    return residence.norm(values.here()[node])
+
+
+def is_away(node: Node) -> bool:
+    """Whether a value that is there lies on a device alone."""
+    value = values.here().get(node)
+    return isinstance(value, residence.Resident) and not value.on_host
+
+
+reasons: weakref.WeakKeyDictionary[Node, str] = weakref.WeakKeyDictionary()
+"""Why values were computed where they were, where the device was chosen by sizes."""
+
+
+coming: weakref.WeakKeyDictionary[Node, Future[Any]] = weakref.WeakKeyDictionary()  # what is computed in the background
+
+
+def wait_for(nodes: Sequence[Node]) -> None:
+    """Wait for what ``nodes`` need that is computed in the background; what fails there is computed again, and fails here."""
+    found = coming_for(nodes)
+    if found:
+        wait(found)
+
+
+def coming_for(nodes: Sequence[Node]) -> set[Future[Any]]:
+    """What computes in the background what ``nodes`` need."""
+    there = values.here()
+    return {coming[n] for n in topological(nodes, stop=there.__contains__) if n in coming and n not in there}
+
+
+def is_frozen(value: np.ndarray[Any, Any]) -> bool:
+    """Whether nobody can store into an array."""
+    return not value.flags.writeable and (value.base is None or not getattr(value.base, "flags", value.flags).writeable)
+
+
+def number(size: Size) -> int:
+    """What a size was at capture, or has been computed to be."""
+    if isinstance(size, int):
+        return size
+    there = values.here()
+    return evaluate(size, lambda a: int(a.hint if isinstance(a, Symbol) else there[a]))  # type: ignore[arg-type]
+
+
+def let_go(wanted: Sequence[Node]) -> None:
+    """Drop values that nobody has any more, once many have come."""
+    global _fresh
+    if _fresh > living.SEARCH_BYTES:
+        _fresh = 0
+        for there in values.every():
+            for node in living.let_go(there, wanted):
+                del there[node]
+
+
+_fresh = 0  # bytes of values since then
+
+
+def freeze(value: Any) -> Any:
+    """A value as it is kept: nobody stores into it."""
+    global _fresh
+    if living.is_large(value):
+        _fresh += value.nbytes
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.view() if value.base is not None else value
+        value.flags.writeable = False
+    return value

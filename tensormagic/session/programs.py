@@ -1,0 +1,67 @@
+"""The executables that are kept: one for equal graphs, and the oldest are let go."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from tensormagic import residence
+from tensormagic.backend import native
+from tensormagic.config import config
+from tensormagic.ir.graph import Graph
+from tensormagic.session import work
+from tensormagic.session.tiers import Executable
+from tensormagic.transform.rewriting import Rewritten, choices, rewrite
+
+lock = threading.RLock()
+_executables: OrderedDict[tuple[Any, ...], Executable] = OrderedDict()
+_KEPT = 512  # programs
+_NODES = 100_000  # of all their graphs together: some 4 KB each, with what was rewritten
+_LAST = 16  # programs that are kept whatever their size
+
+
+def executable(graph: Graph, level: str | None = None) -> Executable:
+    """The executable of a closed graph: the same one for an equal graph."""
+    chosen = choices(level or "")
+    key = (graph, chosen)
+    with lock:
+        found = _executables.get(key)
+        if found is None:
+            with work.working("rewriting"):
+                rewritten = rewrite(graph, chosen[0])
+            found = _executables[key] = _running(graph, rewritten)
+            _drop_oldest()
+        _executables.move_to_end(key)
+        return found
+
+
+def _drop_oldest() -> None:
+    """Let go of the programs that were asked for longest ago, where there are too many, or too large ones."""
+    nodes = sum(len(g.nodes) for g, _ in _executables)
+    while len(_executables) > _KEPT or (nodes > _NODES and len(_executables) > _LAST):
+        (graph, _), _ = _executables.popitem(last=False)
+        nodes -= len(graph.nodes)
+
+
+def _running(graph: Graph, rewritten: Rewritten) -> Executable:
+    late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
+    return Executable(rewritten, residence.device_in_force(), late=late)
+
+
+def executable_as(graph: Graph, rewritten: Graph) -> Executable:
+    """The executable of a graph that was rewritten elsewhere: the rules in force here are not asked."""
+    return _running(graph, Rewritten(rewritten))
+
+
+def prepare() -> None:
+    """Have the compiler started in the background, where it may be wanted."""
+    if config.tier != "numpy":
+        native.prepare()
+
+
+def forget(graph: Graph) -> None:
+    """Drop what is kept for a graph."""
+    with lock:
+        for key in [k for k in _executables if k[0] == graph]:
+            del _executables[key]

@@ -1,0 +1,152 @@
+"""Small operations of values that are there, which NumPy computes at once: no graph is closed for them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from tensormagic import residence
+from tensormagic.backend import reference
+from tensormagic.ir.graph import check
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
+from tensormagic.ops.leaf import INPUT
+from tensormagic.session import kept
+from tensormagic.transform.values import Parts, parted
+
+FEW, SMALL = 32, 10_000  # nodes that NumPy computes one by one, and their elements: above that, compiled code pays
+_PLAIN = {"pointwise", "fold", "move", "contract"}
+_INDICES = {"position", "require", "size"}  # what indices that are data go through
+
+
+def by_numpy(node: Node) -> Any:
+    """The value of one small operation of values that are there; None where that is more, and where NumPy warns or raises."""
+    try:
+        todo = _few(node)
+        if not todo:
+            return None
+        there = {a: leaf_value(a) for n in todo for a in n.needs if a not in todo}
+        if (values := kept.values.table()).absorbed and parted([node], list(there), Parts, values):
+            return None
+        table = dict(there)
+
+        def known(a: Atom) -> int:
+            return int(a.hint if isinstance(a, Symbol) else table[a])  # type: ignore[arg-type]
+
+        def size(s: Size) -> int:
+            return s if isinstance(s, int) else evaluate(s, known)
+
+        with np.errstate(all="raise", under="ignore"):
+            for n in todo:
+                for guard in n.op.guards(n) if n.sized_by else ():  # type: ignore[attr-defined]
+                    check(guard, known)
+                table[n] = n.op.evaluate(n, [table[a] for a in n.args], size)  # type: ignore[attr-defined]
+    except Exception:  # noqa: BLE001 (what raises or warns does so where lines are known)
+        return None
+    value = table[node]
+    values.inherit(node, there)
+    return reference.owned([value], list(there.values()))[0] if isinstance(value, np.ndarray) else value
+
+
+def reads_device(node: Node) -> bool:
+    """Whether a value is computed from values that belong on the device, or from more than a few."""
+    tables = kept.values.near()
+    pending, seen = [node], {node}
+    while pending:
+        part = pending.pop()
+        known = [table[part] for table in tables if part in table]
+        if any(map(residence.stays, known)):
+            return True
+        fresh = [] if known else [n for n in part.needs if n not in seen]
+        seen.update(fresh)
+        pending += fresh
+        if len(seen) > 4 * FEW:
+            return True
+    return False
+
+
+def _few(node: Node) -> list[Node] | None:
+    """What is not there of a node and of what it needs, what is needed first; None where that is more than one small operation.
+
+    Moves and stores are none, nor is what integers and truth values go through: no rule makes these more accurate.
+    """
+    found: set[Node] = set()
+    there = kept.values.here()
+    pending = [node]
+    operations = elements = 0
+    while pending:
+        n = pending.pop()
+        if n in found or not n.needs or n in there:
+            continue
+        kind: str = n.op.kind  # type: ignore[attr-defined]
+        moves = kind == "move" or (kind == "update" and n.op.picks)  # type: ignore[attr-defined]
+        if not moves and kind not in _PLAIN and n.op.name not in _INDICES:
+            return None
+        found.add(n)
+        operations += not moves and any(a.type.inexact for a in (n, *n.args))
+        elements += math.prod([kept.number(s) for s in n.type.shape])
+        if len(found) > FEW or operations > 1 or elements > SMALL:
+            return None
+        pending += n.needs
+    return sorted(found, key=_age)
+
+
+_age = operator.attrgetter("serial")  # a node is made after what it needs
+
+
+def read_from(node: Node) -> list[Node]:
+    """Small arrays that are not there, and of which ``node`` reads a part: each is computed once, and not for each part.
+
+    Where it is data-dependent how large one is, that comes first. A number that is computed from parts has those alone that no rule makes
+    more accurate together with what is done to them: of integers, and of library calls.
+    """
+    found: dict[Node, None] = {}
+    there = kept.values.here()
+    pending, iterations = [node], 0
+    while pending and iterations < FEW:
+        part, iterations = pending.pop(), iterations + 1
+        whole = part
+        while whole.op.kind == "move" and len(whole.args) == 1 and whole not in there:  # type: ignore[attr-defined]
+            pending += whole.sized_by
+            whole = whole.args[0]
+        if whole in there or len(whole.types) > 1:
+            continue
+        if _elements(whole) == 1:
+            pending += whole.needs
+        elif whole is not part and (part is node or _stays(whole)) and not any(map(_is_large, whole.args)):
+            found.update(dict.fromkeys(_missing(part, whole)))
+    return list(found)
+
+
+def _missing(part: Node, whole: Node) -> list[Node]:
+    """What is to be computed before a part of an array: what says how large that is, and the array, where it is small."""
+    there = kept.values.here()
+    unknown = [a for s in whole.type.shape for a in nodes_of(s) if a not in there]
+    return unknown or [whole] * (bool(whole.args) and _elements(part) < _elements(whole) <= SMALL)
+
+
+def _elements(node: Node) -> float:
+    """The number of elements; infinite where it depends on data that are not there."""
+    try:
+        return math.prod([kept.number(s) for s in node.type.shape])
+    except (KeyError, TypeError):
+        return math.inf
+
+
+def _is_large(node: Node) -> bool:
+    return len(node.types) == 1 and SMALL < _elements(node) < math.inf
+
+
+def _stays(node: Node) -> bool:
+    return node.op.kind == "opaque" or not node.type.inexact  # type: ignore[attr-defined]
+
+
+def leaf_value(node: Node) -> Any:
+    """The value of what is there, or needs no operands."""
+    known = kept.values.here().get(node)
+    if known is not None:
+        return residence.hosted(known, node) if type(known) is residence.Resident else known
+    return residence.hosted(kept.held(node), node) if node.op is INPUT else node.op.evaluate(node, (), kept.number)  # type: ignore[attr-defined]

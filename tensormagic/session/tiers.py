@@ -1,0 +1,293 @@
+"""A rewritten graph on its tiers: which one runs next, and when it is compiled. Knows no values but those that it is given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from tensormagic import residence
+from tensormagic.backend import flags, native, reference, room
+from tensormagic.backend.fusion import fusing
+from tensormagic.backend.plan import Plan, plan_graph
+from tensormagic.capture import context, floating
+from tensormagic.config import config
+from tensormagic.ir.errors import BoundsError, ShapeError, WideError
+from tensormagic.ir.graph import Graph, Guard, check
+from tensormagic.session import work
+from tensormagic.transform.rewriting import Rewritten
+
+WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
+SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
+WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
+PLANNING = 1e-4  # seconds that planning and printing take for each node: NumPy's time is to have cost as much before
+
+LONG = 0.1  # seconds of NumPy's time, as far as that is known before, from which on it is compiled beside the first run
+
+
+@dataclass(eq=False)
+class Executable:
+    """A rewritten graph on its tiers: NumPy at once, compiled code when it is there.
+
+    Parameters
+    ----------
+    rewritten
+        The graph in normal form, and what was rewritten.
+    device
+        Where it runs: ``"cpu"``, ``"gpu"``, or ``"auto"``.
+    """
+
+    rewritten: Rewritten
+    device: str = "cpu"
+    why: str = ""  # of the last choice of a device
+    spent: float = 0.0  # seconds of NumPy's time so far
+    seconds: dict[str, float] = field(default_factory=dict)
+    _reference: Callable[..., list[Any]] | None = None
+    _handle: native.Handle | None = None
+    _native: Callable[..., list[Any]] | None = None
+    _small: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])  # sizes of runs that need little memory
+    _warned: int = -1  # the run of a cell for which warnings were looked for
+    late: tuple[Guard, ...] = ()  # relations of sizes of which rewriting has found what data said: no step checks them
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that runs."""
+        return self.rewritten.graph
+
+    @property
+    def tier(self) -> str:
+        """The tier that the next run takes."""
+        if self.device != "cpu":
+            return "gpu"
+        if config.tier == "numpy":
+            return "numpy"
+        if self._handle is not None and self._handle.ready():
+            return "numba"
+        return config.tier if config.tier == "numba" else "numpy"
+
+    @property
+    def tier_at_work(self) -> str:
+        """What runs while this is at work: ``"numba"``, ``"numpy"``, or ``"compiler"`` where it is waited for."""
+        if self.device != "cpu":
+            return "gpu"
+        if config.tier != "numpy" and self._native is not None:
+            return "numba"
+        waits = config.tier == "numba" and self._handle is not None and self._handle.state == "pending"
+        return "compiler" if waits else "numpy"
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What would be compiled: kernels and steps."""
+        with fusing(fused=self.rewritten.fused):
+            return plan_graph(self.graph)
+
+    def compile(self) -> native.Handle:
+        """Start compiling, where that has not been done."""
+        if self._handle is None:
+            with work.working("planning"):
+                self._handle = native.start(self.plan)
+        return self._handle
+
+    def resident(
+        self, values: Sequence[Any], names: Sequence[str] = (), sites: residence.Sites = residence.at_call
+    ) -> list[Any]:
+        """The results of a run on the device: what lies there stays there."""
+        start = time.perf_counter()
+        try:
+            with work.working(self):
+                return residence.run(self.graph, values, names, sites)
+        finally:
+            self.seconds["gpu"] = time.perf_counter() - start
+
+    def is_for_device(self, sizes: dict[Any, int], values: Sequence[Any]) -> bool:
+        """Whether this run is the device's: where the device is chosen by sizes, ``why`` says it then."""
+        if self.device == "auto":
+            pays, self.why = residence.chosen(self.graph, sizes, values)
+            return pays
+        return self.device == "gpu"
+
+    def run(self, sizes: dict[Any, int], *values: Any, names: Sequence[str] = ()) -> list[Any]:
+        """The results, by the tier that is ready, on the host; ``names`` are what the user calls the values."""
+        if self.device != "cpu" and self.is_for_device(sizes, values):
+            results = zip(self.resident(values, names), self.graph.results, strict=True)
+            return [residence.hosted(value, node) for value, node in results]
+        return self.here(sizes, *values)
+
+    def here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        """The results, on the CPU, by the tier that is ready."""
+        with work.working(self):
+            return self._here(sizes, *values)
+
+    def _here(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        try:
+            if self.graph.is_wide:
+                return self.by_numpy(sizes, *values)
+            if self._native is not None and config.tier != "numpy":
+                return self._by_machine(self._native, sizes, values)
+            return self._slow(sizes, *values)
+        except WideError:
+            if self.tells or self.calls:
+                raise
+            return self.by_numpy(sizes, *values)
+        except (ShapeError, BoundsError) as error:
+            refused = reference.refusal(self.graph, sizes, values)
+            if refused is not None:
+                raise refused from error
+            raise
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether a run only computes, on the host, and checks nothing itself."""
+        return self.device == "cpu" and not (self.late or self.graph.is_wide or self.tells or self.calls)
+
+    def plainly(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any] | None:
+        """What machine code gives, where that runs next, on the host, and does nothing but compute.
+
+        None where it does not, and where it fails: what that means is said by :meth:`run`.
+        """
+        machine = self._native
+        if machine is None or config.tier == "numpy" or not self.is_plain:
+            return None
+        work.at_work.append((self, time.perf_counter()))
+        try:
+            return self._by_machine(machine, sizes, values)
+        except Exception:  # noqa: BLE001 (met again)
+            return None
+        finally:
+            work.at_work.pop()
+
+    def into(self, sizes: dict[Any, int], values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        """The results, computed in ``arrays`` as far as machine code can: one for each, or None; they share no memory with ``values``."""
+        machine: Any = self._ready()
+        if machine is not None and self.is_plain:
+            work.at_work.append((self, time.perf_counter()))
+            try:
+                return self._by_machine(partial(machine.given(), into=arrays), sizes, values)
+            except Exception:  # noqa: BLE001, S110 (met again)
+                pass
+            finally:
+                work.at_work.pop()
+        return self.run(sizes, *values)
+
+    def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], list[Any] | None] | None:
+        """:meth:`plainly` for these sizes, with nothing looked up that is known; None where there is no such function yet."""
+        machine: Any = self._native
+        run = machine.bind(sizes) if machine is not None and self.is_plain else None
+        return None if run is None else self._bound(run, sizes)
+
+    def _bound(
+        self, run: Callable[..., list[Any]], sizes: dict[Any, int]
+    ) -> Callable[[Sequence[Any]], list[Any] | None]:
+        now, clear, suspicious, cells = time.perf_counter, flags.clear, flags.suspicious, context.cells
+        begin, done = work.at_work.append, work.at_work.pop
+
+        def bound(values: Sequence[Any]) -> list[Any] | None:
+            if config.tier == "numpy":
+                return None
+            begin((self, start := now()))
+            try:
+                if not cells:
+                    return run(*values)
+                clear()
+                results = run(*values)
+                elapsed = now() - start
+                if suspicious(results):
+                    self._warn_again(elapsed, sizes, values)
+            except Exception:  # noqa: BLE001 (met again)
+                return None
+            finally:
+                done()
+            return results
+
+        return bound
+
+    def by_numpy(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        """The results, by NumPy: floating-point errors are raised or told, as ``np.errstate`` asks."""
+        self._fit(sizes)
+        self._afford(sizes)
+        if self._reference is None:
+            self._reference = reference.compile(self.graph)
+        with floating.watched():
+            return reference.owned(self._reference(sizes, *values), values)
+
+    def _afford(self, sizes: dict[Any, int]) -> None:
+        """Refuse a run of NumPy that needs more memory than there is; what needs little is asked once."""
+        key = tuple(sizes.values())
+        if key in self._small:
+            return
+        needed, largest = room.least_by_numpy(self.graph, sizes)
+        if needed > room.GATE:
+            room.afford(needed, largest)
+        else:
+            self._small.add(key)
+
+    def _fit(self, sizes: dict[Any, int]) -> None:
+        for guard in self.late:
+            check(guard, sizes.__getitem__)
+
+    def _by_machine(self, run: Callable[..., list[Any]], sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        """The results, by machine code, which does not say where a number stopped being finite."""
+        self._fit(sizes)
+        flags.clear()
+        start = time.perf_counter()
+        results = run(sizes, *values)
+        elapsed = self.seconds["numba"] = time.perf_counter() - start
+        if context.cells and flags.suspicious(results):
+            self._warn_again(elapsed, sizes, values)
+        return results
+
+    def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
+        """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
+        run = max(cell.run for cell in context.cells.values())
+        quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
+        if run != self._warned and quick and not self.tells and not self.calls:
+            self._warned = run
+            self.by_numpy(sizes, *values)
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether running it prints."""
+        return "tell" in self.graph.ops  # a print is not to happen twice
+
+    @cached_property
+    def calls(self) -> bool:
+        """Whether running it calls functions that are called as they are."""
+        return "outside" in self.graph.ops
+
+    def _ready(self) -> Callable[..., list[Any]] | None:
+        """The machine code, where it is there and may run; it is waited for where nothing else may."""
+        if self._native is None and config.tier != "numpy":
+            handle = self.compile() if config.tier == "numba" else self._handle
+            if config.tier == "numba" and handle is not None:
+                handle.wait()
+            if handle is not None and handle.ready():
+                self._native = handle.run
+        return None if config.tier == "numpy" else self._native
+
+    def _slow(self, sizes: dict[Any, int], *values: Any) -> list[Any]:
+        machine = self._ready()
+        if machine is not None:
+            return self._by_machine(machine, sizes, values)
+        handle = self._handle
+        runs_once = context.is_driven()
+        if (
+            config.tier == "auto"
+            and handle is None
+            and not runs_once
+            and reference.least_seconds(self.graph, sizes, values) > LONG
+        ):
+            self.compile()  # beside the first run
+        start = time.perf_counter()
+        results = self.by_numpy(sizes, *values)
+        elapsed = time.perf_counter() - start
+        self.seconds["numpy"] = elapsed
+        self.spent += elapsed
+        if (
+            config.tier == "auto"
+            and not runs_once
+            and self.spent > max(WORTH_COMPILING, PLANNING * len(self.graph.nodes))
+        ):
+            self.compile()
+        return results

@@ -1,0 +1,52 @@
+"""What is at work, and since when, for whoever shows that. Knows nothing of how it is done."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tensormagic.session.tiers import Executable
+
+
+@dataclass(eq=False)
+class Counted:
+    """What is done piece by piece elsewhere, and how far that is."""
+
+    what: str
+    count: int
+    done: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.done:,} of {self.count:,}"
+
+
+Stage = str | Counted  # what is done before a computation, or in place of one
+
+at_work: list[tuple[Executable | Stage, float]] = []  # what runs or is done, and since when: for whoever shows that
+
+
+class _Apart(threading.local):
+    """Whether this thread works in the background: nobody waits for it, and nobody is told."""
+
+    now = False
+
+
+apart = _Apart()
+
+
+@contextmanager
+def working(stage: Executable | Stage) -> Generator[None]:
+    """Have it known what is done, as "rewriting", where that may take long."""
+    if apart.now:
+        yield
+        return
+    at_work.append((stage, time.perf_counter()))
+    try:
+        yield
+    finally:
+        at_work.pop()

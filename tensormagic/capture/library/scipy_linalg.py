@@ -1,6 +1,6 @@
 """``scipy.linalg`` on lazy arrays, by the functions' names: systems, factorisations, functions of matrices.
 
-Options that say only how a result is found (``overwrite_a``, ``check_finite``, ``lapack_driver``) change nothing here.
+Options that say only how a result is found (``overwrite_a``, ``lapack_driver``) change nothing here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.library.complex_numbers import is_real
 from tensormagic.capture.library.equations import residuals, taller
+from tensormagic.capture.library.finite import finite
 from tensormagic.capture.library.norms import norm as numpy_norm
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
@@ -71,6 +72,7 @@ def _structured(a: Node, kind: Any, lower: bool) -> Node:
 
 
 @implements("scipy.linalg.solve")
+@finite("a", "b")
 def solve(
     a: Any,
     b: Any,
@@ -87,6 +89,7 @@ def solve(
 
 
 @implements("scipy.linalg.inv")
+@finite("a")
 def inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
 ) -> Any:
@@ -95,6 +98,7 @@ def inv(
 
 
 @implements("scipy.linalg.det")
+@finite("a")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.det``."""
     return _done(determinants.det(node_of(a)))
@@ -111,6 +115,7 @@ def _turned(x: Node, trans: Any, lower: bool) -> tuple[Node, bool]:
 
 
 @implements("scipy.linalg.solve_triangular")
+@finite("a", "b")
 def solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, **options: Any
 ) -> Any:
@@ -121,12 +126,14 @@ def solve_triangular(
 
 
 @implements("scipy.linalg.cholesky")
+@finite("a")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.cholesky``: the upper factor, unless ``lower``."""
     return _done(linalg.cholesky(node_of(a), upper=not lower))
 
 
 @implements("scipy.linalg.cho_factor")
+@finite("a")
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.cho_factor``: the other triangle holds the matrix, or zeros, as SciPy's version has it."""
     x = linalg.prepared(node_of(a))
@@ -147,6 +154,7 @@ def _other_triangle() -> tuple[float, Callable[[Any], Any]]:
 
 
 @implements("scipy.linalg.cho_solve")
+@finite("c_and_lower", "b")
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.cho_solve``."""
     c, lower = c_and_lower
@@ -157,6 +165,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
 
 
 @implements("scipy.linalg.lstsq")
+@finite("a", "b")
 def lstsq(a: Any, b: Any, cond: Any = None, **options: Any) -> Any:
     """``scipy.linalg.lstsq``; residuals, where there are some, are those of a matrix of full rank, and an error else."""
     _only("lstsq", options)
@@ -189,6 +198,7 @@ def _forms_of_lstsq() -> tuple[Form, Form]:
 
 
 @implements("scipy.linalg.pinv")
+@finite("a")
 def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.pinv``."""
     if return_rank or atol is not None or not isinstance(rtol, int | float | None):
@@ -200,6 +210,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
 
 
 @implements("scipy.linalg.svd")
+@finite("a")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, **options: Any) -> Any:
     """``scipy.linalg.svd``: a tuple."""
     _only("svd", options)
@@ -209,12 +220,14 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, **options: 
 
 
 @implements("scipy.linalg.svdvals")
+@finite("a")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.svdvals``."""
     return _done(linalg.svdvals(node_of(a)))
 
 
 @implements("scipy.linalg.qr")
+@finite("a")
 def qr(
     a: Any,
     overwrite_a: bool = False,
@@ -243,6 +256,7 @@ def qr(
 
 
 @implements("scipy.linalg.lu")
+@finite("a")
 def lu(
     a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
 ) -> Any:
@@ -260,6 +274,7 @@ _SUBSETS: dict[str, Any] = {"subset_by_index": None, "subset_by_value": None, "t
 
 
 @implements("scipy.linalg.eigh")
+@finite("a", "b")
 def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **options: Any) -> Any:
     """``scipy.linalg.eigh``, of one matrix or two."""
     _only("eigh", options, **_SUBSETS)
@@ -274,6 +289,7 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> An
 
 
 @implements("scipy.linalg.norm")
+@finite("a")
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.norm``: what BLAS and LAPACK compute is a Python number."""
     result = numpy_norm(a, ord, axis, keepdims)

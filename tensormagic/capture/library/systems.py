@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import agreeing, done
+from tensormagic.capture.library.finite import finite
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import node_of
@@ -32,6 +33,7 @@ def _two_axes(node: Node, name: str) -> Node:
 
 
 @implements("scipy.linalg.lu_factor")
+@finite("a")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.lu_factor``: both triangular factors in one matrix, and LAPACK's pivots."""
     rows, low, up = spectral.lu(_two_axes(node_of(a), "lu_factor"))
@@ -54,6 +56,7 @@ def _padded(x: Node, shape: tuple[Any, Any]) -> Node:
 
 
 @implements("scipy.linalg.lu_solve")
+@finite("b")
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.lu_solve``."""
     lu, piv = map(node_of, lu_and_piv)
@@ -84,6 +87,7 @@ def _inverse(order: Node) -> Node:
 
 
 @implements("scipy.linalg.polar")
+@finite("a")
 def polar(a: Any, side: str = "right") -> Any:
     """``scipy.linalg.polar``: by singular values, as SciPy does."""
     if side not in {"right", "left"}:
@@ -101,6 +105,7 @@ def polar(a: Any, side: str = "right") -> Any:
 
 
 @implements("scipy.linalg.schur")
+@finite("a")
 def schur(
     a: Any,
     output: str = "real",
@@ -132,6 +137,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 @implements("scipy.linalg.solve_banded")
+@finite("ab", "b")
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:

@@ -1,0 +1,45 @@
+"""What SciPy checks before it calls LAPACK: that the elements of its operands are finite, unless ``check_finite`` is false."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.scalars import scalar
+
+_SAID = "array must not contain infs or NaNs"
+
+
+def finite(*operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have a function take ``operands`` of finite elements: others are SciPy's ValueError when the graph runs.
+
+    Of a tuple, such as that of a factor and its pivots, the first is checked.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            bound = signature.bind(*args, **options)
+            given = bound.arguments
+            if given.get("check_finite", given.get("options", {}).get("check_finite", True)):
+                given.update({name: _checked(given[name]) for name in operands if name in given})
+            return function(*bound.args, **bound.kwargs)
+
+        return checked
+
+    return decorate
+
+
+def _checked(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
+        return (_checked(value[0]), *value[1:])
+    node = node_of(value)
+    return wrap(require(node, scalar.isfinite(node), _SAID)) if node.type.inexact else value

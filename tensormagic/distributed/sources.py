@@ -32,21 +32,35 @@ class Shard:
         return f"<shard: {self.array.dtype}{list(self.array.shape)}>"
 
 
-def shard(x: Any, rows: int | None = None) -> Shard:
+def shard(x: Any, axis: str | int = "batch", *, rows: int | None = None) -> Shard:
     """An array whose rows are split, in a call of what :func:`distribute` gives: its chunks stay on the workers between calls.
 
     Parameters
     ----------
     x
         An array, whose values are copied; or an array of Dask or of zarr, or a ``np.memmap``, which workers read at the first call.
+    axis
+        The axis that is split: "batch", or 0, the leading one. Which axes of other values go with it is found in the function's graph.
     rows
         How many rows a chunk has, but for the last; None for chunks of 64 MiB, or as an array of Dask has them.
+
+    Raises
+    ------
+    ArgumentError
+        For another axis, chunks without rows, and a number, which has none.
 
     Examples
     --------
     >>> shard(np.ones((4, 2)), rows=2)
     <shard: float64[4, 2]>
+    >>> shard(np.ones((4, 2)), "batch")
+    <shard: float64[4, 2]>
     """
+    if isinstance(axis, bool) or axis not in ("batch", 0):
+        raise ArgumentError(
+            f"the axis {axis!r}: only the leading axis is split, which is axis 0 and is called 'batch'",
+            "Move the axis to the front, tm.shard(np.moveaxis(x, axis, 0)); how many rows a chunk has is said by rows=….",
+        )
     if rows is not None and rows < 1:
         raise ArgumentError(f"a chunk of {rows} rows", "A chunk has at least one row.")
     if is_read_in_parts(x):

@@ -97,3 +97,14 @@ def test_what_is_refused(client: Any):
 def test_errors_of_data_come_back(client: Any):
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
         tm.distribute(lambda k, w: w[k], client)(tm.shard(np.arange(4), rows=2), W)[0].compute()
+
+
+def test_the_axis_of_a_shard_is_said_by_its_name_or_number():
+    x = np.arange(12.0).reshape(6, 2)
+    for made in (tm.shard(x, "batch"), tm.shard(x, 0), tm.shard(x, axis="batch", rows=2), tm.shard(x, rows=2)):
+        assert repr(made) == "<shard: float64[6, 2]>"
+    for axis in ("rows", 1, -2, True, None, 1000):
+        with pytest.raises(tm.TensorError, match="only the leading axis is split"):
+            tm.shard(x, axis)  # type: ignore[arg-type]
+    with pytest.raises(tm.TensorError, match="a chunk of 0 rows"):
+        tm.shard(x, "batch", rows=0)

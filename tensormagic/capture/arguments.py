@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import not_own, refuse
-from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, is_at_least, nodes_of

@@ -17,6 +17,7 @@ from tensormagic.capture import context, door, home, items, namespace, random, s
 from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture, Cell
 from tensormagic.capture.known import static_value
+from tensormagic.capture.operands import input_tensor
 from tensormagic.capture.staging.ranges import Enumerated, Items, Range, Zipped
 from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
@@ -25,7 +26,7 @@ from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
-from tensormagic.capture.value import Tensor, input_tensor
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
 

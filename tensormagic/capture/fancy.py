@@ -11,8 +11,9 @@ from tensormagic.capture.arguments import done
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, nodes_of, product, size_text

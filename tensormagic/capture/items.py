@@ -14,9 +14,10 @@ import numpy as np
 from tensormagic.capture import context, door, inputs, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.operands import input_tensor
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.value import Tensor, input_tensor, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import package_of
 from tensormagic.ops.form import to_form

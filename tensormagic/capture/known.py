@@ -48,6 +48,14 @@ def static_value(node: Node) -> Any:
     return values[node]
 
 
+def static_int(node: Node) -> int | None:
+    """The int that sizes and constants alone make a node of integers without axes; None elsewhere."""
+    if node.type.dtype.kind not in "iub" or node.type.shape:
+        return None
+    value = static_value(node)
+    return None if value is None else int(value)
+
+
 _LIMIT = 64
 
 

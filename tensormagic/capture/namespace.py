@@ -52,8 +52,9 @@ from tensormagic.capture.library import (
     windows,
 )
 from tensormagic.capture.names import find, unknown
+from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.stores import attributes, storing, views
-from tensormagic.capture.value import has_lazy, owned
+from tensormagic.capture.value import owned
 from tensormagic.ir.errors import CaptureError
 
 # The files that register what is captured, by being imported.

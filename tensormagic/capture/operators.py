@@ -15,14 +15,15 @@ from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
-from tensormagic.capture.known import arithmetic
+from tensormagic.capture.known import arithmetic, static_int
 from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
+from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.powers import exponent_of
 from tensormagic.capture.refusal import needs_value, not_own, refuse, values_are_there
 from tensormagic.capture.stores.layout import is_region
-from tensormagic.capture.value import Tensor, build, node_of, static_int, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -129,7 +130,7 @@ def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
         raise DTypeError(
             f"can't multiply sequence by non-int of type '{number.type}'", "Make it an array: np.array(…)."
         )
-    if static_int(number) is None:
+    if static_int(number.node) is None:
         hint = "Write [value for _ in range(n)], or make an array: np.full(n, value)."
         needs_value("repeating a list a data-dependent number of times", hint, number.node)
     return True
@@ -358,7 +359,7 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
 
 def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if method == "at":
-        from tensormagic.capture.stores.storing import at
+        from tensormagic.capture.stores.at import at
 
         return at(ufunc, op_of(ufunc), *operands)
     out = options.pop("out", None)

@@ -18,12 +18,13 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.living import hold
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random_bits import LazyBits, seeded_by, stands_for
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import Buffer, serials
-from tensormagic.capture.value import Tensor, has_lazy, node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type

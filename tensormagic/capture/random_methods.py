@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

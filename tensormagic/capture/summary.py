@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Type, hint
+
+if TYPE_CHECKING:
+    from tensormagic.capture.lazy import Lazy
 
 
 def type_text(t: Type, *, actual: bool = True) -> str:
@@ -22,13 +24,13 @@ def type_text(t: Type, *, actual: bool = True) -> str:
     return f"{t.dtype}[{sizes}]" if t.shape or t.form == "array" else f"{t.dtype}"
 
 
-def place_text(value: Tensor) -> str:
+def place_text(value: Lazy) -> str:
     """``In[4] line 2``: where the value was written down."""
     places = [s for s in site.of(value.node) if s.role == "value"]
     return str(places[-1]) if places else ""
 
 
-def describe(value: Tensor) -> str:
+def describe(value: Lazy) -> str:
     """What ``repr`` gives: the value where it is there or one cheap number, else type and place; NumPy's own in a cell that asks for it."""
     capture = context.current()
     if capture is None and is_on_device(value) and (value.type.shape or value.placed[1] == "refuse"):
@@ -41,13 +43,13 @@ def describe(value: Tensor) -> str:
     return f"Tensor({type_text(value.type)}{', ' + where if where else ''}, not computed)"
 
 
-def is_computed(value: Tensor) -> bool:
+def is_computed(value: Lazy) -> bool:
     """Whether the value of a lazy array is there, at its level."""
     with value.leveled():
         return hooks.is_computed(value.node)
 
 
-def is_on_device(value: Tensor) -> bool:
+def is_on_device(value: Lazy) -> bool:
     """Whether the value of a lazy array lies on a device alone."""
     with value.leveled():
         return hooks.is_on_device(value.node)

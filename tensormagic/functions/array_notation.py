@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, namespace
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_rules import RANKS, Statement, Unfit, examples, leaves_of
 from tensormagic.functions.function import Function
 from tensormagic.ir.errors import ParseError

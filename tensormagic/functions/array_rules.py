@@ -15,7 +15,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.context import Capture
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir import driver
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.graph import Guard

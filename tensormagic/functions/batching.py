@@ -10,10 +10,11 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies

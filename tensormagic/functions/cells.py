@@ -10,8 +10,9 @@ import numpy as np
 from tensormagic.capture import context, namespace
 from tensormagic.capture.cell import Code, execute, shared
 from tensormagic.capture.door import is_table, whole
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.tables import in_dtype, labelled
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions import footprint
 from tensormagic.functions.function import Function
 from tensormagic.functions.reading import is_input, look

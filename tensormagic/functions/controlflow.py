@@ -11,6 +11,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.known import arithmetic
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging import runtime
 from tensormagic.capture.staging.calls import called
@@ -24,7 +25,7 @@ from tensormagic.capture.staging.regions import (
     of_type,
 )
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import as_size, node_of, wrap
+from tensormagic.capture.value import as_size, wrap
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone

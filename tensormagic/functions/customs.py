@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import derived, lazily_read, normal_form
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies

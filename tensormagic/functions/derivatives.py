@@ -16,11 +16,12 @@ import numpy as np
 from tensormagic.capture import context, living, taken
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, unread
+from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, build, node_of, owned, wrap
+from tensormagic.capture.value import Tensor, owned, wrap
 from tensormagic.config import config
 from tensormagic.functions.constant import warn_constant
 from tensormagic.functions.function import Function, of_callable

@@ -23,9 +23,10 @@ from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture, capturing
 from tensormagic.capture.inputs import Snapshot, own
 from tensormagic.capture.number_classes import classes_of, is_number, of_class
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import computed
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted

@@ -18,8 +18,9 @@ from tensormagic import session
 from tensormagic.capture import context, door, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.inputs import own
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.derivatives import Closed, jvp, kept, lazily_read, like, normal_form, pushed
 from tensormagic.functions.function import Function, of_callable

@@ -17,13 +17,14 @@ import numpy as np
 
 from tensormagic.capture import context, door, home, namespace, random
 from tensormagic.capture.context import Beside
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.arrived import locate
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.staging.unread import as_caught
 from tensormagic.capture.stores.outside import connected
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.value import wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
 from tensormagic.functions.stand_ins import abstract_tensor

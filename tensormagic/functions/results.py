@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture.door import package_of
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.tree import Rest, Special, computed
-from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.node import Node
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
 from tensormagic.functions.function import Function
 from tensormagic.functions.left import bare

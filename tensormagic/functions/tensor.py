@@ -12,8 +12,9 @@ from tensormagic import session
 from tensormagic.backend.cuda.device import current
 from tensormagic.capture import context, door, tables
 from tensormagic.capture.inputs import own
+from tensormagic.capture.operands import has_lazy, name_of, node_of
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, has_lazy, name_of, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config, leveled
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function, of_callable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.door import is_table
-from tensormagic.capture.value import node_of
+from tensormagic.capture.operands import node_of
 from tensormagic.functions.disagreement import disagreement_of
 from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.run import Outcome

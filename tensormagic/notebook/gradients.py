@@ -14,11 +14,12 @@ from IPython.core.error import UsageError
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Captured, Code
 from tensormagic.capture.items import input_of, lifted
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import gradient_nodes, not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
 from tensormagic.ir.node import Node

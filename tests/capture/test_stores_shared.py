@@ -5,7 +5,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture.value import input_tensor
+from tensormagic.capture.operands import input_tensor
 from tensormagic.functions.derivatives import gradient_nodes
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import assert_equal, cell

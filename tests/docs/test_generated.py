@@ -45,7 +45,7 @@ def versine():
 
 
 def test_one_record_is_an_operation(versine):
-    from tensormagic.capture.value import build
+    from tensormagic.capture.operands import build
 
     function = tensormagic.tensor(lambda x: build(versine, x).sum())
     x = np.linspace(-3, 3, 7)

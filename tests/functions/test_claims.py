@@ -9,7 +9,8 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.backend.plan import plan_graph
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import wrap
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.node import topological

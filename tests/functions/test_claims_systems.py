@@ -5,7 +5,8 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.backend.reference import evaluate_graph
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import wrap
 from tensormagic.config import config
 from tests.ops.harness import closed, place
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import wrap
 from tensormagic.config import config
 from tensormagic.ir.errors import DifferentiationError
 from tests.ops.test_derivatives import check

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.value import node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import wrap
 from tensormagic.config import config
 from tests.ops.test_derivatives import check
 

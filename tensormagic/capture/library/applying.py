@@ -16,11 +16,12 @@ from tensormagic.capture.foreign import called_back, librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.shaping import expand_dims_
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.trial import NeedsPython, World, attempt
 from tensormagic.capture.stand_ins import StandIn
-from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, ShapeError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint

@@ -10,8 +10,9 @@ import numpy as np
 
 from tensormagic.capture.arguments import done, extent_number, strong, tensor
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import needs_value, refuse
-from tensormagic.capture.value import Tensor, node_of, read_only, wrap
+from tensormagic.capture.value import Tensor, read_only, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops import bits
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape

@@ -13,8 +13,9 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
 from tensormagic.capture.numbers import is_huge
+from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, build, extent, node_of, wrap
+from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, nodes_of

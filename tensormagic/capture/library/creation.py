@@ -10,10 +10,11 @@ from tensormagic.capture import context, door
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.arguments import order_letter, shape_of, tensor
 from tensormagic.capture.names import FUNCTIONS, implements
+from tensormagic.capture.operands import as_converted, has_lazy, node_of
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import lies_as
-from tensormagic.capture.value import Tensor, as_converted, as_size, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of

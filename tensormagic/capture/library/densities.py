@@ -17,9 +17,10 @@ from tensormagic.capture import context
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.library import kernel_density
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.stand_ins import StandIn
-from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node

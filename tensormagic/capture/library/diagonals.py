@@ -10,8 +10,9 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import array_alone, done, known, one_axis, tensor
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import as_size, node_of
+from tensormagic.capture.value import as_size
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply

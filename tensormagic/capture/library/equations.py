@@ -9,8 +9,9 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product

@@ -10,8 +10,9 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import done, one_axis, tensor
 from tensormagic.capture.library import signal
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

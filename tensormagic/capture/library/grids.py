@@ -15,8 +15,9 @@ from tensormagic.capture.library.creation import arange, linspace
 from tensormagic.capture.library.joining import concatenate_, stack
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import FUNCTIONS, implements
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import needs_value, refuse, values_are_there
-from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of
+from tensormagic.capture.value import Tensor, as_size
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

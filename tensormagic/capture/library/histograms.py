@@ -14,7 +14,8 @@ from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded
 from tensormagic.capture.library.signal import diff
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size

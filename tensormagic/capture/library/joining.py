@@ -25,8 +25,9 @@ from tensormagic.capture.elements import stacked
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

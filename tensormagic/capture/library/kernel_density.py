@@ -9,8 +9,9 @@ import numpy as np
 
 from tensormagic.capture.arguments import agreeing, tensor
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import has_lazy, wrap
+from tensormagic.capture.value import wrap
 from tensormagic.ir.type import Size
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.matrices import linalg

@@ -17,8 +17,9 @@ from tensormagic.capture.library.joining import stack
 from tensormagic.capture.library.products import outer, tensordot, trace
 from tensormagic.capture.library.shaping import moveaxis
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply

@@ -15,9 +15,11 @@ import numpy as np
 
 from tensormagic.capture.arguments import done
 from tensormagic.capture.foreign import librarys
+from tensormagic.capture.known import static_int
 from tensormagic.capture.names import unknown
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import values_are_there
-from tensormagic.capture.value import Tensor, has_lazy, node_of, static_int, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
@@ -135,7 +137,7 @@ def _within(result: Node, infinite: Node) -> Node:
 
 def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """A function of integers: Python's, of what is known; of others, where there is an op."""
-    known = [static_int(a) if isinstance(a, Tensor) else a for a in args]
+    known = [static_int(a.node) if isinstance(a, Tensor) else a for a in args]
     if None not in known:
         return function(*known)
     op: Any = registry.get(function.__name__)

@@ -9,8 +9,9 @@ import numpy as np
 from tensormagic.capture.arguments import agreeing, array_alone, done, into_out, one_axis, pad_empty_axes, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import not_own, refuse
-from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of

@@ -12,8 +12,9 @@ from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.quantiles import median
 from tensormagic.capture.library.reductions import mean_of
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import has_lazy, node_of, wrap
+from tensormagic.capture.value import wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, lower_bound

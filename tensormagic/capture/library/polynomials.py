@@ -13,8 +13,9 @@ from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply
 from tensormagic.ops.contract import matmul

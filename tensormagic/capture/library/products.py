@@ -11,9 +11,10 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import into_out, strong
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.views import einsum_view
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

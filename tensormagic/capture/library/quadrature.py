@@ -12,8 +12,9 @@ from tensormagic.capture.arguments import one_axis, tensor
 from tensormagic.capture.library import signal
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import build
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, build, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.type import apply, hint
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast

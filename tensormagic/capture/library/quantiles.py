@@ -14,8 +14,8 @@ from tensormagic.capture.arguments import given, into_out, listed_axes
 from tensormagic.capture.library.reductions import computed_in
 from tensormagic.capture.library.statistics import fitting
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of

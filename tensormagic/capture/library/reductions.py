@@ -10,8 +10,9 @@ import numpy as np
 
 from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

@@ -17,8 +17,9 @@ from tensormagic.capture.library.equations import residuals, taller
 from tensormagic.capture.library.finite import finite
 from tensormagic.capture.library.norms import norm as numpy_norm
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply

@@ -10,8 +10,9 @@ from tensormagic.capture.arguments import done, one_axis
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import product

@@ -11,7 +11,8 @@ from tensormagic.capture.arguments import agreeing, done, given, known, one_axis
 from tensormagic.capture.library.choosing import choose_from
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
-from tensormagic.capture.value import Tensor, build, node_of, wrap
+from tensormagic.capture.operands import build, node_of
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of

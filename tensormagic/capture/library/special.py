@@ -13,8 +13,9 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import pad_empty_axes
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -21,8 +21,8 @@ from tensormagic.capture.library.reductions import (
 )
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import build, node_of
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -9,8 +9,8 @@ import numpy as np
 from tensormagic.capture.arguments import agreeing, done
 from tensormagic.capture.library.finite import finite
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import node_of
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply

@@ -10,8 +10,9 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.names import implements
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least

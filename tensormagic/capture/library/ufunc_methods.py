@@ -11,8 +11,9 @@ from tensormagic.capture.arguments import MISSING, done, extent_number, given, o
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded, running
 from tensormagic.capture.library.statistics import nan_extreme
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import BoundsError, DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.capture import context, number_classes, undecided
 from tensormagic.capture.number_classes import Classes, is_number
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
@@ -45,7 +46,7 @@ from tensormagic.capture.staging.trial import (
     unasked,
 )
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of

@@ -17,6 +17,7 @@ from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, l
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import applying, mathematics, sharing
 from tensormagic.capture.makers import maker_of
+from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import ordering, outside, ranges, scalar_types, source
 from tensormagic.capture.staging.consumed import is_staged, leaving
@@ -29,7 +30,7 @@ from tensormagic.capture.staging.telling import id_, print_
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.stand_ins import StandIn
-from tensormagic.capture.value import Tensor, has_lazy, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.modules import module_of

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form

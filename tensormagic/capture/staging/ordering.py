@@ -10,10 +10,11 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.elements import Stack
 from tensormagic.capture.names import find
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import Tensor, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Form

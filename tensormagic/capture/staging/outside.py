@@ -18,10 +18,11 @@ from tensormagic.capture import context, door
 from tensormagic.capture.foreign import on_values
 from tensormagic.capture.here import value_here
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import needs_value, refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.trial import fail_trial
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import (

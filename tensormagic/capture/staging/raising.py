@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
@@ -29,7 +30,7 @@ from tensormagic.capture.staging.trial import (
 )
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError
 from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node

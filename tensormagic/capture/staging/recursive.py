@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
@@ -17,7 +18,7 @@ from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, Unknown, World, attempt, trial
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.namespace import original_of
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
@@ -25,7 +26,7 @@ from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.outside import whole_array
 from tensormagic.capture.stores.uncertain import may_share
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form

@@ -15,8 +15,9 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.library.creation import array
+from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.staging.conversions import whole_number
-from tensormagic.capture.value import Tensor, has_lazy, needs_value, wrap
+from tensormagic.capture.value import Tensor, needs_value, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form

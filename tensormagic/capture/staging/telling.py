@@ -6,11 +6,12 @@ import sys
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython
 from tensormagic.capture.stores.outside import whole_array
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.telling import tell
 

@@ -10,11 +10,12 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.operands import input_tensor, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place, serials
 from tensormagic.capture.stores.uncertain import reach
-from tensormagic.capture.value import Tensor, input_tensor, node_of, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import require

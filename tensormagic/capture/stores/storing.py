@@ -1,4 +1,4 @@
-"""Stores: ``x[index] = value`` with NumPy's every index, ``ufunc.at``, each as a new value of the part that is stored into."""
+"""Stores: ``x[index] = value`` with NumPy's every index, each as a new value of the part that is stored into."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
 from tensormagic.capture.fancy import covering, is_mask, names_any
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
-from tensormagic.capture.known import arithmetic
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
-from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.operands import has_lazy, node_of
+from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.undecided import refuse_cut
-from tensormagic.capture.value import Tensor, as_size, has_lazy, node_of, wrap
+from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -30,8 +30,7 @@ from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
-from tensormagic.ops.opaque import Opaque
-from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
 Items = list[Any]
@@ -465,47 +464,17 @@ def _placed(index: Index, mask: Node, value: Node) -> Node:
     return arrange.back(scalar.where(chosen, whole, front))
 
 
-# ufunc.at -------------------------------------------------------------------------------------------------------------
-
-_AT: dict[str, Opaque] = {
-    "add": scatter.SCATTER_ADD,
-    "subtract": scatter.SCATTER_ADD,
-    "multiply": scatter.SCATTER_MULTIPLY,
-    "maximum": scatter.SCATTER_MAXIMUM,
-    "minimum": scatter.SCATTER_MINIMUM,
-}
-
-
-def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None:
-    """``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
-    name = ufunc.__name__
-    if not isinstance(x, Tensor):
-        not_own(f"np.{name}.at")
-    if name not in _AT or op is None:
-        refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
-    if x.place.writeable is False:
-        refuse(f"np.{name}.at into a read-only array, where NumPy does not look at that,", "Store into a copy.")
-    items = spread(entries(index), x.ndim)
-    values = node_of(value)
-    values = astype(values, values.type.dtype) if values.type.form != "python" else constant(np.asarray(0)) + values
-    loop = ufunc.resolve_dtypes((x.dtype, node_of(value).type.dtype, None))[1]
-    if not is_advanced(items):
-        _at_once(op, x, items, values)
-        return
-    found = resolve(x, items)
-    front, arrange = arranged(found) if found.mask is None else by_places(found, found.mask)
-    given = arrange.values(astype(values, loop))
-    if name == "subtract":
-        given = -given
-    stored = scatter.scatter(_AT[name], front, arrange.indices, given)
-    found.view.place.write(context.record(arrange.back(stored)))
-
-
-def _at_once(op: Pointwise, x: Tensor, items: Items, value: Node) -> None:
-    """``ufunc.at`` of slices: no place is named twice."""
-    view = x[(*items, Ellipsis)]
-    given = fitted(value, view.type.shape, "array is not broadcastable to correct shape")
-    view.place.write(context.record(astype(arithmetic(op, [view.node, given]), x.dtype)))
+def fill(self: Tensor, value: Any) -> None:
+    """``ndarray.fill`` with one number, or for truth values with whether something is true; of NumPy's scalars it does nothing."""
+    if self.dtype.kind == "b" and isinstance(value, list | tuple):
+        value = bool(value)
+    elif (node := node_of(value)).type.shape and self.dtype.kind == "b" and node.type.size == 1:
+        value = wrap(reshape(node, ()))
+    elif node.type.shape:
+        raise (TypeError if self.dtype.kind == "c" else ShapeError)("setting an array element with a sequence.")
+    if self.type.form != "scalar":
+        self[...] = value
 
 
 Tensor.__setitem__ = setitem
+Tensor.fill = fill

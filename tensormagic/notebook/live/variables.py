@@ -12,7 +12,8 @@ from IPython.core.getipython import get_ipython
 
 from tensormagic import session
 from tensormagic.capture import context
-from tensormagic.capture.value import Tensor, node_of, wrap
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import replace
 from tensormagic.functions.function import Function
 from tensormagic.functions.reading import Read, look

@@ -8,7 +8,7 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda.device import Device
-from tensormagic.capture.value import node_of
+from tensormagic.capture.operands import node_of
 from tensormagic.ir.node import topological
 from tensormagic.ops.leaf import CONSTANT
 

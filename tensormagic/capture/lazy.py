@@ -1,0 +1,249 @@
+"""A lazy value: the place whose node it is, and what computes it. It knows nothing of indices, operators and views."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, taken
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.known import static_int, static_value
+from tensormagic.capture.living import hold
+from tensormagic.capture.refusal import abstract, asked_by, asked_by_the_user, needs_value, of_several, refuse_positions
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.summary import describe
+from tensormagic.config import config
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import Type, python_kind
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.named import named
+
+_SEE_LAZY = (
+    __name__.partition(".")[0],
+    "IPython.",
+    "json.",
+)  # this package, and what has a way of its own for lazy values
+
+
+class Lazy:
+    """What is not yet computed: its type is there, its value is computed when Python needs it, and kept."""
+
+    __slots__ = ("__weakref__", "_cached", "_origin", "place")
+
+    def __init__(self, place: Place | float) -> None:
+        if not isinstance(place, Place):  # type(x)(2), as of NumPy's numbers
+            place = Place(Buffer(constant(np.float64(place))))
+        self.place = place
+        self._cached: tuple[Place, int, Node] | None = None
+        self._origin: str = ""
+        hold(self)
+
+    @property
+    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
+        """The class that it has in NumPy or Python, for ``isinstance`` outside of this package: of an array, in the user's code alone."""
+        if asked_by(_SEE_LAZY):
+            return type(self)
+        if self.type.form != "array":
+            return self._number
+        return self._stands_for if asked_by_the_user() else type(self)  # libraries hand it on to what reads memory
+
+    @property
+    def _stands_for(self) -> type[Any]:
+        return np.ndarray
+
+    @property
+    def node(self) -> Node:
+        """The node that is the current value."""
+        version = self.place.buffer.version
+        cached = self._cached
+        if cached is None or cached[0] is not self.place or cached[1] != version:
+            cached = self._cached = (self.place, version, self.place.read())
+        return cached[2]
+
+    @property
+    def type(self) -> Type:
+        """dtype, symbolic shape and form."""
+        return self.node.type
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype, as NumPy would give it."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def level(self) -> str:
+        """The level of rewriting that its value is computed at; empty for the one in force when it is asked for."""
+        return self.place.buffer.level
+
+    @property
+    def placed(self) -> tuple[str, str]:
+        """The device that its value is computed on, and what is said of copies; empty for those in force when it is asked for."""
+        return self.place.buffer.placed
+
+    def leveled(self) -> AbstractContextManager[None]:
+        """A block in which its level and its device are in force."""
+        device, policy = self.place.buffer.placed
+        if not self.level and not device:
+            return nullcontext()
+        return config.using(math=self.level, device=device, transfers=policy)
+
+    def become_own(self) -> None:
+        """Be a value of its own, which is told from others that hold the same."""
+        self.place.buffer.hold(named(self.node))
+        self._cached = None
+
+    # what computes it -------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> Any:
+        """The value: a read-only array, a NumPy scalar, or a Python number.
+
+        Computed once; the same object after that.
+        """
+        abstract("its value is asked for")
+        with self.leveled():
+            return hooks.compute([self.node])[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if self.node.op is not CONSTANT:
+            needs_value("np.asarray of it, or a function that is not captured,", node=self.node)
+        pandas = asked_by("pandas.")
+        if pandas and dtype is not None and self.type.dtype.kind == "b" and np.dtype(dtype).kind == "i":
+            refuse_positions()
+        value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
+        taken.note(self.node, value)
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            return value.astype(dtype)
+        return value.copy() if copy or pandas else value  # which stores into what it is given
+
+    def __bytes__(self) -> bytes:
+        return bytes(self.__array__())
+
+    def item(self, *index: Any) -> Any:
+        """The value of one element, as a Python number."""
+        needs_value(".item()", node=self.node)
+        return np.asarray(self.numpy()).item(*index)
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers."""
+        needs_value(".tolist()", node=self.node)
+        return np.asarray(self.numpy()).tolist()
+
+    def __float__(self) -> float:
+        of_several(float, self.type)
+        needs_value("float()", "Remove float(): the value is already a number.", self.node)
+        value = float(self.numpy())
+        taken.note(self.node, value)
+        return value
+
+    def __complex__(self) -> complex:
+        of_several(complex, self.type)
+        needs_value("complex()", node=self.node)
+        return complex(self.numpy())
+
+    def __int__(self) -> int:
+        known = static_int(self.node)
+        if known is not None:
+            return known
+        of_several(int, self.type)
+        needs_value("int()", "Use .astype(int), which stays in the graph.")
+        return int(self.numpy())
+
+    def __index__(self) -> int:
+        known = static_int(self.node)
+        if known is not None:
+            return known
+        of_several(operator.index, self.type)
+        needs_value("an index or a size that depends on data", "Compute it in an earlier cell.")
+        value = self.numpy()
+        return operator.index(value if self.type.form == "array" else np.asarray(value)[()])
+
+    def __bool__(self) -> bool:
+        known = static_value(self.node)
+        if known is not None:
+            return bool(known)
+        of_several(bool, self.type)
+        needs_value(
+            "`if`, `while`, `and`, `or`, `not` on data",
+            "Write np.where(condition, a, b), np.logical_and, …; or run the cell with --plain.",
+        )
+        return bool(self.numpy())
+
+    def __hash__(self) -> int:
+        if self.type.form == "array":
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        known = self.specialised()
+        if known is not None:
+            return hash(known)
+        needs_value("a key of a dictionary, or a member of a set,", node=self.node)
+        return hash(self.numpy())
+
+    @property
+    def _class(self) -> str:
+        """The class of what this stands for, as errors name it."""
+        return {"array": "numpy.ndarray", "scalar": f"numpy.{self.dtype}", "python": str(self.type)}[self.type.form]
+
+    @property
+    def _number(self) -> type:
+        """The class of the number that this stands for."""
+        return python_kind(self.type) if self.type.form == "python" else self.dtype.type
+
+    def _method_of_number(self, name: str) -> Callable[..., Any]:
+        """A method that numbers have and arrays have not: it computes the number, when it is called."""
+
+        def method(*args: Any) -> Any:
+            needs_value(f".{name}() of a number", node=self.node)
+            return getattr(self._number(self.item()), name)(*args)
+
+        return method
+
+    def specialised(self) -> Any:
+        """The number of Python's that sizes make this, noted as fixed, where code is captured without values; else None."""
+        capture = context.current()
+        if capture is None or not capture.abstract or self.type.form != "python":
+            return None
+        known = static_value(self.node)
+        return None if known is None else python_kind(self.type)(known)
+
+    def __str__(self) -> str:
+        known = self.specialised()
+        if known is not None:
+            return str(known)
+        abstract("its text is asked for")
+        return str(self.numpy())
+
+    def __format__(self, spec: str) -> str:
+        known = self.specialised()
+        if known is not None:
+            return format(known, spec)
+        abstract("its text is asked for")
+        return format(self.numpy(), spec)
+
+    def __repr__(self) -> str:
+        known = self.specialised()
+        if known is not None:
+            return repr(known)
+        abstract("its text is asked for")
+        return describe(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        needs_value("round()", "Use np.round, which stays in the graph.")
+        return round(self.numpy(), digits) if digits is not None else round(self.numpy())
+
+    def __trunc__(self) -> int:
+        needs_value("math.trunc()", "Use np.trunc, which stays in the graph.")
+        return math.trunc(self.item())

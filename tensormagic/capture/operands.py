@@ -1,0 +1,127 @@
+"""What stands beside a lazy array, as a node: arrays, numbers, lists and objects of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, door, inputs, undecided
+from tensormagic.capture.known import arithmetic
+from tensormagic.capture.numbers import is_huge, representable
+from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.move import concatenate, expand_dims, same, show
+from tensormagic.ops.pointwise import Pointwise, astype
+
+
+def input_tensor(value: Any, name: str) -> Tensor | None:
+    """The lazy array of a notebook's array or number; None for what is no input."""
+    if not isinstance(value, np.ndarray | float | complex | np.number):
+        return None
+    node = inputs.lift(door.variable(value, name), name)
+    if node is None or node.op is CONSTANT:
+        return None
+    array = value if isinstance(value, np.ndarray) else None
+    writeable = array is None or bool(array.flags.writeable)
+    return Tensor(Place(Buffer(node, array, name, writeable=writeable)))
+
+
+def node_of(value: Any) -> Node:
+    """The node of an operand: lazy array, array, number, or nested lists of these."""
+    if isinstance(value, Tensor):
+        return value.node
+    if isinstance(value, Node):
+        return value
+    node = inputs.lift(value, name_of(value))
+    if node is not None:
+        return node
+    if isinstance(value, list | tuple | range):
+        return _stacked(value)
+    if hasattr(value, "lazy"):
+        return value.lazy.node
+    if door.kind_of(value) is door.Kind.READ and isinstance(given := door.lazily(value), Tensor):
+        return given.node
+    if values_are_there() and door.is_sequence(value):
+        return (
+            inputs.of_content(np.asarray(value), _label_of(value)) if door.has_buffer(value) else _stacked(list(value))
+        )
+    node = inputs.of_object(value, _label_of(value))
+    if node is None:
+        raise DTypeError(
+            f"{type(value).__name__} cannot be an operand: only arrays and numbers can",
+            "Make an array of it outside the function, and pass that."
+            if door.has_buffer(value)
+            else "If it holds numbers, convert it with np.asarray.",
+        )
+    return node
+
+
+def as_converted(value: Any, dtype: Any = None) -> Any:
+    """The lazy array of an object whose numbers ``np.asarray`` takes, operators or not; any other value as it is."""
+    if door.is_converted(value) and isinstance(given := door.lazily(value), Tensor):
+        return given if dtype is None else given.astype(dtype)
+    if isinstance(value, np.ndarray) and values_are_there():
+        door.variable(value)  # NumPy's own stays what it is, and so does what lies in its memory
+    found = door.converted(value, dtype)
+    return value if found is value else wrap(inputs.of_content(found, _label_of(value)))
+
+
+def _label_of(value: Any) -> str:
+    """The user's name of an object; else the column that it is, as a Series says, or its class."""
+    column = getattr(value, "name", None) if door.is_table(value) else None
+    return _named(value) or (f"column {column!r}" if column is not None else type(value).__name__)
+
+
+def _stacked(values: Sequence[Any]) -> Node:
+    """Nested lists, as ``np.array`` reads them."""
+    if isinstance(whole := getattr(values, "tensor", None), Tensor):
+        return whole.node
+    if has_lazy(values):
+        from tensormagic.capture.elements import stacked
+
+        if (rows := stacked(values)) is not None:
+            return rows
+
+        nodes = [node_of(v) for v in values]
+        dtype = np.result_type(*(n.type.dtype for n in nodes))
+        first = nodes[0].type.shape
+        if any(len(n.type.shape) != len(first) or not all(map(same, n.type.shape, first)) for n in nodes):
+            raise ShapeError(
+                "setting an array element with a sequence. The elements have different shapes: "
+                + ", ".join(show(n.type.shape) for n in nodes)
+            )
+        return undecided.joined(concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0), nodes)
+    array = np.array(values)
+    door.check_dtype(array.dtype, "the list")
+    return inputs.of_list(values, array)
+
+
+def has_lazy(value: Any) -> bool:
+    """Whether a value is lazy, or a list that holds a lazy value."""
+    several = isinstance(value, list | tuple)
+    return any(map(has_lazy, value)) if several else isinstance(value, Tensor) or hasattr(value, "stacks")
+
+
+def name_of(value: Any) -> str:
+    """The user's name of an array that code reached without the cell's namespace."""
+    return _named(value) if isinstance(value, np.ndarray) else ""
+
+
+def _named(value: Any) -> str:
+    names = context.user_names(context.user_frame())
+    return next((name for name, held in names.items() if held is value and not name.startswith("_")), "")
+
+
+def build(op: Pointwise, *operands: Any) -> Tensor:
+    """A pointwise op on operands."""
+    if any(map(is_huge, operands)):
+        others = [node_of(x).type.dtype for x in operands if not is_huge(x)]
+        operands = tuple(representable(x, others, op.name) if is_huge(x) else x for x in operands)
+    nodes = [node_of(x) for x in operands]
+    return wrap(context.record(arithmetic(op, nodes)))

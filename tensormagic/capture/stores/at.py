@@ -1,0 +1,59 @@
+"""``ufunc.at``: stores at indices that may name a place twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.known import arithmetic
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.stores.storing import Items, arranged, by_places, entries, fitted, is_advanced, resolve, spread
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.ops.indices import scatter
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.pointwise import Pointwise, astype
+
+_AT: dict[str, Opaque] = {
+    "add": scatter.SCATTER_ADD,
+    "subtract": scatter.SCATTER_ADD,
+    "multiply": scatter.SCATTER_MULTIPLY,
+    "maximum": scatter.SCATTER_MAXIMUM,
+    "minimum": scatter.SCATTER_MINIMUM,
+}
+
+
+def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None:
+    """``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
+    name = ufunc.__name__
+    if not isinstance(x, Tensor):
+        not_own(f"np.{name}.at")
+    if name not in _AT or op is None:
+        refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
+    if x.place.writeable is False:
+        refuse(f"np.{name}.at into a read-only array, where NumPy does not look at that,", "Store into a copy.")
+    items = spread(entries(index), x.ndim)
+    values = node_of(value)
+    values = astype(values, values.type.dtype) if values.type.form != "python" else constant(np.asarray(0)) + values
+    loop = ufunc.resolve_dtypes((x.dtype, node_of(value).type.dtype, None))[1]
+    if not is_advanced(items):
+        _at_once(op, x, items, values)
+        return
+    found = resolve(x, items)
+    front, arrange = arranged(found) if found.mask is None else by_places(found, found.mask)
+    given = arrange.values(astype(values, loop))
+    if name == "subtract":
+        given = -given
+    stored = scatter.scatter(_AT[name], front, arrange.indices, given)
+    found.view.place.write(context.record(arrange.back(stored)))
+
+
+def _at_once(op: Pointwise, x: Tensor, items: Items, value: Node) -> None:
+    """``ufunc.at`` of slices: no place is named twice."""
+    view = x[(*items, Ellipsis)]
+    given = fitted(value, view.type.shape, "array is not broadcastable to correct shape")
+    view.place.write(context.record(astype(arithmetic(op, [view.node, given]), x.dtype)))

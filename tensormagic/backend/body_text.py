@@ -11,7 +11,7 @@ import numpy as np
 from tensormagic.backend.cpu_rows import MOST_SHARES
 from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Sharing
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, kind_of
-from tensormagic.backend.lower import IndexTuple, Stage, operand_reads
+from tensormagic.backend.lower import IndexTuple, Stage, axes_of, operand_reads
 from tensormagic.backend.scalar_text import (
     combine_text,
     extremum_texts,
@@ -74,12 +74,21 @@ class Body:
             self.groups = [Group(tuple(range(depth)), "i", product(self.nest.rows)), *self._inner_groups(depth)]
         self.sections = [[] for _ in range(len(self.groups) + 1)]
         self.endings = [[] for _ in range(len(self.groups) + 1)]
-        for stage in self.loop.stages:
-            for node, index in stage.reads:
-                if not index and not is_leaf(node):  # numbers first: sizes may mention them
-                    self.value(node, index)
+        self._read_numbers()
         if self.split_rows:
             self._split_rows(depth)
+
+    def _read_numbers(self) -> None:
+        """Numbers first: sizes may mention them."""
+        for stage in self.loop.stages:
+            for node, index in stage.reads:
+                if not index and not is_leaf(node):
+                    self.value(node, index)
+
+    def begin_again(self, known: Mapping[Node, str]) -> None:
+        """Forget what has been computed, but for these: what is printed next is another iteration of a loop around this one."""
+        self.memo = {(node, axes_of(node.type.shape)[1]): name for node, name in known.items()}
+        self._read_numbers()
 
     def _inner_groups(self, depth: int) -> list[Group]:
         domain = self.loop.stages[0].domain
@@ -357,6 +366,11 @@ class Body:
         self.depth_of.setdefault(value, self._depth(value))
         if self.nest.storage[root] is not Storage.LOCAL:
             self.store(root, stage.identity(), value)
+
+    def after_store(self, node: Node, value: str) -> str:
+        """What an element of ``node`` is after a store of this value, which is not printed."""
+        stored = as_text(node, value)
+        return value if stored == value else self.assign("x", stored, self._depth(value), node)
 
     def store(self, node: Node, index: IndexTuple, value: str) -> None:
         """A statement that gives an element its value."""

@@ -2,7 +2,8 @@
 
 ``for k in range(50): x = x * x + c`` goes 50 times over arrays that fit no cache, if it is printed as it stands. No element needs
 another one, so the loops are interchanged: a tile stays in the cache through all iterations, threads share the tiles once and not
-at each iteration, and what an iteration computes on its way is never stored. The arithmetic of an element is the same, so are its bits.
+at each iteration, and what an iteration computes on its way is never stored. Where it is short, several are written one after the
+other, so that what is carried stays in registers. The arithmetic of an element is the same, so are its bits.
 """
 
 from __future__ import annotations
@@ -17,9 +18,13 @@ from tensormagic.backend.lower import ANYWHERE, IndexTuple, Stage, axes_of, vari
 from tensormagic.backend.region_text import number
 from tensormagic.backend.schedule import MOST_NEST_OPS, Loop, Nest, Storage
 from tensormagic.backend.steps import Region
-from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.node import Node, as_size, topological
+from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ops.move import Index
+
+SHORT = 6  # operations of an iteration up to which several are written one after the other: reading and writing is most of its work
+MOST_TOGETHER = 16  # how many of them
+OPS_TOGETHER = 64  # operations of them in all
 
 
 @dataclass(frozen=True)
@@ -42,23 +47,58 @@ class Interchanged:
 
     def print_tile(self, text: KernelText) -> tuple[str, list[Line]]:
         """How many iterations there are, and what a tile from ``start`` to ``stop`` runs."""
-        region, nest = self.region, self.nest
-        iterations = number(text, region.head) if region.head is not None else "0"
-        index, lines, scalars = text.fresh("iteration"), text.lines, dict(text.scalars)
+        head = self.region.head
+        iterations = number(text, head) if head is not None else "0"
+        known = 0 if head is None else as_size(head)
+        together, count = self._together(known), f"np.int64({iterations})"
+        if together == 1:
+            return iterations, self._print_loop(text, count, 1)
+        if isinstance(known, int) and known % together == 0:
+            return iterations, self._print_loop(text, f"0, {count}, {together}", together)
+        rest = text.fresh("rest")
+        return iterations, [
+            (f"{rest} = {count} % {together}", None),
+            *self._print_loop(text, f"0, {count} - {rest}, {together}", together),
+            *self._print_loop(text, f"{count} - {rest}, {count}", 1),
+        ]
+
+    def _together(self, count: Size | None) -> int:
+        """How many iterations are written one after the other, so that what they carry stays in registers."""
+        stages = self.nest.stages
+        if not self.ends or self.nest.ops > SHORT or any(s.heavy or s.kind == "store" for s in stages):
+            return 1
+        most = min(MOST_TOGETHER, OPS_TOGETHER // max(1, self.nest.ops))
+        if not isinstance(count, int):
+            return most
+        return min(range(most, 0, -1), key=lambda k: count // k + count % k)
+
+    def _print_loop(self, text: KernelText, bounds: str, together: int) -> list[Line]:
+        """The loop over iterations, ``together`` of them at once, around that over the elements of the tile."""
+        index, lines, scalars = text.fresh("iteration"), text.lines, text.scalars
         text.lines = []
-        if region.index is not None:
-            text.scalars[region.index, ()] = index
-        body = Body(text, nest, nest.loops[0], None)
-        for carry, _ in self.ends:  # each element is read before any of them is written
-            body.value(carry, axes_of(carry.type.shape)[1])
-        body.print_stages()
-        for carry, end in self.ends:
-            own = axes_of(carry.type.shape)[1]
-            body.store(carry, own, body.value(end, own))
+        own = {c: axes_of(c.type.shape)[1] for c, _ in self.ends}
+        body: Body | None = None
+        after: list[str] = []
+        for k in range(together):
+            text.scalars = dict(scalars)
+            if self.region.index is not None:
+                text.scalars[self.region.index, ()] = f"({index} + {k})" if k else index
+            if body is None:
+                body = Body(text, self.nest, self.nest.loops[0], None)
+                for carry, _ in self.ends:  # each element is read before any of them is written
+                    body.value(carry, own[carry])
+            else:
+                body.begin_again({c: v for (c, _), v in zip(self.ends, after, strict=True)})
+            body.print_stages()
+            after = [body.after_store(c, body.value(e, own[c])) for c, e in self.ends]
+        if body is None:
+            return []
+        for (carry, _), value in zip(self.ends, after, strict=True):
+            body.store(carry, own[carry], value)
         inside = [*text.lines, *body.sections[0], *body.printed()]
         text.lines, text.scalars = lines, scalars
-        return iterations, [
-            (f"for {index} in range(np.int64({iterations})):", region.root),
+        return [
+            (f"for {index} in range({bounds}):", self.region.root),
             *indented([("if stopped(table):", None), ("    return", None), *inside]),
         ]
 

@@ -53,6 +53,25 @@ def scaled(x, c):
     return x
 
 
+def steps(count):
+    """So many short iterations."""
+
+    def short(x, c):
+        y = c + 0
+        for k in range(count):
+            x, y = y, x * 0.5 + k
+        return x, y
+
+    return short
+
+
+def grown(x, c):
+    """As many short iterations as the argument says."""
+    for k in range(int(c[0] * 0) + 45 if c.size else 45):
+        x = x * 0.5 + k
+    return x
+
+
 def neighbours(x, c):
     """No such loop: an element needs another one."""
     for _ in range(40):
@@ -81,10 +100,10 @@ def recorded(x, c):
 def is_interchanged(function, *args):
     """Whether iterations are inside of tiles."""
     lines = tm.compile(function, *args).code.splitlines()
-    return any("for iteration" in line and "for start" in lines[k - 2] for k, line in enumerate(lines))
+    return any("for iteration" in line and "for start" in "".join(lines[k - 3 : k - 1]) for k, line in enumerate(lines))
 
 
-@pytest.mark.parametrize("function", [horner, escape, traded, scaled, neighbours, taken, recorded])
+@pytest.mark.parametrize("function", [horner, escape, traded, scaled, grown, neighbours, taken, recorded])
 @pytest.mark.parametrize("size", SIZES)
 def test_bits_are_those_of_numpy(function, size):
     x, c = rng.uniform(-1, 0.5, size), rng.uniform(-0.5, 0.5, size)
@@ -100,6 +119,17 @@ def test_bits_are_those_of_numpy(function, size):
 @pytest.mark.parametrize("function", [horner, escape, traded, scaled])
 def test_such_loops_are_told(function):
     assert is_interchanged(function, np.ones(5000), np.ones(5000))
+
+
+@pytest.mark.parametrize("count", [33, 48, 51, 64, 97])
+def test_short_iterations_are_written_one_after_the_other(count):
+    x, c = rng.uniform(-1, 0.5, 2 * TILED + 9), rng.uniform(-0.5, 0.5, 2 * TILED + 9)
+    for a, b in zip(tm.tensor(steps(count))(x, c), steps(count)(x, c), strict=True):
+        assert np.asarray(a).tobytes() == b.tobytes()
+    lines = tm.compile(steps(count), x, c).code.splitlines()
+    sums = [k for k, line in enumerate(lines) if " + astype" in line or "add_" in line.split("=")[0]]
+    assert len(sums) > 9
+    assert sum("a1[i] = " in line for line in lines) <= 2
 
 
 @pytest.mark.parametrize("function", [neighbours, taken])

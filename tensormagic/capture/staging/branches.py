@@ -23,7 +23,7 @@ from tensormagic.capture.staging.regions import below, beside, common_type, fitt
 from tensormagic.capture.staging.sharing import (
     Leaf,
     arrays_of,
-    follow,
+    join,
     keep_out,
     memory,
     none_held,
@@ -301,16 +301,13 @@ class Choice:
             placed[k] = False
         for k, one in enumerate(found):
             placed[k] = placed[k] and (not one.places or attach(one.value, one.places))
-        shared = [
+        known = [
             [] if p else [b for b in one | other if self._is_older(b)]
             for p, one, other in zip(placed, *sides, strict=True)
         ]
-        for i, j in related:
-            shared[i].append(found[j].value.place.buffer)
-            shared[j].append(found[i].value.place.buffer)
-        follow(zip([b.value for b in found], shared, strict=True))
-        for one, known in zip(found, placed, strict=True):
-            if not known or not one.places:
+        join([b.value for b in found], known, related)
+        for one, exact in zip(found, placed, strict=True):
+            if not exact or not one.places:
                 keep_out(one.value, one.first, one.second)
 
     def store(self, buffer: Buffer) -> None:

@@ -11,44 +11,33 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, number_classes, undecided
-from tensormagic.capture.number_classes import Classes
-from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture import context
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept, codes_of, split
-from tensormagic.capture.staging.containers import Once, StandIns
-from tensormagic.capture.staging.lists import Append, appended, extend, own_lists, put, start_of
+from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept
+from tensormagic.capture.staging.containers import StandIns
+from tensormagic.capture.staging.lists import Append, appended, own_lists
 from tensormagic.capture.staging.merged import Parts, apart
-from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
+from tensormagic.capture.staging.regions import zeros_of
 from tensormagic.capture.staging.sharing import (
     Iterations,
     Leaf,
     arrays_of,
-    follow,
-    keep_out,
     lost,
     memory,
     none_held,
-    numbers_of,
     once_each,
-    pairs,
-    reached,
-    writeable,
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, Outcome, World, attempt
+from tensormagic.capture.staging.trial import BeginsWeakly, Journaled, NeedsPython, Outcome, World, attempt
 from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir import site
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import python
-from tensormagic.ops.leaf import CONSTANT, constant, size_node
-from tensormagic.ops.regions import control
-from tensormagic.ops.scalars import scalar
+from tensormagic.ops.leaf import CONSTANT, constant
 
 PASSES = 12  # tracings of one iteration, at most
 
@@ -100,7 +89,6 @@ class Loop:
         self.index: Node | None = None  # of an iteration
         self.outcome = Outcome()
         self.appended: list[Append] = []
-        self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last iteration has appended are
         self.shares = Iterations(self._is_known)
         self.stand_ins = StandIns(self.world)
         own_lists(self.world, functions, names.grown, lists)
@@ -134,7 +122,7 @@ class Loop:
             raise NeedsPython(
                 f"{slot.said} changes from iteration to iteration, but is not a number", "Use numbers and arrays."
             )
-        self._check_sizes(slot, parts)
+        self.check_sizes(slot, parts)
         starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
         values = [Carry(slot.said, s, s.type) for s in starts]
         conditions: list[Carry | None] = []
@@ -201,7 +189,7 @@ class Loop:
         """All that is carried."""
         return [c for s in self.carried.values() for c in s.carries] + [*self.buffers.values()]
 
-    def _given(self) -> dict[Any, Tensor]:
+    def given(self) -> dict[Any, Tensor]:
         """The stand-ins of what slots hold."""
         return {(c.slot, k): t for c in self.carried.values() for k, t in enumerate(c.given)}
 
@@ -213,7 +201,7 @@ class Loop:
 
         before = arrays(lambda s: s.get())
         after = arrays(lambda s: self.outcome.slots.get(s, s.get()))
-        return self.shares.learn(before, self._given(), after, self.opened)
+        return self.shares.learn(before, self.given(), after, self.opened)
 
     def _is_known(self, buffer: Buffer) -> bool:
         """Whether others than what is carried know an array."""
@@ -230,7 +218,7 @@ class Loop:
             before = carried.slot.get()
             carried.install(why)
             self.stand_ins.install(before, carried.slot.get())
-        self.shares.install(self._given())
+        self.shares.install(self.given())
         self.opened = next(serials)
         return self.run()
 
@@ -251,11 +239,12 @@ class Loop:
         self.settled = False
         before = slot.get()
         if before is UNBOUND:
-            self._carry(slot, None, like=self._apart(slot, value))
+            self._carry(slot, None, like=self.parts_of(slot, value))
         else:
             self._carry(slot, before)
 
-    def _apart(self, slot: Slot, value: Any, *, asked: bool = False) -> Parts:
+    def parts_of(self, slot: Slot, value: Any, *, asked: bool = False) -> Parts:
+        """What a slot would hold after an iteration, taken apart."""
         if not merged.same_value(value, slot.get()):
             none_held([value], {memory(s.array) for s in self.world.arrays}, slot)
         return self.outcome.seen(lambda: apart(value, asked=asked or slot.internal))
@@ -263,7 +252,7 @@ class Loop:
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
         check_kept(slot, value)
-        parts = self._apart(slot, value)
+        parts = self.parts_of(slot, value)
         if parts.form != carried.parts.form:
             raise merged.unlike(slot.name, f"{self.label} gives", (slot.get(), value))
         unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))
@@ -333,238 +322,22 @@ class Loop:
             return True
         carries = [c for s in self.carried.values() for c in s.carries]
         last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
-        ends = [c.end for c in carries if c.end is not None] + [n for one in last for n in self._apart(*one).nodes]
+        ends = [c.end for c in carries if c.end is not None] + [n for one in last for n in self.parts_of(*one).nodes]
         ends += [n for a in self.appended for n in a.parts.nodes]
         stand_ins = {index, *(c.stand_in for c in carries)}
         nodes = topological(ends, stop=lambda n: n in stand_ins)
         return any(n.op is not CONSTANT and n not in stand_ins and not n.needs for n in nodes)
 
-    # what it gives ----------------------------------------------------------------------------------------------------
-
-    def stacks(self, count: Size, index: Node) -> list[Carry]:
-        """The carries of what iterations append."""
-        found: list[Carry] = []
-        for value in (n for a in self.appended for n in a.parts.nodes):
-            start = start_of(value, count)
-            carry = Carry("a list", start, start.type)
-            carry.end = put(carry.fresh(), value, index)
-            found.append(carry)
-        return found
-
-    def emit(
-        self, build: Callable[[list[Carry]], Sequence[Node]], ran: Node | None, stacks: Sequence[Carry] = ()
-    ) -> None:
-        """Build the region, and do what the loop has done: all of it, or nothing where an array refuses a store.
-
-        ``build`` makes the region for the carries; ``ran`` says whether any iteration has run, None where one has for sure;
-        ``stacks`` hold what iterations append.
-        """
-        leaving = [s for s in self.outcome.slots if s is self.slots.get(s.name) and s.name in self.names.leaving]
-        bound = dict.fromkeys([*self.carried, *leaving])
-        ends = {s: (s.get(), self.outcome.slots.get(s, s.get())) for s in bound}
-        choices = self.stand_ins.choices(ends, self.outcome, once=ran is None)
-        for slot, (may, _) in choices.items():
-            may.refuse(slot)
-        asked = values_are_there()
-        attempt(self.world, lambda: self._emit(build, ran, stacks, asked=asked), lambda _result: True)
-        for slot, (may, alone) in choices.items():
-            may.note(slot, alone=alone)
-
-    def _emit(
-        self,
-        build: Callable[[list[Carry]], Sequence[Node]],
-        ran: Node | None,
-        stacks: Sequence[Carry],
-        *,
-        asked: bool,
-    ) -> None:
-        last, plain = self._last()
-        carries = [c for s in self.carried.values() for c in s.carries]
-        carries += [*self.buffers.values(), *(c for _, _, own, _ in last for c in (*own, *codes_of(own))), *stacks]
-        begun = {c: c.start.type.dtype for c in carries if ran is not None and not c.type.shape}
-        if ran is not None:
-            for carry in (c for c in carries if not c.axes):
-                carry.start = settled(carry.start, carry.type, ran, f"{self.label}: {carry.label}")
-        ends = {
-            c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
-        }
-        self._classify(carries, ends, asked=asked)
-        for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
-            undecided.note(ends[carry], dtype)
-        made: list[tuple[Any, Any, list[Tensor]]] = []
-        starts = {s: s.get() for s in (*self.carried, *(slot for slot, *_ in last))}
-        after = {s: self.outcome.slots.get(s, v) for s, v in starts.items()}
-        once = Once()
-        for slot, value in plain:
-            slot.set(value if value is UNBOUND else once.of((self.outcome.slots[slot],), value))
-        for buffer in sorted(self.buffers, key=lambda b: (b.depends, b.born)):
-            carry = self.buffers[buffer]
-            (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
-        for slot, carried in self.carried.items():
-            pairs = zip(carried.values, carried.conditions, strict=True)
-            tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
-            slot.set(once.of((starts[slot], after[slot])[ran is None :], carried.parts.build(tensors)))
-            made.append((starts[slot], after[slot], tensors))
-        for slot, parts, own, defined in last:
-            tensors = [self._result(slot, ends[c], _either(d, ran)) for c, d in zip(own, defined, strict=True)]
-            slot.set(once.of((starts[slot], after[slot])[ran is None :], parts.build(tensors)))
-            made.append((starts[slot], after[slot], tensors))
-        if stacks:
-            self.kept = extend(self.appended, [ends[c] for c in stacks])
-        self._share(made, list(starts))
-
-    def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
-        """Note of which classes the numbers are that the loop leaves; where that can be ``asked``, they are of these."""
-        coded = {c: Classes(ends[c.code], c.classes) for c in carries if c.code is not None}
-        coded = {c: found for c, found in coded.items() if c.code is not None and (not self.once or c.code.varies)}
-        if not asked:
-            for carry, classes in coded.items():
-                number_classes.note(ends[carry], classes)
-        elif coded:
-            beside = [n for c, n in ends.items() if not c.axes]
-            decided = number_classes.decide({ends[c]: found for c, found in coded.items()}, beside)
-            ends.update({c: decided[ends[c]] for c in coded})
-
-    def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
-        return merged.result(node, defined, slot.said, f"{self.label} may have no iteration that assigns it")
-
-    def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
-        """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
-        own = {t.place.buffer for t in self._given().values()}
-        found: list[tuple[Tensor, set[Buffer], set[Buffer]]] = []
-        for start, end, tensors in made:
-            first = [reached(a) for a in arrays_of(start)] if not self.once else []
-            first += [set()] * (len(tensors) - len(first))  # it is that very array where no iteration has run
-            found += zip(tensors, first, map(reached, arrays_of(end)), strict=True)
-        shared: list[list[Buffer]] = []
-        for _, first, last in found:
-            older = [b for b in first | last if b.born < self.opened and b not in own and not is_own(b, slots)]
-            shared.append([*older, *(k for b in last for k in self.kept.get(b, []))])
-        for i, j in pairs([[f[1] for f in found], [f[2] for f in found]]):
-            shared[i].append(found[j][0].place.buffer)
-            shared[j].append(found[i][0].place.buffer)
-        follow((f[0], s) for f, s in zip(found, shared, strict=True))
-        for start, end, tensors in made:
-            none = [None] * len(tensors)
-            arrays, numbers = ([form(v) or none for v in (start, end)] for form in (arrays_of, numbers_of))
-            for value, first, last, *held in zip(tensors, *arrays, *numbers, strict=True):
-                keep_out(value, first, last)
-                value.place.buffer.writeable = writeable(*(held[1:] if self.once else held))
-
-    def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
-        """What the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.
-
-        With the carries goes what says whether a name is bound without an iteration, None where it is for sure.
-        """
-        found: list[tuple[Slot, Parts, list[Carry], list[Node | None]]] = []
-        plain: list[tuple[Slot, Any]] = []
-        for slot, value in self.outcome.slots.items():
-            if slot in self.carried or slot is not self.slots.get(slot.name):
-                continue
-            if slot.name not in self.names.leaving:
-                plain.append((slot, UNBOUND))
-            elif self.once and (value is None or type(value) in {bool, int, float, complex, str}):
-                plain.append((slot, value))  # the same in every iteration
-            elif (last := self._of_last_iteration(parts := self._apart(slot, value, asked=True))) is not None:
-                plain.append((slot, last))
-            else:  # every iteration binds it
-                found.append((slot, parts, *self._ends(slot, parts)))
-        return found, plain
-
-    def _of_last_iteration(self, parts: Parts) -> Any:
-        """What the last iteration leaves, where that is numbers that depend on its index alone: worked out behind the loop."""
-        if not self.once or self.index is None or self.outcome.result[1] is not False or not parts.numeric:
-            return None
-        within = topological(parts.nodes)
-        iterations = self._own_leaves() - {self.index}
-        plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
-        if not plain or any(n in iterations or context.may_fail(n) for n in within):
-            return None
-        if any(map(number_classes.is_noted, parts.nodes)):
-            return None
-        last = scalar.subtract(size_node(self.index["within"][1]), constant(1))
-        return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.index: last})])
-
-    def _check_sizes(self, slot: Slot, parts: Parts) -> None:
+    def check_sizes(self, slot: Slot, parts: Parts) -> None:
         """Refuse a shape that mentions what is known in one iteration only."""
         sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
-        if self._own_leaves() & set(topological(sizes)):
+        if self.own_leaves() & set(topological(sizes)):
             raise NeedsPython(
                 f"{self.label} gives {slot.said} a shape that differs from iteration to iteration",
                 "Fill an array of the largest size.",
             )
 
-    def _own_leaves(self) -> set[Node]:
+    def own_leaves(self) -> set[Node]:
         """What differs from iteration to iteration to begin with: the index and the stand-ins."""
         carries = [c for s in self.carried.values() for c in s.carries]
         return {n for n in (self.index, *(c.stand_in for c in (*carries, *self.buffers.values()))) if n is not None}
-
-    def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
-        """The carries of what the last iteration leaves, and whether its name is bound without an iteration."""
-        if not parts.numeric:
-            raise NeedsPython(f"{slot.said} is not a number, but is read after {self.label}", "Use numbers and arrays.")
-        self._check_sizes(slot, parts)
-        before = slot.get()
-        starts = [zeros_of(n.type) for n in parts.nodes]
-        unbound = before is UNBOUND and not slot.internal
-        defined: list[Node | None] = [constant(False) if unbound else None for _ in starts]
-        if not self.once and before is not UNBOUND:
-            old = apart(before)
-            if old.form != parts.form:
-                raise merged.unlike(
-                    slot.name, f"{self.label} may have no iteration: it leaves", (before, "what an iteration gives")
-                )
-            starts, defined = list(old.nodes), list(old.defined)
-        carries: list[Carry] = []
-        for start, end in zip(starts, parts.nodes, strict=True):
-            carry = Carry(slot.said, start, start.type)
-            while not carry.settle(self.label, end) & carry.settle_class(self.label, end):
-                pass
-            carry.fresh()
-            carries.append(carry)
-        return carries, defined
-
-
-def _either(defined: Node | None, ran: Node | None) -> Node | None:
-    """Whether a name is bound behind a loop: None where it is for sure."""
-    if defined is None or ran is None:
-        return None
-    return ran if defined is constant(False) else scalar.logical_or(defined, ran)
-
-
-def counted(loop: Loop, count: Node, index: Node) -> None:
-    """A ``loop`` region: as many iterations as ``count`` says."""
-
-    def build(carries: list[Carry]) -> Sequence[Node]:
-        stand_ins, ends, starts = split(carries)
-        free = around(ends, [index, *stand_ins], runs=loop.once)
-        body = graph_of(ends, [index, *stand_ins, *free])
-        given = fitting(body, [*starts, *free], ran, first=1)
-        return control.loop(count, body, given[: len(starts)], given[len(starts) :])
-
-    ran = None if loop.once else scalar.greater(count, 0)
-    loop.emit(build, ran, loop.stacks(index["within"][1], index))
-
-
-def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
-    """A ``while`` region: iterations as long as ``test`` holds before them.
-
-    ``index`` counts the iterations: what it is in an iteration, and what it is where ``test`` is asked.
-    """
-    if loop.appended:
-        raise Grows(
-            f"a list grows in {loop.label} a data-dependent number of times", "Fill an array of the largest size."
-        )
-
-    def build(carries: list[Carry]) -> Sequence[Node]:
-        own, ends, starts = split(carries)
-        asked = list(own)
-        if index is not None:
-            own, asked = [*own, index[0]], [*own, index[1]]
-            ends, starts = [*ends, scalar.add(index[0], constant(1))], [*starts, constant(0)]
-        free = list(dict.fromkeys([*around([test], asked), *around(ends, own, runs=ran is None)]))
-        graphs = graph_of([test], [*asked, *free]), graph_of(ends, [*own, *free])
-        given = fitting(graphs[1], fitting(graphs[0], [*starts, *free], None), ran)
-        return control.while_loop(*graphs, given[: len(starts)], given[len(starts) :])[: len(carries)]
-
-    loop.emit(build, ran)

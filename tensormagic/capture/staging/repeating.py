@@ -19,7 +19,8 @@ from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.consumed import counted_by, refuse_held
 from tensormagic.capture.staging.grown import Untyped, growing
 from tensormagic.capture.staging.lists import FEW
-from tensormagic.capture.staging.loops import Loop, conditional, counted
+from tensormagic.capture.staging.loop_region import conditional, counted
+from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.moving import moved
 from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of

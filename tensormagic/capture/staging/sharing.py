@@ -72,13 +72,17 @@ def pairs(sides: Sequence[Sequence[set[Buffer]]]) -> Iterable[tuple[int, int]]:
             yield from ((i, j) for i, first in enumerate(reaches[:j]) if first & second)
 
 
-def follow(shared: Iterable[tuple[Tensor, Sequence[Buffer]]]) -> None:
-    """Note that Python would have arrays as parts of others, we do not know of which or where.
+def join(values: Sequence[Tensor], known: Sequence[Iterable[Buffer]], related: Iterable[tuple[int, int]] = ()) -> None:
+    """Note that Python would have each value as a part of what is ``known`` for it, or of a ``related`` one: not of which, or where.
 
     Stores into them are refused; they are not to be read any more after a store into what they may be a part of.
     """
+    shared = [[*buffers] for buffers in known]
+    for i, j in related:
+        shared[i].append(values[j].place.buffer)
+        shared[j].append(values[i].place.buffer)
     told: list[Tensor] = []
-    for value, buffers in shared:
+    for value, buffers in zip(values, shared, strict=True):
         own = value.place.buffer
         new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.origins]
         if new and value.type.form == "array":
@@ -137,10 +141,8 @@ class Iterations:
         """Have stand-ins share what is known so far, and be read-only where they are."""
         for key, value in given.items():
             value.place.buffer.writeable = self.writeable.get(key, True)
-        follow(
-            (t, [*self.older.get(k, ()), *(given[o].place.buffer for o in self.others.get(k, ()) if o in given)])
-            for k, t in given.items()
-        )
+        others = ([given[o].place.buffer for o in self.others.get(k, ()) if o in given] for k in given)
+        join([*given.values()], [[*self.older.get(k, ()), *o] for k, o in zip(given, others, strict=True)])
 
     def learn(self, before: dict[Any, Leaf], given: dict[Any, Tensor], after: dict[Any, Leaf], opened: int) -> bool:
         """Add what arrays share that are carried ``before`` the loop and ``after`` an iteration; whether there was anything new.

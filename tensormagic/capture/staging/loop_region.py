@@ -1,0 +1,266 @@
+"""A traced loop as a region, of ``for`` or ``while``, and what it leaves in names, lists and arrays behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensormagic.capture import context, number_classes, undecided
+from tensormagic.capture.number_classes import Classes
+from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.staging import merged
+from tensormagic.capture.staging.aliases import is_own
+from tensormagic.capture.staging.carries import Carry, codes_of, split
+from tensormagic.capture.staging.containers import Once
+from tensormagic.capture.staging.lists import extend, put, start_of
+from tensormagic.capture.staging.loops import Loop
+from tensormagic.capture.staging.merged import Parts, apart
+from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
+from tensormagic.capture.staging.sharing import arrays_of, join, keep_out, numbers_of, pairs, reached, writeable
+from tensormagic.capture.staging.slots import UNBOUND, Slot
+from tensormagic.capture.staging.trial import Grows, NeedsPython, attempt
+from tensormagic.capture.stores.place import Buffer
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir import site
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Size
+from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.regions import control
+from tensormagic.ops.scalars import scalar
+
+
+class Leaving:
+    """What is done once a loop has been traced: its region is built, and what it has changed holds the region's results.
+
+    Parameters
+    ----------
+    loop
+        The loop.
+    ran
+        Whether any iteration has run; None where one has for sure.
+    stacks
+        The carries of what iterations append.
+    """
+
+    def __init__(self, loop: Loop, ran: Node | None, stacks: Sequence[Carry] = ()) -> None:
+        self.loop = loop
+        self.ran = ran
+        self.stacks = stacks
+        self.kept: dict[Buffer, list[Buffer]] = {}  # where the arrays that the last iteration has appended are
+
+    def emit(self, build: Callable[[list[Carry]], Sequence[Node]]) -> None:
+        """Do what the loop has done: all of it, or nothing where an array refuses a store.
+
+        ``build`` makes the region for the carries.
+        """
+        leaving = [
+            s for s in self.loop.outcome.slots if s is self.loop.slots.get(s.name) and s.name in self.loop.names.leaving
+        ]
+        bound = dict.fromkeys([*self.loop.carried, *leaving])
+        ends = {s: (s.get(), self.loop.outcome.slots.get(s, s.get())) for s in bound}
+        choices = self.loop.stand_ins.choices(ends, self.loop.outcome, once=self.ran is None)
+        for slot, (may, _) in choices.items():
+            may.refuse(slot)
+        asked = values_are_there()
+        attempt(self.loop.world, lambda: self._emit(build, asked=asked), lambda _result: True)
+        for slot, (may, alone) in choices.items():
+            may.note(slot, alone=alone)
+
+    def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], *, asked: bool) -> None:
+        last, plain = self._last()
+        carries = [c for s in self.loop.carried.values() for c in s.carries]
+        carries += [
+            *self.loop.buffers.values(),
+            *(c for _, _, own, _ in last for c in (*own, *codes_of(own))),
+            *self.stacks,
+        ]
+        begun = {c: c.start.type.dtype for c in carries if self.ran is not None and not c.type.shape}
+        if self.ran is not None:
+            for carry in (c for c in carries if not c.axes):
+                carry.start = settled(carry.start, carry.type, self.ran, f"{self.loop.label}: {carry.label}")
+        ends = {
+            c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
+        }
+        self._classify(carries, ends, asked=asked)
+        for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
+            undecided.note(ends[carry], dtype)
+        made: list[tuple[Any, Any, list[Tensor]]] = []
+        starts = {s: s.get() for s in (*self.loop.carried, *(slot for slot, *_ in last))}
+        after = {s: self.loop.outcome.slots.get(s, v) for s, v in starts.items()}
+        once = Once()
+        for slot, value in plain:
+            slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
+        for buffer in sorted(self.loop.buffers, key=lambda b: (b.depends, b.born)):
+            carry = self.loop.buffers[buffer]
+            (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
+        for slot, carried in self.loop.carried.items():
+            pairs = zip(carried.values, carried.conditions, strict=True)
+            tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
+            slot.set(once.of((starts[slot], after[slot])[self.ran is None :], carried.parts.build(tensors)))
+            made.append((starts[slot], after[slot], tensors))
+        for slot, parts, own, defined in last:
+            tensors = [self._result(slot, ends[c], _either(d, self.ran)) for c, d in zip(own, defined, strict=True)]
+            slot.set(once.of((starts[slot], after[slot])[self.ran is None :], parts.build(tensors)))
+            made.append((starts[slot], after[slot], tensors))
+        if self.stacks:
+            self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks])
+        self._share(made, list(starts))
+
+    def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
+        """Note of which classes the numbers are that the loop leaves; where that can be ``asked``, they are of these."""
+        coded = {c: Classes(ends[c.code], c.classes) for c in carries if c.code is not None}
+        coded = {c: found for c, found in coded.items() if c.code is not None and (not self.loop.once or c.code.varies)}
+        if not asked:
+            for carry, classes in coded.items():
+                number_classes.note(ends[carry], classes)
+        elif coded:
+            beside = [n for c, n in ends.items() if not c.axes]
+            decided = number_classes.decide({ends[c]: found for c, found in coded.items()}, beside)
+            ends.update({c: decided[ends[c]] for c in coded})
+
+    def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
+        return merged.result(node, defined, slot.said, f"{self.loop.label} may have no iteration that assigns it")
+
+    def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
+        """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
+        own = {t.place.buffer for t in self.loop.given().values()}
+        found: list[tuple[Tensor, set[Buffer], set[Buffer]]] = []
+        for start, end, tensors in made:
+            first = [reached(a) for a in arrays_of(start)] if not self.loop.once else []
+            first += [set()] * (len(tensors) - len(first))  # it is that very array where no iteration has run
+            found += zip(tensors, first, map(reached, arrays_of(end)), strict=True)
+        known: list[list[Buffer]] = []
+        for _, first, last in found:
+            older = [b for b in first | last if b.born < self.loop.opened and b not in own and not is_own(b, slots)]
+            known.append([*older, *(k for b in last for k in self.kept.get(b, []))])
+        join([f[0] for f in found], known, pairs([[f[1] for f in found], [f[2] for f in found]]))
+        for start, end, tensors in made:
+            none = [None] * len(tensors)
+            arrays, numbers = ([form(v) or none for v in (start, end)] for form in (arrays_of, numbers_of))
+            for value, first, last, *held in zip(tensors, *arrays, *numbers, strict=True):
+                keep_out(value, first, last)
+                value.place.buffer.writeable = writeable(*(held[1:] if self.loop.once else held))
+
+    def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
+        """What the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.
+
+        With the carries goes what says whether a name is bound without an iteration, None where it is for sure.
+        """
+        found: list[tuple[Slot, Parts, list[Carry], list[Node | None]]] = []
+        plain: list[tuple[Slot, Any]] = []
+        for slot, value in self.loop.outcome.slots.items():
+            if slot in self.loop.carried or slot is not self.loop.slots.get(slot.name):
+                continue
+            if slot.name not in self.loop.names.leaving:
+                plain.append((slot, UNBOUND))
+            elif self.loop.once and (value is None or type(value) in {bool, int, float, complex, str}):
+                plain.append((slot, value))  # the same in every iteration
+            elif (last := self._of_last_iteration(parts := self.loop.parts_of(slot, value, asked=True))) is not None:
+                plain.append((slot, last))
+            else:  # every iteration binds it
+                found.append((slot, parts, *self._ends(slot, parts)))
+        return found, plain
+
+    def _of_last_iteration(self, parts: Parts) -> Any:
+        """What the last iteration leaves, where that is numbers that depend on its index alone: worked out behind the loop."""
+        if (
+            not self.loop.once
+            or self.loop.index is None
+            or self.loop.outcome.result[1] is not False
+            or not parts.numeric
+        ):
+            return None
+        within = topological(parts.nodes)
+        iterations = self.loop.own_leaves() - {self.loop.index}
+        plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
+        if not plain or any(n in iterations or context.may_fail(n) for n in within):
+            return None
+        if any(map(number_classes.is_noted, parts.nodes)):
+            return None
+        last = scalar.subtract(size_node(self.loop.index["within"][1]), constant(1))
+        return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.loop.index: last})])
+
+    def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
+        """The carries of what the last iteration leaves, and whether its name is bound without an iteration."""
+        if not parts.numeric:
+            raise NeedsPython(
+                f"{slot.said} is not a number, but is read after {self.loop.label}", "Use numbers and arrays."
+            )
+        self.loop.check_sizes(slot, parts)
+        before = slot.get()
+        starts = [zeros_of(n.type) for n in parts.nodes]
+        unbound = before is UNBOUND and not slot.internal
+        defined: list[Node | None] = [constant(False) if unbound else None for _ in starts]
+        if not self.loop.once and before is not UNBOUND:
+            old = apart(before)
+            if old.form != parts.form:
+                raise merged.unlike(
+                    slot.name,
+                    f"{self.loop.label} may have no iteration: it leaves",
+                    (before, "what an iteration gives"),
+                )
+            starts, defined = list(old.nodes), list(old.defined)
+        carries: list[Carry] = []
+        for start, end in zip(starts, parts.nodes, strict=True):
+            carry = Carry(slot.said, start, start.type)
+            while not carry.settle(self.loop.label, end) & carry.settle_class(self.loop.label, end):
+                pass
+            carry.fresh()
+            carries.append(carry)
+        return carries, defined
+
+
+def _either(defined: Node | None, ran: Node | None) -> Node | None:
+    """Whether a name is bound behind a loop: None where it is for sure."""
+    if defined is None or ran is None:
+        return None
+    return ran if defined is constant(False) else scalar.logical_or(defined, ran)
+
+
+def _stacks(loop: Loop, count: Size, index: Node) -> list[Carry]:
+    """The carries of what iterations append."""
+    found: list[Carry] = []
+    for value in (n for a in loop.appended for n in a.parts.nodes):
+        start = start_of(value, count)
+        carry = Carry("a list", start, start.type)
+        carry.end = put(carry.fresh(), value, index)
+        found.append(carry)
+    return found
+
+
+def counted(loop: Loop, count: Node, index: Node) -> None:
+    """A ``loop`` region: as many iterations as ``count`` says."""
+
+    def build(carries: list[Carry]) -> Sequence[Node]:
+        stand_ins, ends, starts = split(carries)
+        free = around(ends, [index, *stand_ins], runs=loop.once)
+        body = graph_of(ends, [index, *stand_ins, *free])
+        given = fitting(body, [*starts, *free], ran, first=1)
+        return control.loop(count, body, given[: len(starts)], given[len(starts) :])
+
+    ran = None if loop.once else scalar.greater(count, 0)
+    Leaving(loop, ran, _stacks(loop, index["within"][1], index)).emit(build)
+
+
+def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Node] | None = None) -> None:
+    """A ``while`` region: iterations as long as ``test`` holds before them.
+
+    ``index`` counts the iterations: what it is in an iteration, and what it is where ``test`` is asked.
+    """
+    if loop.appended:
+        raise Grows(
+            f"a list grows in {loop.label} a data-dependent number of times", "Fill an array of the largest size."
+        )
+
+    def build(carries: list[Carry]) -> Sequence[Node]:
+        own, ends, starts = split(carries)
+        asked = list(own)
+        if index is not None:
+            own, asked = [*own, index[0]], [*own, index[1]]
+            ends, starts = [*ends, scalar.add(index[0], constant(1))], [*starts, constant(0)]
+        free = list(dict.fromkeys([*around([test], asked), *around(ends, own, runs=ran is None)]))
+        graphs = graph_of([test], [*asked, *free]), graph_of(ends, [*own, *free])
+        given = fitting(graphs[1], fitting(graphs[0], [*starts, *free], None), ran)
+        return control.while_loop(*graphs, given[: len(starts)], given[len(starts) :])[: len(carries)]
+
+    Leaving(loop, ran).emit(build)

@@ -23,10 +23,9 @@ from tensormagic.distributed.report import Moved, Report
 from tensormagic.distributed.running import Sizes, run
 from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
 from tensormagic.distributed.splitting import Split, split
-from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
 from tensormagic.functions.given import fixed, signature
-from tensormagic.functions.reading import is_input, is_moving
+from tensormagic.functions.reading import is_input
 from tensormagic.functions.record import Record
 from tensormagic.functions.tracing import TYPE, Traced, Typed, traced
 from tensormagic.ir.errors import ArgumentError, DTypeError
@@ -245,16 +244,10 @@ _KEPT = 32  # captures of one function
 
 def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any) -> Captured:
     """A function captured and split for arguments of these kinds; those that are split are types."""
-    made = of_callable(function)
-    others = constants_of([v for v in flatten(given)[0] if not isinstance(v, Typed)])
-    before = record_of(made.roots, others, made.reads, is_moving, fixed=True)
     found = traced(function, given)
-    record = record_of(made.roots, others, found.reads, is_moving, fixed=True)
-    if before.why or before.changed():
-        record = before if before.why else Record((), before.changed())
     leaves = [v for v in flatten(given)[0] if isinstance(v, Typed | Tensor) or is_input(v)]
     places = [k for k, v in enumerate(leaves) if isinstance(v, Typed)]
-    return Captured(key, given, found, split(found.graph, places, sites=found.lens.of), record)
+    return Captured(key, given, found, split(found.graph, places, sites=found.lens.of), found.record)
 
 
 def _typed(chunk: Chunked, least: int) -> Typed:

@@ -15,18 +15,16 @@ from tensormagic import session
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config, leveled
-from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import of_callable
+from tensormagic.functions.inside import undoing
 from tensormagic.functions.into import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
-from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.tensor import checked_place
-from tensormagic.functions.tracing import COMPILE, TYPE, Traced, code_of, traced
+from tensormagic.functions.tracing import COMPILE, Traced, code_of, stands_for_array, traced
 from tensormagic.functions.travel import Made, maker, sealed
 from tensormagic.ir.errors import ArgumentError, CaptureError, DeviceError, GuardError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.type import Type
 
 if TYPE_CHECKING:
     from tensormagic.functions.exporting import Exported
@@ -97,7 +95,7 @@ class Compiled(Made):
     @cached_property
     def fixed(self) -> list[Any]:
         """What was given in place of types, one by one; where it was a type, a mark."""
-        return [ARRAY if _is_array(v) else v for v in flatten(self.arguments)[0]]
+        return [ARRAY if stands_for_array(v) else v for v in flatten(self.arguments)[0]]
 
     @cached_property
     def _structure(self) -> Any:
@@ -404,28 +402,31 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
     function = of_callable(fun)
     placed = checked_place(device)[0] or function.placed[0]
     level = math or function.math
-    constants = constants_of([v for v in flatten(types)[0] if not _is_array(v)])
-    before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
     with config.using(math=level):
         found = traced(function, types)
-    if found.drawn:
-        raise CaptureError(
-            f"{found.name} draws from {found.drawn[0]}, whose state a compiled function does not advance",
-            "Make the generator in the function, np.random.default_rng(seed), of a seed that is an argument; or use tm.tensor.",
-        )
-    record = record_of(function.roots, constants, found.reads, is_moving, fixed=True)
-    if why := record.why or before.why or before.changed():
-        raise CaptureError(
-            f"{found.name} reads {why}, and a compiled function would not notice changes of it",
-            "Pass it as an argument, or use tm.tensor, which captures the function at every call.",
-        )
+    with undoing(found.before):
+        _refuse_moving(found)
     with config.using(device=placed):
         executable = session.executable(found.graph, level)
 
     def again(made: Compiled, sizes: dict[str, str]) -> Compiled:
         return _made(fun, _sized(made, sizes), placed, made.math)
 
-    return Compiled(found.graph, executable, level or config.math, found, types, record, again=again)
+    return Compiled(found.graph, executable, level or config.math, found, types, found.record, again=again)
+
+
+def _refuse_moving(found: Traced) -> None:
+    """Refuse what a compiled function would not notice or not change."""
+    if found.drawn:
+        raise CaptureError(
+            f"{found.name} draws from {found.drawn[0]}, whose state a compiled function does not advance",
+            "Make the generator in the function, np.random.default_rng(seed), of a seed that is an argument; or use tm.tensor.",
+        )
+    if why := found.record.why:
+        raise CaptureError(
+            f"{found.name} reads {why}, and a compiled function would not notice changes of it",
+            "Pass it as an argument, or use tm.tensor, which captures the function at every call.",
+        )
 
 
 def _of_graph(graph: Graph, types: tuple[Any, ...], device: str, math: str | None) -> Compiled:
@@ -452,10 +453,6 @@ def _sized(made: Compiled, sizes: dict[str, str]) -> tuple[Any, ...]:
 
 
 _SYMBOL = re.compile(r"\bn\d+\b")
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Type | Tensor) or (isinstance(value, str) and bool(TYPE.match(value))) or is_input(value)
 
 
 ARRAY: Any = object()

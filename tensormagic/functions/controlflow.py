@@ -65,9 +65,9 @@ def _traced(fun: Any, types: Sequence[Type], build: Callable[[Any], Any]) -> Tra
     return Traced(stand_ins, numbers_alone(leaves, function.name), again, structure(result))
 
 
-def _run(label: str, body: Callable[..., Any], *args: Any) -> Any:
-    """``body``, which gives lazy arrays; arrays, where it is called on arrays outside captured code."""
-    return Function(body, label)(*args)
+def _run(label: str, functions: tuple[Any, ...], body: Callable[..., Any], *args: Any) -> Any:
+    """``body``, which calls ``functions`` and gives lazy arrays; arrays, where it is called on arrays outside captured code."""
+    return Function(body, label, roots=functions)(*args)
 
 
 def _built(nodes: Iterable[Node], build: Callable[[Any], Any]) -> Any:
@@ -109,7 +109,7 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
     capture = context.current()
     if capture is not None and capture.recursions:  # as `if` has it: a branch may call what is being traced
         return runtime.chosen(pred, lambda: called(then)(*operands), lambda: called(otherwise)(*operands))
-    return _run("cond", body, pred, *operands)
+    return _run("cond", (then, otherwise), body, pred, *operands)
 
 
 # loops ----------------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: An
         given = fitting(graphs[1], fitting(graphs[0], [*begun, *free], None), None)
         return _built(control.while_loop(graphs[0], graphs[1], given[: len(begun)], given[len(begun) :]), build)
 
-    return _run("while_loop", run, start)
+    return _run("while_loop", (test, body), run, start)
 
 
 def _applied(
@@ -211,7 +211,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: An
         begun, traced = _steady("fori_loop", [node_of(v) for v in leaves], iteration)
         return _built(_looped(iterations, index, begun, traced.stand_ins, traced.results), build)
 
-    return _run("fori_loop", run, lower, upper, start)
+    return _run("fori_loop", (body,), run, lower, upper, start)
 
 
 def _looped(
@@ -272,7 +272,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
         )
         return _built(ends[: len(begun)], build), _built(ends[len(begun) :], shape[0])
 
-    return _run("scan", run, start, xs)
+    return _run("scan", (fun,), run, start, xs)
 
 
 def _iterations(stacks: Sequence[Node], length: Any) -> Size:

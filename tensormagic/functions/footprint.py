@@ -452,8 +452,7 @@ class _Walk:
         inside, whole = getattr(value, "__dict__", None), kinds.is_partly_librarys(kind)
         if isinstance(inside, dict):
             self._check("dict", value, None, inside, told)
-            bound = {n for n in self.stored if not hasattr(kind, n)} if self.fixed else set[str]()
-            self._attributes(value, inside, of_class | bound, told, whole=whole)
+            self._attributes(value, inside, of_class, told, whole=whole)
         for base in kind.__mro__:
             for name, slot in vars(base).items():
                 if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):
@@ -463,6 +462,8 @@ class _Walk:
         self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
     ) -> None:
         names = {n for n in inside if whole or self._wanted(n) or n in self.names} | set(of_class)
+        if self.fixed:
+            names |= {n for n in self.stored if not hasattr(type(value), n)}
         if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
             names |= self.names
         for name in sorted(names):

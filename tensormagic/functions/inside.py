@@ -180,6 +180,16 @@ def taken_back(record: Record) -> bool:
     return not record.changed()
 
 
+@contextmanager
+def undoing(before: Record) -> Generator[None]:
+    """What a capture has changed in objects is taken back where the block refuses it: what is left there would have no value."""
+    try:
+        yield
+    except BaseException:
+        taken_back(before)
+        raise
+
+
 def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
     of, _, before = check.operands
     if check.kind == "items":
@@ -272,4 +282,4 @@ def _owner(values: Any) -> Any:
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)
 
 
-__all__ = ["Inside", "arrays_in", "placed", "refuse_kept", "taken_back"]
+__all__ = ["Inside", "arrays_in", "placed", "refuse_kept", "taken_back", "undoing"]

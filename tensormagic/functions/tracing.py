@@ -26,11 +26,14 @@ from tensormagic.capture.tree import computed, flatten
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
+from tensormagic.functions.inside import undoing
 from tensormagic.functions.left import bare, left_behind
 from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.reading import is_input
+from tensormagic.functions.reading import is_input, is_moving
+from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.space import Read
 from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
@@ -103,7 +106,11 @@ def trace(fun: Any, *types: Any) -> Graph:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The graph of a function, how results are put together, what is behind the parameters beside the arguments', and the names read."""
+    """The graph of a function, how results are put together, what is behind the parameters beside the arguments', and the names read.
+
+    ``before`` is what the function could read before it was captured, and ``record`` what it has read: whether that is as it was, or why
+    nobody can tell.
+    """
 
     graph: Graph
     build: Callable[[Any], Any]
@@ -112,6 +119,8 @@ class Traced:
     name: str
     mapping: Mapping[Node, Node] = field(default_factory=dict[Node, Node], repr=False)
     drawn: tuple[str, ...] = ()  # generators outside of the function that it draws from
+    before: Record = field(default_factory=lambda: Record(()), repr=False)
+    record: Record = field(default_factory=lambda: Record(()), repr=False)
 
     @cached_property
     def lens(self) -> Lens:
@@ -120,14 +129,27 @@ class Traced:
 
 
 def traced(fun: Any, types: tuple[Any, ...]) -> Traced:
+    """A function captured for arguments of these types; what it has changed in objects is taken back where it is refused."""
     mark, function = wrap(constant(0)), of_callable(fun)
-    found = _trace(function, types)
-    if left_behind(mark, known=False):
-        raise CaptureError(
-            f"{found.name} stores a value in an object, but code compiled for types has no values",
-            "Return the value; or use tm.tensor, which runs the function at every call.",
-        )
-    return found
+    constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
+    before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
+    with undoing(before):
+        found = _trace(function, types)
+        if left_behind(mark, known=False):
+            raise CaptureError(
+                f"{found.name} stores a value in an object, but code compiled for types has no values",
+                "Return the value; or use tm.tensor, which runs the function at every call.",
+            )
+    after = record_of(function.roots, constants, found.reads, is_moving, fixed=True)
+    why = after.why or before.why or before.changed()
+    return replace(found, before=before, record=Record((), why) if why else after)
+
+
+def stands_for_array(value: Any) -> bool:
+    """Whether an argument stands for an array or a number that moves: a type, or such a value."""
+    if isinstance(value, Type | Typed | Tensor) or (isinstance(value, str) and TYPE.match(value)):
+        return True
+    return is_input(value)
 
 
 def _trace(function: Function, types: tuple[Any, ...]) -> Traced:

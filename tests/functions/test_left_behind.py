@@ -219,3 +219,71 @@ def test_arrays_that_share_memory_go_on_sharing_it():
     assert tm.tensor(Both.step)(both, np.arange(3.0)) == 6.0
     both.whole[1] = 9.0
     assert np.asarray(both.part).tolist() == [9.0, 4.0]
+
+
+LOG: list[Any] = []
+TABLE: dict[str, Any] = {"rows": []}
+BOX = SimpleNamespace(last=0, log=[])
+TOTAL: Any = 0
+
+
+def appended(x):
+    LOG.append(x.sum())
+    return x
+
+
+def inserted(x):
+    LOG.insert(0, {"mean": x.mean()})
+    TABLE["rows"].append(x * 2)
+    TABLE.update(last=x * 3)
+    return x
+
+
+def assigned(x):
+    BOX.last = x.sum()
+    BOX.log.append(BOX.last)
+    return x
+
+
+def made_global(x):
+    global TOTAL
+    TOTAL = x.sum()
+    return x
+
+
+def on_itself(x):
+    on_itself.last = x * 2  # type: ignore[attr-defined]
+    return x
+
+
+def in_a_default(x, kept=[]):  # noqa: B006 (that is what is tried)
+    kept.append(x * 2)
+    return x
+
+
+REFUSE = {
+    "trace": lambda f: tm.trace(f, "float64[n]"),
+    "compile": lambda f: tm.compile(f, "float64[n]"),
+    "submit": lambda f: tm.submit(f, np.ones(3)),
+    "vmap": lambda f: tm.vmap(f)(np.ones((2, 3))),
+    "scan": lambda f: tm.scan(lambda c, v: (c, f(v * np.ones(2))), 0.0, np.ones(3)),
+    "fori_loop": lambda f: tm.fori_loop(0, 3, lambda k, c: f(c), np.ones(2)),
+}
+
+
+@pytest.mark.parametrize("refuse", REFUSE.values(), ids=REFUSE)
+@pytest.mark.parametrize("function", [appended, inserted, assigned, on_itself, in_a_default])
+def test_what_is_refused_leaves_nothing_without_a_value(function, refuse):
+    def held() -> Any:
+        return LOG, TABLE, BOX.last, BOX.log, TOTAL, vars(on_itself), in_a_default.__defaults__
+
+    before = repr(held())
+    with pytest.raises(CaptureError, match="in an object"):
+        refuse(function)
+    assert repr(held()) == before
+
+
+def test_what_a_compiled_function_would_not_notice_is_taken_back():
+    with pytest.raises(CaptureError, match="TOTAL|in an object"):
+        tm.compile(made_global, "float64[n]")
+    assert TOTAL == 0

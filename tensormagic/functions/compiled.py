@@ -446,13 +446,13 @@ def _sized(made: Compiled, sizes: dict[str, str]) -> tuple[Any, ...]:
     leaves, build = flatten(made.arguments)
     types = iter(made.graph.parameters)
     mixed = [
-        _SYMBOL.sub(lambda found: sizes.get(found[0], found[0]), str(next(types).type)) if f is ARRAY else v
+        SYMBOL.sub(lambda found: sizes.get(found[0], found[0]), str(next(types).type)) if f is ARRAY else v
         for v, f in zip(leaves, made.fixed, strict=True)
     ]
     return build(iter(mixed))
 
 
-_SYMBOL = re.compile(r"\bn\d+\b")
+SYMBOL = re.compile(r"\bn\d+\b")
 
 
 ARRAY: Any = object()

@@ -6,7 +6,6 @@ The kernels are LLVM's object code, as in a run here. What calls them is a file 
 from __future__ import annotations
 
 import ctypes
-import itertools
 import re
 import shutil
 import subprocess
@@ -23,12 +22,12 @@ from tensormagic.backend.c_text import PRELUDE, TYPES, CDriver, NotInCError, byt
 from tensormagic.backend.plan import plan_graph
 from tensormagic.capture.tree import flatten
 from tensormagic.functions.compiled import ARRAY, Compiled
+from tensormagic.functions.small import count_of, sizes_text, small_sizes, symbols_of
 from tensormagic.ir.errors import ArgumentError, CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Apply, Size, Symbol, nodes_of
+from tensormagic.ir.size import Apply, Size, nodes_of
 
-_MOST_SYMBOLS = 2  # of which all combinations of 0, 1 and more have code of their own; of more symbols one by one
 _WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -95,13 +94,13 @@ class _Export:
             number = len(self.kernels)
             names.append(self.kernels.setdefault(kernel.printed.source, f"{self.name}_kernel{number}"))
         self.products |= driver.products
-        self.texts.append(driver.function(own, sizes, names) + _given(values, checks, own, _count(function)))
+        self.texts.append(driver.function(own, sizes, names) + _given(values, checks, own, count_of(function)))
 
     def _sizes(self, graph: Graph) -> dict[Any, str]:
         """For each symbol of a graph what it is in the sizes that the entry is given."""
         known = {s: f"sizes[{k}]" for k, s in enumerate(symbols_of(self.main))}
         found: dict[Any, str] = {}
-        arguments = self.main.graph.parameters[: _count(self.main)]
+        arguments = self.main.graph.parameters[: count_of(self.main)]
         for ours, theirs in zip(graph.parameters, arguments, strict=False):
             for size, given in zip(ours.type.shape, theirs.type.shape, strict=True):
                 symbol = bare_symbol(size)
@@ -124,7 +123,7 @@ def _given(values: Sequence[Any], checks: Sequence[str], own: str, count: int) -
 def _beside(function: Compiled, sizes: dict[Any, str]) -> list[tuple[Size, int]]:
     """Enter the sizes of arrays that are read beside the arguments; what sizes of arguments have to be for these."""
     checks: list[tuple[Size, int]] = []
-    for node, now in zip(function.graph.parameters[_count(function) :], function.traced.outside, strict=True):
+    for node, now in zip(function.graph.parameters[count_of(function) :], function.traced.outside, strict=True):
         for size, extent in zip(node.type.shape, np.shape(now()), strict=True):
             symbol = bare_symbol(size)
             if symbol is not None and symbol not in sizes:
@@ -139,11 +138,6 @@ def _checked(left: Size, relation: str, right: Size, sizes: Mapping[Any, str]) -
     test = f"{c_size(left, sizes)} {relation} {c_size(right, sizes)}"
     said = f"sizes do not fit: {left} {relation} {right} does not hold"
     return f"    if (!({test})) return said(SIZES, {quoted(said)});\n"
-
-
-def _count(function: Compiled) -> int:
-    """How many of the graph's parameters are arguments."""
-    return len(function.graph.parameters) - len(function.traced.outside)
 
 
 def refuse(function: Compiled) -> None:
@@ -161,12 +155,6 @@ def refuse(function: Compiled) -> None:
             raise NotInCError(
                 f"it takes or returns {node.type.dtype}, which has no type in C", "Convert it with astype."
             )
-
-
-def symbols_of(function: Compiled) -> list[Symbol]:
-    """The sizes that are arguments of C, in the order in which they are met."""
-    found = (bare_symbol(s) for p in function.graph.parameters[: _count(function)] for s in p.type.shape)
-    return list(dict.fromkeys(s for s in found if s is not None))
 
 
 def c_size(size: Size, known: Mapping[Any, str]) -> str:
@@ -202,9 +190,9 @@ def export_c(function: Compiled, folder: str | Path, name: str = "") -> Exported
     export.add(function, "whole")
     cases = [("1", "whole")]
     found = symbols_of(function)
-    for k, chosen in enumerate(_small(found)):
+    for k, chosen in enumerate(small_sizes(function)):
         test = " && ".join(f"sizes[{found.index(s)}] == {n}" for s, n in chosen.items())
-        sizes = ",".join(f"{s}={n}" for s, n in chosen.items())
+        sizes = sizes_text(chosen)
         try:
             small = function.with_sizes(sizes)
             if small is not None:
@@ -236,16 +224,6 @@ def _is_taken(name: str) -> bool:
     return name in _WORDS or re.search(rf"\b{name}\b", PRELUDE) is not None or hasattr(ctypes.CDLL(None), name)
 
 
-def _small(symbols: Sequence[Symbol]) -> list[dict[Symbol, int]]:
-    """The choices of sizes of 0 and 1 that have code of their own, those of more symbols first."""
-    open_ = [s for s in symbols if s.least > 0]
-    if len(open_) > _MOST_SYMBOLS:
-        return [{s: n} for s in open_ for n in range(s.least)]
-    every = itertools.product(*([None, *range(s.least)] for s in open_))
-    found = [{s: n for s, n in zip(open_, one, strict=True) if n is not None} for one in every]
-    return sorted((f for f in found if f), key=len, reverse=True)
-
-
 # the texts --------------------------------------------------------------------------------------------------------------
 
 
@@ -255,7 +233,7 @@ class _Entry:
     def __init__(self, name: str, function: Compiled, *, named: bool) -> None:
         graph = function.graph
         self.name, self.function, self.graph = name, function, graph
-        self.count = _count(function)
+        self.count = count_of(function)
         self.symbols = symbols_of(function)
         taken: set[str] = {name, f"{name}_error"}
         called = function.size_names

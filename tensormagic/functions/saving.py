@@ -7,12 +7,12 @@ here, or run by NumPy.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import io
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,13 @@ from tensormagic.backend import native
 from tensormagic.backend.messages import Code
 from tensormagic.config import config, parted
 from tensormagic.functions import archive
-from tensormagic.functions.compiled import ARRAY, Compiled
+from tensormagic.functions.compiled import ARRAY, SYMBOL, Compiled
 from tensormagic.functions.forms import Form, UnwritableError, form_of, tree_of
 from tensormagic.functions.record import Record
+from tensormagic.functions.small import sizes_text, small_sizes
 from tensormagic.functions.tracing import Traced
-from tensormagic.ir.errors import CaptureError, FormatError, ParseError
+from tensormagic.ir import errors
+from tensormagic.ir.errors import CaptureError, FormatError, GuardError, ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.text import parse
@@ -38,7 +40,8 @@ FORMAT = 1
 _RESULT = ["result"]
 _NUMBERS = "biufc"
 _SMALL = "small/"  # the function for sizes of 0 and 1, as files in the file
-_MOST_SYMBOLS = 8
+_ERRORS = {"builtins", errors.__name__}
+_RAISES = "raises/"  # what NumPy raises for such sizes
 
 
 def save(function: Compiled, path: str | Path) -> None:
@@ -112,15 +115,27 @@ def written(function: Compiled, *, codes: bool = True, small: bool = True) -> by
 
 
 def _small_files(function: Compiled) -> dict[str, bytes]:
-    """The function with a size of 0 or 1 in place of each symbol by itself, as far as it is captured so."""
-    symbols = {str(s) for p in function.graph.parameters for s in p.type.shape if str(s).isidentifier()}
+    """The function with sizes of 0 and 1 in place of symbols, as far as it is captured so; and what NumPy raises for such sizes."""
     parts: dict[str, bytes] = {}
-    for given in (f"{s}={k}" for s in sorted(symbols)[:_MOST_SYMBOLS] for k in (0, 1)):
-        with suppress(Exception):  # what NumPy, or the user's code, says of such a size is said where it is called
+    for given in map(sizes_text, small_sizes(function)):
+        try:
             small = function.with_sizes(given)
             if small is not None:
                 parts[_SMALL + given] = written(small, codes=False, small=False)
+        except CaptureError:  # it is not captured so
+            continue
+        except Exception as error:  # noqa: BLE001 (what NumPy, or the user's code, says of such a size)
+            known = next(c for c in type(error).__mro__ if c.__module__ in _ERRORS)
+            parts[_RAISES + given] = json.dumps([known.__name__, str(error)]).encode()
     return parts
+
+
+def _raised(part: bytes) -> Exception:
+    """What a file says that NumPy raises for some sizes: an exception of Python's own, or of this package."""
+    kind, text = json.loads(part)
+    found = vars(builtins).get(kind, vars(errors).get(kind))
+    known = isinstance(found, type) and issubclass(found, Exception)
+    return found(text) if known else GuardError(f"{kind}: {text}")
 
 
 def _refuse_outside(graph: Graph, name: str) -> None:
@@ -194,14 +209,19 @@ def _written(tree: Any, leaf: Callable[[Any], Form | None], name: str, does: str
 
 
 def _argument(function: Compiled) -> Callable[[Any], Form | None]:
-    """What says that a value was given as a type: the type of the parameter that it has become."""
+    """What says that a value was given as a type: that of the parameter that it has become, with the user's names of sizes."""
     types = iter(function.graph.parameters)
+    called = (
+        {str(size): name for size, name in function.size_names.items()} if function.executable.device == "cpu" else {}
+    )
     marks = iter(function.fixed)
 
     def leaf(value: Any) -> Form | None:
         if value is None or type(value) in {dict, tuple, list} or isinstance(value, np.dtype):
             return None
-        return ["array", str(next(types).type)] if next(marks, None) is ARRAY else None
+        if next(marks, None) is not ARRAY:
+            return None
+        return ["array", SYMBOL.sub(lambda found: called.get(found[0], found[0]), str(next(types).type))]
 
     return leaf
 
@@ -261,8 +281,10 @@ def loaded(data: bytes, name: str = "", *, others: str = "", trusted: bool = Fal
         return tree_of(results, lambda form: given[form[1]])
 
     def small(_: Compiled, sizes: dict[str, str]) -> Compiled | None:
-        own = parts.get(_SMALL + ",".join(f"{k}={v}" for k, v in sizes.items()))
-        return loaded(own) if own is not None else None
+        given = ",".join(sorted(f"{k}={v}" for k, v in sizes.items()))
+        if _RAISES + given in parts:
+            raise _raised(parts[_RAISES + given])
+        return loaded(parts[_SMALL + given]) if _SMALL + given in parts else None
 
     why = others or ("" if trusted or not name or archive.is_own(parts) else "it is not signed by you")
     used = _start(executable, parts, about, why)

@@ -1,9 +1,11 @@
 """Compiled functions as files: what comes back, what is refused, and when machine code of a file is run."""
 
 import io
+import itertools
 import json
 import pickle
 import random
+import re
 import subprocess
 import sys
 import zipfile
@@ -212,3 +214,33 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         tm.compile(lambda x: x + 1, "float64[n]").save(tmp_path / "none" / "f.tm")
     assert caught.value.filename == str(tmp_path / "none")
+
+
+@pytest.mark.parametrize(("n", "m"), [*itertools.product((0, 1, 3), repeat=2)])
+def test_sizes_of_0_and_1_are_those_of_the_function_with_its_errors(n, m, folder, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+
+    def plain(x, y):
+        return (x[:, None] * y).max(axis=0) + x.sum()
+
+    ours = tm.compile(plain, "float64[n]", "float64[m]")
+    ours.save(folder / "f.tm")
+    again, given = tm.load(folder / "f.tm"), (np.arange(n) + 0.5, np.arange(m) - 0.5)
+    if n == 0:
+        with pytest.raises(ValueError, match="zero-size array") as wanted:
+            ours(*given)
+        with pytest.raises(wanted.type, match=re.escape(str(wanted.value))):
+            again(*given)
+    else:
+        np.testing.assert_array_equal(again(*given), plain(*given))
+
+
+def test_sizes_are_called_as_their_user_does(folder, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    ours = tm.compile(lambda x, p: x @ p["w"], "float64[rows, n0]", {"w": "float64[n0, rows]"})
+    ours.save(folder / "f.tm")
+    again = tm.load(folder / "f.tm")
+    assert [*again.size_names.values()] == [*ours.size_names.values()] == ["rows", "n0", "x", "p"]
+    assert str(again.memory) == str(ours.memory)
+    again.save(folder / "g.tm")
+    assert tm.load(folder / "g.tm").size_names == again.size_names

@@ -14,8 +14,10 @@ import numpy as np
 
 from tensormagic.capture import context, errstate
 from tensormagic.ir import site
-from tensormagic.ir.node import Node
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, users
 from tensormagic.ir.site import Lens, Site
+from tensormagic.ops.scalars.comparison import where
 
 _KINDS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
 _registries: dict[tuple[str, int], dict[Any, Any]] = {}  # what has been told of each run of a cell
@@ -67,10 +69,15 @@ def _sites(node: Node) -> tuple[Site, ...]:
 
 
 @contextmanager
-def watched() -> Generator[None]:
-    """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run."""
+def watched() -> Generator[list[Any]]:
+    """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run.
+
+    What is met on a way that rules have added beside another one, between which data choose, is told only where a result is
+    not finite: whoever runs the nodes puts the results into the list.
+    """
     asked, called_for = errstate.asked(), np.geterrcall()
-    noted: dict[tuple[str, Site], None] = {}
+    noted: dict[tuple[str, Site], bool] = {}
+    results: list[Any] = []
 
     def note(what: str, flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
@@ -83,13 +90,52 @@ def watched() -> Generator[None]:
             return
         place = _place(what, nodes) if asked[_KINDS[what]] != "ignore" else None
         if place is not None:
-            noted[f"{what} encountered in {nodes[0].op.name}", place] = None
+            key = f"{what} encountered in {nodes[0].op.name}", place
+            noted[key] = noted.get(key, False) or not _is_beside(nodes[0], inspect.currentframe())
 
     called = {kind: "ignore" if how == "ignore" and not _inside.get() else "call" for kind, how in asked.items()}
     with np.errstate(call=note, **called):  # type: ignore[arg-type]
-        yield
-    for message, place in noted:
-        _warn(message, place)
+        yield results
+    for (message, place), certain in noted.items():
+        if certain or not all(map(_is_finite, results)):
+            _warn(message, place)
+
+
+def _is_finite(result: Any) -> bool:
+    return np.asarray(result).dtype.kind not in "fc" or bool(np.isfinite(result).all())
+
+
+def _is_beside(node: Node, frame: FrameType | None) -> bool:
+    """Whether rules or derivatives have added a node, and all that reads it chooses by it, or between it and something else."""
+    graph = next((g for g in _graphs(frame) if node in g.nodes), None)
+    if graph is None or not _is_added(node):
+        return False
+    readers, pending, seen = users(graph.nodes), [node], {node}
+    while pending:
+        part = pending.pop()
+        if part in graph.results:
+            return False
+        for user in readers.get(part, ()):
+            if user in seen or (_is_added(user) and user.op is where):
+                continue
+            if not _is_added(user):
+                return False
+            seen.add(user)
+            pending.append(user)
+    return True
+
+
+def _is_added(node: Node) -> bool:
+    return all(span.role != "value" for span in site.of(node))
+
+
+def _graphs(frame: FrameType | None) -> Iterator[Graph]:
+    """The graphs that are being evaluated, innermost first."""
+    while frame is not None:
+        graph = frame.f_locals.get("graph") if context.is_ours(frame) else None
+        if isinstance(graph, Graph):
+            yield graph
+        frame = frame.f_back
 
 
 def _running(frame: FrameType | None) -> Iterator[Node]:

@@ -209,8 +209,9 @@ class Executable:
         self._afford(sizes)
         if self._reference is None:
             self._reference = reference.compile(self.graph)
-        with floating.watched():
-            return reference.owned(self._reference(sizes, *values), values)
+        with floating.watched() as results:
+            results.extend(reference.owned(self._reference(sizes, *values), values))
+        return results
 
     def _afford(self, sizes: dict[Any, int]) -> None:
         """Refuse a run of NumPy that needs more memory than there is; what needs little is asked once."""

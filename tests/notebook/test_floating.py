@@ -206,3 +206,27 @@ def test_raising_inside_a_loop_of_a_function(notebook):
     assert isinstance(ran.error, FloatingPointError)
     assert ran.out.splitlines()[:2] == ["Cell In[1], line 5", "    x = x / (x - k)"]
     assert "asked for in Cell In[2], line 1" in ran.out
+
+
+DIFFERENCES = [
+    *(f"np.sum(np.{f}(s * u) - np.{f}(2 * u))" for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "arctan")),
+    *("np.mean((np.sin(s * u) - np.sin(2 * u)) ** 2)", "np.sum(np.log1p(s * u) - np.log1p(u))"),
+    *("np.sum(np.hypot(s * u, u) - np.abs(u))", "np.sum(1 / (1 + s * u) - 1 / (1 + u))"),
+    *("np.sum(np.log(np.cosh(s * u)))", "np.sum((1 - np.cos(s * u)) * np.sin(u))", "np.sum(np.sqrt(1 + s * u) - 1)"),
+]
+
+
+@pytest.mark.parametrize("text", DIFFERENCES)
+@pytest.mark.parametrize("magic", ["%%tensor", "%%tensor --grad s", "%%tensor --live s=0:5 --grad s"])
+def test_what_rules_compute_beside_a_choice_says_nothing(told, notebook, text, magic):
+    """NumPy warns of nothing in these, also at elements where forms of differences divide 0 by 0."""
+    notebook["u"], notebook["s"] = np.array([0.0, 1e-300, 0.25, 1.0, 3.0]), 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(text, {"np": np, **notebook.shell.user_ns})
+    assert told(f"{magic}\n{text}") == []
+
+
+def test_what_is_not_finite_in_the_end_is_told(told, notebook):
+    notebook["u"] = np.array([0.0, 1.0, np.inf])
+    assert {line for _, line, _ in told("%%tensor\nnp.sum(np.sin(u) - np.sin(2 * u))")} == {2}

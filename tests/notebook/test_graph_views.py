@@ -419,3 +419,21 @@ def test_the_magics_line_is_shown_and_an_equal_node_of_an_earlier_cell_gives_no_
     _, scene = shown_of(notebook, "%%tensor --math exact\nv = 3 * w[0] ** 2\nv")
     assert scene.source.splitlines()[0] == "%%tensor --math exact"
     assert {v.line for v in scene.views[0].everything() if v.is_op} == {2}
+
+
+def test_names_are_those_of_the_cell_that_is_shown(notebook):
+    """An equal node of an earlier cell may have had another name, or have been less than what had it."""
+    notebook.ok("%%tensor -q\nz = X @ w + b\nloss = np.mean(z ** 2)")
+    _, scene = shown_of(notebook, "%%tensor\nE = X @ w + b - y\nmisfit = -np.mean(E ** 2)\nmisfit")
+    titles = drawn(scene.view("captured"))
+    assert {title.partition(" = ")[0] for title in titles if " = " in title} == {"E", "misfit"}
+    assert not [title for title in titles if "astype" in title]
+
+
+def test_a_size_that_a_loop_reads_is_called_by_what_it_measures(notebook):
+    """The rows of X are as many as the elements of y: the first one is told."""
+    cell = "%%tensor\nv = w\nfor k in range(20):\n    v = v - 0.1 * (X.T @ (X @ v - y)) / len(y)\nv"
+    _, scene = shown_of(notebook, cell)
+    captured = scene.view("captured").drawn
+    (body,) = captured.inner[find(captured, "loop").id]
+    assert sorted(v.label for v in body.vertices if v.kind == "input") == ["X", "X.T", "X.shape[0]", "v", "y"]

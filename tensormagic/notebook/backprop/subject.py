@@ -62,12 +62,12 @@ class Subject:
 
     def site(self, node: Node) -> site.Site | None:
         """Where a node was written, first in the latest run; None for inputs and for constants."""
-        spans = self._spans(node)
-        run = max((s.run for s in spans), default=0)
-        return min((s for s in spans if s.run == run), key=lambda s: (s.line, s.column), default=None)
+        return min(self._spans(node), key=lambda s: (s.line, s.column), default=None)
 
     def _spans(self, node: Node) -> list[site.Site]:
-        return [s for s in self.lens.of(node) if s.role == "value"] if node.args else []
+        """The spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
+        spans = [s for s in self.lens.of(node) if s.role == "value"] if node.args else []
+        return [s for s in spans if s.run == max(s.run for s in spans)]
 
     def text_of(self, cell: str) -> str:
         """The text of a cell, or of the function's own file; nothing where it is not known."""

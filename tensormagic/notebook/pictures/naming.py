@@ -11,6 +11,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.notebook.pictures.folding import CARRIES
+from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.transform.rewriting import Firing
 
 __all__ = ["Naming", "parsed", "unfolded"]
@@ -115,7 +116,8 @@ class Naming:
         found: dict[tuple[str, Place], Node] = {}
         called: dict[Node, str] = {}
         for node in graph.nodes:
-            if not node.args:
+            # a number, or a size, is cast for something else in the same expression
+            if not node.args or unfolded(node).op in {CONSTANT, SIZE}:
                 continue
             for _, cell, place in self._keys(node):
                 name = self._text(cell).assigned.get(place)
@@ -166,12 +168,12 @@ class Naming:
 
     def counter(self, loop: Node) -> str:
         """The variable that a loop counts with."""
-        found = [self._text(s.cell).counted.get(_of(s), "") for s in self.spans(loop)]
+        found = [self._text(s.cell).counted.get(_of(s), "") for s in self._last(loop)]
         return next(filter(None, found), "")
 
     def written(self, node: Node) -> str:
         """The expression that a node was written as, if it is short."""
-        for span in sorted(self.spans(node), key=lambda s: s.end_column - s.column):
+        for span in sorted(self._last(node), key=lambda s: s.end_column - s.column):
             lines = self._text(span.cell).lines
             if span.role == "value" and span.line == span.end_line and 0 < span.line <= len(lines):
                 text = lines[span.line - 1][span.column : span.end_column].strip()
@@ -181,8 +183,13 @@ class Naming:
 
     def _keys(self, node: Node, *, rules: bool = False) -> list[Known]:
         """The operation of a node with its places; or with those of what rules have put it in the place of."""
-        spans = [s for s in self.spans(node) if (s.role.startswith("rewritten ") if rules else s.role == "value")]
+        spans = [s for s in self._last(node) if (s.role.startswith("rewritten ") if rules else s.role == "value")]
         return [(node.op.name, s.cell, _of(s)) for s in spans] if node.args else []
+
+    def _last(self, node: Node) -> list[Site]:
+        """The spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
+        spans = self.spans(node)
+        return [s for s in spans if s.run == max(s.run for s in spans)]
 
     def _text(self, cell: str) -> _Text:
         if cell not in self.texts:

@@ -135,6 +135,10 @@ class Scope:
         source = unfolded(node)
         if source.op is PARAMETER or (source.op is CONSTANT and not carried):
             return self.label(source)
+        if source.op is SIZE and not carried:
+            text = str(source["size"])
+            known = set(_SYMBOL.findall(text)) <= self.extents.keys()
+            return _SYMBOL.sub(lambda found: self.extents[found[0]], text) if known else self.label(source)
         if source.op.name in REGIONS:
             return naming.given_by(source, node)
         return self.called.get(source, "") or ("" if carried else naming.written(source))

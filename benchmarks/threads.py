@@ -1,8 +1,9 @@
 """What threads are good for: ``python benchmarks/threads.py [FILE.md] [--peers PYTHON]``.
 
-Programs over large arrays, on one thread and on two, here and by NumExpr, jax and PyTorch, as far as ``PYTHON`` has these. Each library
-and each number of threads is a process of its own, which may use as many processors. All are asked in turn, program by program and
-round by round, for the fastest of a few runs in wall time, and its CPU time; the table has the medians of the rounds.
+Programs over large arrays, those of ``peer_programs.py`` among them, on one thread and on two, here and by NumExpr, jax and PyTorch,
+as far as ``PYTHON`` has these. Each library and each number of threads is a process of its own, which may use as many processors. All
+are asked in turn, program by program and round by round, for the fastest of a few runs in wall time, and its CPU time; the table has
+the medians of the rounds.
 """
 # pyright: basic
 
@@ -21,6 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from peer_programs import chain, columns, options, softmax, total
 
 COUNTS = (1, 2)
 RUNS = 5
@@ -31,40 +33,13 @@ CPU time then says what threads cost, and wall time does not say what they are g
 LIBRARIES = ("tensormagic", "numexpr", "jax", "torch")
 
 
-def chain(ns, x, y):
-    return ns.sqrt(x * x + y * y) * 2 - x / (y + 3) + 1
-
-
-def total(ns, x, y):
-    return ns.sum(x * y)
-
-
 def entropy(ns, x, t):
     return ns.mean(ns.log1p(ns.exp(-ns.abs(x))) + ns.maximum(x, 0 * x) - x * t)
-
-
-def softmax(ns, x):
-    e = ns.exp(x - ns.amax(x, axis=1, keepdims=True))
-    return e / ns.sum(e, axis=1, keepdims=True)
 
 
 def layer_norm(ns, x):
     d = x - ns.mean(x, axis=1, keepdims=True)
     return d / ns.sqrt(ns.mean(d * d, axis=1, keepdims=True) + 1e-5)
-
-
-def options(ns, s, k, t):
-    """Black and Scholes, with the distribution by tanh."""
-    v = 0.2 * ns.sqrt(t)
-    d = (ns.log(s / k) + 0.03 * t) / v + 0.5 * v
-    e = d - v
-    n1 = 0.5 * (1 + ns.tanh(0.79788456 * (d + 0.044715 * d * d * d)))
-    n2 = 0.5 * (1 + ns.tanh(0.79788456 * (e + 0.044715 * e * e * e)))
-    return s * n1 - k * ns.exp(-0.03 * t) * n2
-
-
-def columns(ns, x):
-    return ns.mean(ns.exp(x), axis=0)
 
 
 def logistic(ns, w, X, t):

@@ -6,8 +6,6 @@ from tensormagic.backend.kinds import stripped
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant_value
 
-_NEVER_NEGATIVE = frozenset(["absolute", "exp", "exp2", "sqrt", "square", "sigmoid", "erfc", "hypot"])
-
 
 def is_at_most_zero(node: Node) -> bool:
     """Whether no element is above 0."""
@@ -23,7 +21,7 @@ def is_at_most_zero(node: Node) -> bool:
 def is_at_least_zero(node: Node) -> bool:
     """Whether no element is below 0."""
     node = stripped(node)
-    if node.op.name in _NEVER_NEGATIVE:
+    if node.op.not_negative:  # type: ignore[attr-defined]
         return True
     if node.op.name == "maximum":
         return any(map(is_at_least_zero, node.args))

@@ -478,25 +478,13 @@ def _compute(node: Node) -> None:
         compute(node)
 
 
-_FAILING = set(  # ops that may raise when the graph runs
-    "require check position gather take_along_axis add_along_axis solve inv cholesky eigh eigvalsh svd svdvals eig eigvals "  # noqa: SIM905 (a table)
-    "scipy_eigh lstsq lu matrix_function roots schur solve_sylvester solve_banded".split()
-)
-
-
 def may_fail(node: Node) -> bool:
     """Whether an operation may raise when the graph runs: for some values, or for some sizes that depend on data."""
     of_data = bool(node.sized_by) or any(map(_has_sizes_of_data, node.args))
     if not of_data and not node.param_items and _is_plain(node.op):
         return False
-    whole = node.op.name == "power" and node.type.dtype.kind in "iu"
-    guards: Any = getattr(node.op, "guards", None) if of_data else None
-    sized = guards is not None and any(nodes_of(g[0]) or nodes_of(g[2]) for g in guards(node))
-    if getattr(node.op, "kind", "") == "fold" and node.op.start is None:  # type: ignore[attr-defined]  # an extremum of nothing
-        sized = any(nodes_of(s) for s in node.args[0].type.shape)
-    if node.op.name in {"broadcast", "iota"}:  # of a negative number of elements
-        sized |= not all(is_at_least(s, 0) for s in node.type.shape)
-    if whole or sized or node.op.name in _FAILING or node.op.name.startswith("scatter"):
+    op: Any = node.op
+    if op.may_raise(node) or (of_data and any(nodes_of(g[0]) or nodes_of(g[2]) for g in op.guards(node))):
         return True
     return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
 
@@ -504,7 +492,7 @@ def may_fail(node: Node) -> bool:
 @functools.cache
 def _is_plain(op: Any) -> bool:
     """Whether an op cannot raise where it has no params, and no size depends on data."""
-    return getattr(op, "kind", "") == "pointwise" and op.name != "power" and op.name not in _FAILING
+    return op.kind == "pointwise" and not op.raises
 
 
 def _has_sizes_of_data(node: Node) -> bool:

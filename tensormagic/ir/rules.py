@@ -454,9 +454,6 @@ def is_constant(node: Node) -> bool:
     return node.op.name == "constant" and not node.type.shape
 
 
-_NOT_NEGATIVE = frozenset(
-    ("exp", "exp2", "absolute", "square", "sqrt", "sigmoid", "softplus", "softmax", "hypot", "erfc", "cosh", "size")
-)
 _KEEP_SIGN = frozenset(
     (
         *("broadcast", "reshape", "transpose", "slice", "sum", "max", "min", "prod", "astype"),
@@ -471,7 +468,7 @@ def not_negative(node: Node, depth: int = 6) -> bool:
         return at_least_zero(node) or not_negative(node.args[0], depth)
     if node.op.name == "constant":
         return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
-    if node.op.name in _NOT_NEGATIVE:
+    if getattr(node.op, "not_negative", False):
         return node.type.dtype.kind != "i" or node.op.name == "size"  # integers wrap around
     if node.type.dtype.kind == "i" and node.op.name not in {"broadcast", "reshape", "maximum"}:
         return False
@@ -484,7 +481,7 @@ def unsigned(node: Node, depth: int = 6) -> bool:
         return above_zero(node) or unsigned(node.args[0], depth)
     if node.op.name == "constant":
         return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
-    if node.op.name in _NOT_NEGATIVE and node.op.name != "sqrt":
+    if getattr(node.op, "not_negative", False) and node.op.name != "sqrt":
         return True
     return depth > 0 and node.op.name in _KEEP_SIGN | {"sqrt"} and all(unsigned(a, depth - 1) for a in node.args)
 

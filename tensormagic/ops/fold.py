@@ -11,6 +11,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, Type, product
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, normalise_axis, reshape, transpose
@@ -54,6 +55,10 @@ class Fold(Op):
     differentiable: bool = True
     positional: bool = False
     joins: str = ""
+
+    def may_raise(self, node: Node) -> bool:
+        """An extremum of nothing."""
+        return self.start is None and any(nodes_of(s) for s in node.args[0].type.shape)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type
@@ -489,6 +494,7 @@ def _softmax_tangent(node: Node, t: Node) -> Node:
 
 SOFTMAX = Softmax(
     name="softmax",
+    not_negative=True,
     numpy=_softmax_numpy,
     result=_complex_check,
     tangent=_softmax_tangent,

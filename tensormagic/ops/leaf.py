@@ -14,7 +14,7 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Bits, Node, as_size, make
 from tensormagic.ir.size import Dim, Size, bare_atom, symbol
 from tensormagic.ir.type import Type, array, python
-from tensormagic.ops.op import Leaf, Value, as_form
+from tensormagic.ops.op import Leaf, Value, as_form, has_negative_size
 from tensormagic.ops.rows import Axes, Mixed, rows_in
 
 Within = tuple[Size | None, Size | None] | None
@@ -52,9 +52,13 @@ def _iota_value(node: Node, size: Callable[[Size], int]) -> Value:
 INPUT = Leaf(name="input", doc="An array of the notebook, as it was when the cell ran.")
 PARAMETER = Leaf(name="parameter", doc="A numbered parameter of a closed graph.")
 CONSTANT = Leaf(name="constant", value=_constant_value, doc="A value that is known at capture.")
-SIZE = Leaf(name="size", value=_size_value, doc="A symbolic size, as an integer.")
+SIZE = Leaf(name="size", not_negative=True, value=_size_value, doc="A symbolic size, as an integer.")
 IOTA = Leaf(
-    name="iota", value=_iota_value, split_rows=lambda *of: _iota_rows(*of), doc="The index along one axis of a shape."
+    name="iota",
+    raises=has_negative_size,
+    value=_iota_value,
+    split_rows=lambda *of: _iota_rows(*of),
+    doc="The index along one axis of a shape.",
 )
 
 

@@ -14,7 +14,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product, size_text
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form, has_negative_size
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, missing_rows, rows_in
 
 Shape = tuple[Size, ...]
@@ -175,6 +175,7 @@ def _broadcast_rows(node: Node, axes: Axes, rows: Size) -> int:
 
 BROADCAST = Move(
     name="broadcast",
+    raises=has_negative_size,
     split_rows=_broadcast_rows,
     aside=_broadcast_aside,
     doc="Stretch axes of extent 1, and prepend axes.",

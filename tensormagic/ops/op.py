@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Bounds, Node
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.rows import Axes, Found, Mixed
 
@@ -35,12 +36,18 @@ class Op:
         Operand values that the generated tests try beside random ones.
     picks
         Whether every element of the result is one of an operand, its sign aside: nothing is rounded.
+    not_negative
+        Whether no element of the result is below 0: it may be nan, and integers may wrap around.
+    raises
+        Whether it raises for some values when the graph runs; of an op that does so for some of its nodes, whether for a node.
     """
 
     name: str
     doc: str = ""
     edges: tuple[Any, ...] = ()
     picks: bool = False
+    not_negative: bool = False
+    raises: bool | Callable[[Node], bool] = field(default=False, repr=False)
     kind: ClassVar[str] = "op"
 
     def __post_init__(self) -> None:
@@ -90,6 +97,10 @@ class Op:
         """Where a batch of ``rows`` is in the result, whose operands have it along ``axes``: see :mod:`tensormagic.ops.rows`."""
         raise Mixed("has no rule for rows that are split")
 
+    def may_raise(self, node: Node) -> bool:
+        """Whether it may raise when the graph runs, whatever :meth:`guards` say of sizes."""
+        return self.raises(node) if callable(self.raises) else self.raises
+
     def guards(self, node: Node) -> list[Guard]:
         """What sizes must satisfy when the graph runs."""
         return []
@@ -133,6 +144,11 @@ class Leaf(Op):
     def bounds(self, node: Node) -> Bounds:
         low, high = node.params.get("within") or (None, None)
         return low, None if high is None else high - 1
+
+
+def has_negative_size(node: Node) -> bool:
+    """Whether a size of the result may be negative, for the data that it depends on."""
+    return not all(is_at_least(s, 0) for s in node.type.shape)
 
 
 def as_form(value: Value, form: str) -> Value:

@@ -87,6 +87,9 @@ class Opaque(Op):
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:
         return self.split_rows(node, axes, rows) if self.split_rows else super().split(node, axes, rows)
 
+    def may_raise(self, node: Node) -> bool:
+        return bool(self.fails) or super().may_raise(node)
+
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
 
@@ -107,6 +110,8 @@ def in_stack(node: Node, axes: Axes, _rows: Size) -> int:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Store(Opaque):
     """A call that stores into its first operand, an array: into a copy, where that is needed elsewhere."""
+
+    raises: bool | Callable[[Node], bool] = field(default=True, repr=False)  # an index out of bounds
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         return self.reuse(node, [np.array(values[0], order="C"), *values[1:]], size)

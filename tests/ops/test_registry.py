@@ -1,8 +1,13 @@
 """What holds for every record of the registry: a line of documentation, a kind, and a test of its own."""
 
+import numpy as np
 import pytest
 
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Op
+from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.function import SPECIAL
 from tests.ops.cases import CASES
 from tests.ops.harness import registry
 
@@ -42,3 +47,19 @@ def test_every_pointwise_op_has_a_derivative_or_is_a_step(op):
 def test_a_name_is_given_once():
     with pytest.raises(ValueError, match="already"):
         Op(name="sin")
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.kind == "pointwise" and op.not_negative], ids=lambda op: op.name)
+def test_what_is_said_never_to_be_negative_is_not(op):
+    operands = np.meshgrid(*[np.array([*SPECIAL, 3.7, -3.7])] * op.arity)
+    with np.errstate(all="ignore"):
+        result = op.evaluate(op(*operands), operands, int)
+    assert not (result < 0).any()
+
+
+def test_whether_an_op_may_raise_depends_on_its_node():
+    whole, real = constant(np.arange(3)), constant(np.arange(3.0))
+    assert registry["power"].may_raise(scalar.power(whole, -1))
+    assert not registry["power"].may_raise(scalar.power(real, -1.0))
+    assert registry["inv"].may_raise(constant(np.eye(2)))
+    assert not registry["broadcast"].may_raise(broadcast(real, (2, 3)))

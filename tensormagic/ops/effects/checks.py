@@ -49,6 +49,7 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
 
 REQUIRE = Opaque(
     name="require",
+    raises=True,
     types=_type,
     numpy=_numpy,
     tangent=lambda _node, tangents: tangents[0],

@@ -106,6 +106,7 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
 
 CHECK = Opaque(
     name="check",
+    raises=True,
     types=_type,
     numpy=_check,
     tangent=lambda _node, tangents: tangents[0],

@@ -92,6 +92,7 @@ def _gather_rows(node: Node, axes: Axes, _rows: Size) -> int:
 
 GATHER = Gather(
     name="gather",
+    raises=True,
     split_rows=_gather_rows,
     types=_gather_type,
     numpy=_gather_numpy,
@@ -195,6 +196,7 @@ def _take_along_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 TAKE_ALONG_AXIS = Opaque(
     name="take_along_axis",
+    raises=True,
     split_rows=along_axis,
     types=_along_type,
     numpy=np.take_along_axis,

@@ -51,6 +51,7 @@ def _numpy(index: Value, extent: int, number: int) -> Value:
 
 POSITION = Position(
     name="position",
+    raises=True,
     types=_type,
     numpy=_numpy,
     doc="An index counted from the front; one that is out of bounds is an IndexError when the graph runs.",

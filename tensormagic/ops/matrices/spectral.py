@@ -108,6 +108,7 @@ def _phase(vectors: Node, change: Node) -> Node:
 
 EIG = Opaque(
     name="eig",
+    raises=True,
     types=_eig_types,
     numpy=_eig_numpy,
     tangent=_eig_tangent,
@@ -135,6 +136,7 @@ def _eigvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 EIGVALS = Opaque(
     name="eigvals",
+    raises=True,
     types=lambda args, params: _eig_types(args, params)[0],
     numpy=lambda a, real, site=-1: of_kind(np.linalg.eigvals(a), a.dtype, real, site),
     tangent=_eigvals_tangent,
@@ -220,6 +222,7 @@ def _roots_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 ROOTS = Opaque(
     name="roots",
+    raises=True,
     types=_roots_types,
     numpy=_roots_numpy,
     tangent=_roots_tangent,
@@ -276,6 +279,7 @@ def _pencil_guards(node: Node) -> list[Guard]:
 
 PENCIL = Opaque(
     name="scipy_eigh",
+    raises=True,
     types=_pencil_types,
     numpy=_pencil_numpy,
     tangent=_pencil_tangent,
@@ -342,6 +346,7 @@ def _lu_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
 
 LU = Opaque(
     name="lu",
+    raises=True,
     types=_lu_types,
     numpy=_lu_numpy,
     tangent=_lu_tangent,

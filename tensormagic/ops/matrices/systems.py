@@ -96,6 +96,7 @@ def _two_squares(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Ty
 
 SCHUR = Opaque(
     name="schur",
+    raises=True,
     types=_two_squares,
     numpy=_schur_numpy,
     check=square_guards,
@@ -156,6 +157,7 @@ def _sylvester_guards(node: Node) -> list[Guard]:
 
 SYLVESTER = Opaque(
     name="solve_sylvester",
+    raises=True,
     types=_sylvester_type,
     numpy=_sylvester_numpy,
     tangent=_sylvester_tangent,
@@ -259,6 +261,7 @@ def _banded_guards(node: Node) -> list[Guard]:
 
 BANDED = Opaque(
     name="solve_banded",
+    raises=True,
     types=_banded_type,
     numpy=_banded_numpy,
     tangent=_banded_tangent,

@@ -179,6 +179,7 @@ def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
 
 power = scalar_op(
     "power",
+    raises=lambda node: node.type.dtype.kind in "iu",  # to a negative power
     source="power({0}, {1})",
     partials=_power_partials,
     domain=(0.2, 3.0),
@@ -186,7 +187,11 @@ power = scalar_op(
     doc="The first number to the power of the second.",
 )
 square = scalar_op(
-    "square", source=dict.fromkeys("fiu", "{0} * {0}"), partials=lambda _out, x: 2 * x, doc="The square."
+    "square",
+    not_negative=True,
+    source=dict.fromkeys("fiu", "{0} * {0}"),
+    partials=lambda _out, x: 2 * x,
+    doc="The square.",
 )
 
 
@@ -200,6 +205,7 @@ def _root_slope(out: Node, x: Node) -> Node:
 
 sqrt = scalar_op(
     "sqrt",
+    not_negative=True,
     source="math.sqrt({0})",
     partials=_root_slope,
     domain=(0.05, INF),
@@ -223,9 +229,12 @@ reciprocal = scalar_op(
 
 # exponentials and logarithms ------------------------------------------------------------------------------------------
 
-exp = scalar_op("exp", source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number.")
+exp = scalar_op(
+    "exp", not_negative=True, source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number."
+)
 exp2 = scalar_op(
     "exp2",
+    not_negative=True,
     source="exp2({0})",
     partials=lambda out, _x: out * float(np.log(2)),
     doc="Two to the power of the number.",
@@ -267,6 +276,7 @@ def _sigmoid(x: Value) -> Value:
 sigmoid = scalar_op(
     "sigmoid",
     _sigmoid,
+    not_negative=True,
     source="sigmoid({0})",
     dtypes=real_loop,
     partials=lambda out, x: out * sigmoid(-x),
@@ -288,6 +298,7 @@ def _softplus(x: Value) -> Value:
 softplus = scalar_op(
     "softplus",
     _softplus,
+    not_negative=True,
     dtypes=real_loop,
     partials=lambda _out, x: sigmoid(x),
     body=lambda x: maximum(x, 0) + log1p(exp(-absolute(x))),
@@ -380,7 +391,9 @@ arctan2 = scalar_op(
     doc="The angle of the point (x, y), given as arctan2(y, x).",
 )
 sinh = scalar_op("sinh", source="sinh({0})", partials=lambda _out, x: cosh(x), doc="The hyperbolic sine.")
-cosh = scalar_op("cosh", source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine.")
+cosh = scalar_op(
+    "cosh", not_negative=True, source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine."
+)
 tanh = scalar_op("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
 arcsinh = scalar_op(
     "arcsinh",
@@ -404,6 +417,7 @@ arctanh = scalar_op(
 )
 hypot = scalar_op(
     "hypot",
+    not_negative=True,
     source="hypot({0}, {1})",
     partials=lambda out, x, y: (where(equal(out, 0), 0, x / out), where(equal(out, 0), 0, y / out)),
     domain=(0.05, INF),
@@ -429,6 +443,7 @@ def _absolute_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 absolute = scalar_op(
     "absolute",
+    not_negative=True,
     picks=True,
     source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
     linearise=_absolute_tangent,

@@ -129,6 +129,7 @@ erf = scalar_op(
 erfc = scalar_op(
     "erfc",
     special("erfc"),
+    not_negative=True,
     source="erfc({0})",
     dtypes=float_loop,
     partials=lambda _out, x: -2 / _ROOT_PI * exp(-x * x),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import function as functions
+from tensormagic.functions import specialised
 
 X = np.array([0.5, 1.0, -2.0])
 RATES = [0.5, 0.25, 0.75, 0.125, 0.6, -0.0]
@@ -77,13 +77,13 @@ def one_tier(monkeypatch):
 def traces(monkeypatch):
     """How often anything is traced."""
     count = []
-    real = functions.trace
+    real = specialised.trace
 
     def counted(*args: Any, **options: Any) -> Any:
         count.append(args)
         return real(*args, **options)
 
-    monkeypatch.setattr(functions, "trace", counted)
+    monkeypatch.setattr(specialised, "trace", counted)
     return count
 
 

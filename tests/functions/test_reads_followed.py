@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import function as function_module
+from tensormagic.functions import specialised
 from tensormagic.ir.errors import CaptureError, GuardError
 from tests.functions import state_programs as states
 
@@ -312,8 +312,8 @@ def test_what_makes_objects_is_not_read_by_methods(first: str, method: str, monk
     plain, model = space["Model"](), space["Model"]()
     model.W = plain.W.copy()
     step, traces = tm.tensor(space["Model"].step), list[int]()
-    original = function_module.trace
-    monkeypatch.setattr(function_module, "trace", lambda *args: [traces.append(1), original(*args)][1])
+    original = specialised.trace
+    monkeypatch.setattr(specialised, "trace", lambda *args: [traces.append(1), original(*args)][1])
     for k in range(8):
         x = np.arange(3.0) + k
         np.testing.assert_array_equal(step(model, x), plain.step(x))

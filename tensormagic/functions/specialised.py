@@ -1,0 +1,357 @@
+"""A program for each kind of arguments of a function: traced, kept with what it has read, and found again while that holds."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.capture import door, random
+from tensormagic.capture.stores.place import Place
+from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.config import config
+from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
+from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
+from tensormagic.functions.gives import Halfway, refused
+from tensormagic.functions.glance import Completing
+from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
+from tensormagic.functions.left import give_values, held_by, left_behind, young
+from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
+from tensormagic.functions.program import Specialisation, Trace, evaluated, fits, trace
+from tensormagic.functions.reading import (
+    Body,
+    Read,
+    is_moving,
+)
+from tensormagic.functions.record import Record
+from tensormagic.functions.space import place_of
+from tensormagic.functions.travel import Made
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, ValueNeededError
+from tensormagic.ir.node import Node
+from tensormagic.ops.leaf import INPUT, constant
+from tensormagic.transform.rewriting import choices
+
+EXACT = 128  # argument shapes whose sizes are remembered
+_ASKED = 4096  # kinds of arguments of which it is known that they were traced
+STATES = 8  # states of what is read for which programs are kept, for one kind of arguments
+_COPIED = 2**18  # bytes of arrays that are copied at each call of a kind that changes what it reads, to take that back
+_AGAIN = 15  # calls that trace again, where what is read could not be followed, before that is asked anew
+
+
+@dataclass(eq=False, repr=False)
+class Specialised(Made):
+    """A function of which programs are kept, one for each kind of arguments and for each state of what it reads.
+
+    Parameters
+    ----------
+    body
+        What is traced: takes and gives lazy arrays.
+    name, parameters
+        For messages, and for arguments that are named.
+    complete
+        Brings arguments to their normal form: positional, with those filled in that were not given.
+    fills
+        Whether ``complete`` has something to do where all arguments are positional.
+    reads
+        The names that ``body`` reads beside its arguments, each with the dictionary that holds it; a trace adds to them.
+    roots
+        The user's functions, and code of cells, that ``body`` runs: what these can read is followed. None where that is not
+        known: then every call traces it again.
+    math
+        Which rewrites may be used; empty for what ``config.math`` says at the call.
+    placed
+        The device that calls run on, and what is said of copies; empty for what ``config`` says at the call.
+    """
+
+    body: Body
+    name: str
+    parameters: tuple[str, ...] = ()
+    complete: Completing | None = None
+    reads: tuple[Read, ...] = ()
+    fills: bool = False
+    roots: tuple[Any, ...] | None = None
+    math: str = ""
+    placed: tuple[str, str] = ("", "")
+    _kinds: OrderedDict[Any, list[tuple[Specialisation, Record]]] = field(default_factory=OrderedDict, repr=False)
+    _unfollowed: int = field(
+        default=0, repr=False
+    )  # calls until it is asked again whether what is read can be followed
+    _moving: OrderedDict[Any, tuple[tuple[str, Inside], ...]] = field(
+        default_factory=OrderedDict, repr=False
+    )  # places in objects that are inputs, by the arguments that are none
+    _constant: set[Any] = field(default_factory=set[Any], repr=False)  # places in objects that cannot be inputs
+    plain: Callable[..., Any] | None = field(default=None, repr=False)  # the user's own code, where that is all of it
+    _asked: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments that were traced
+    _met: set[Any] = field(
+        default_factory=set[Any], repr=False
+    )  # kinds of arguments that were traced with arrays inside
+    _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
+    _leaves: bool = False  # whether its last trace has left values in objects
+    _complex: frozenset[int] = frozenset()
+    _failed: Exception | None = None  # what its last trace that failed has raised
+
+    def forget(self) -> None:
+        """Let go of the programs."""
+        self._kinds.clear()
+        self._moving.clear()
+        self._constant.clear()
+        self._asked.clear()
+        self._met.clear()
+        self._changing.clear()
+
+    def kind(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Given, Any]:
+        """The values of a call, and the key of the programs for values of their types and shapes."""
+        given = self._given(args, options)
+        return given, (structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values]))
+
+    def stored(self, args: tuple[Any, ...]) -> tuple[Given, bool]:
+        """The values of a call, with all that it reads, and whether it stores into some of these."""
+        given, key = self.kind(args, {})
+        program, given, *_ = self._specialise(key, given, (args, {}))
+        return given, bool(program.stores.inputs)
+
+    def whole(self, args: tuple[Any, ...]) -> Record:
+        """What a call with these arguments can read, with which what it changes can be taken back."""
+        return self._whole((args, {}), math.inf)
+
+    def _flattened(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], Callable[[Any], Any]]:
+        """The parts of the arguments; a refusal says which of them it is."""
+        try:
+            return flatten((args, options))
+        except door.RefusedError as error:
+            raise door.RefusedError(error.value, door.name_of(error.value, args, options, self.parameters)) from None
+
+    def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
+        leaves, build = self._flattened(args, options)
+        return self._among(leaves, [is_moving(v) for v in leaves], build)
+
+    def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any]) -> Given:
+        reads = (*self.reads, *self._moving_of(leaves, moving)) if self._moving else self.reads
+        return Given(leaves, moving, build, [(read, held(read)) for read in reads if read[0] in read[1]])
+
+    def _moving_of(self, leaves: list[Any], moving: list[bool]) -> tuple[Read, ...]:
+        """The places in objects that are inputs of calls with these arguments."""
+        return self._moving.get(fixed_of(leaves, moving), ())
+
+    def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record, Record]:
+        """The program for values of this kind, one that is there or a new one; what it has read, and what was there before its capture."""
+        kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
+        for program, record in self._kinds.get(kind, ()):
+            if program.stores.fits(given.values) and record.holds() and fits(program, given.values):
+                return program, given, record, UNKNOWN  # nothing is captured
+        objects = fixed_of(given.leaves, given.moving)
+        before, reads = self.record(call, ahead=True), (self.reads, self._moving.get(objects))
+        asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
+        whole = self._whole(call, math.inf if asked else _COPIED) if asked or kind in self._changing else before
+        try:
+            before, program, given = self._specialised(given, before, whole, call)
+        except (CaptureError, KindError) as error:
+            self._failed = error
+            taken_back(whole)  # what was refused has not been
+            raise
+        except Exception as error:  # Python's own, after what it reads or is given has been changed
+            self._failed = error
+            if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
+                raise Halfway from error
+            if isinstance(error, Halfway):
+                raise refused(self.name) from error.__cause__
+            raise
+        if len(self._asked) > _ASKED:
+            self._asked.clear()
+        self._asked.add(kind)
+        known = (
+            (self.reads, self._moving.get(objects)) == reads
+            and not self._leaves
+            and not before.why
+            and not before.partial
+            and not before.changed()
+        )
+        record = before if known else self.followed(before, call)
+        changed = self._moved(kind, program, whole)
+        if changed:
+            program, given, record = self._opened(changed, program, given, record, call)
+            taken_back(whole)
+        if not record.why:
+            self._keep(key, program, given, record)
+        return program, given, record, whole
+
+    def _specialised(
+        self, given: Given, before: Record, whole: Record, call: Any
+    ) -> tuple[Record, Specialisation, Given]:
+        """A new program; with inputs for arrays in objects, where the body stores into such, or takes elements that data choose."""
+        try:
+            return before, *self.specialise(given, whole)
+        except (ForeignStoreError, ValueNeededError) as error:
+            objects = fixed_of(given.leaves, given.moving)
+            inside = arrays_in(whole) if taken_back(whole) else ()
+            moving = [read for read in self._moving.get(objects, ()) if read[1].moving]
+            known = {space.spot for _, space in moving}
+            inside = [read for read in inside if read[1].spot not in known]
+            if not inside:
+                raise
+            former, self._moving[objects] = self._moving.get(objects, ()), (*moving, *inside)
+            before, given = self.record(call, ahead=True), self._among(given.leaves, given.moving, given.build)
+            try:
+                return before, *self.specialise(given, whole)
+            except CaptureError:
+                self._moving[objects] = former
+                if isinstance(error, ForeignStoreError):
+                    raise
+                raise error from None
+
+    def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
+        kind = (key[0], *self._key(given), tuple([kind_of(v) for v in given.values]))
+        found = self._kinds.setdefault(kind, [])
+        found.insert(0, (program, record))
+        del found[STATES:]
+        while len(self._kinds) > EXACT:
+            self._kinds.popitem(last=False)
+
+    def _moved(self, kind: Any, program: Specialisation, before: Record) -> tuple[Inside, ...]:
+        """The places in objects that may be inputs: whose values alone have changed since the last trace of this kind, or that hold arrays.
+
+        Those of arrays are asked for at the second trace. There are none where the trace has changed what it reads, or where that is not
+        known: to try them the body runs again, and would change it twice.
+        """
+        if not before.why and before.changed():
+            self._changing.add(kind)
+            return ()
+        found = () if before.why else tuple(s for _, record in self._kinds.get(kind, ())[:1] for s in moved(record))
+        if not found and program.extra and not self._leaves:
+            if kind in self._met:
+                found = arrays_of(before)
+            self._met.add(kind)
+        known = {space.spot for space in found} - self._constant
+        return tuple(space for space in found if space.spot in known)
+
+    def _opened(
+        self, changed: tuple[Inside, ...], program: Specialisation, given: Given, record: Record, call: Any
+    ) -> tuple[Specialisation, Given, Record]:
+        """The program with inputs for these places in objects, where it is to be had; else the one that there is."""
+        key, reads = fixed_of(given.leaves, given.moving), self.reads
+        before = self._moving.get(key, ())
+        while len(self._moving) > EXACT:
+            self._moving.popitem(last=False)
+        if program.program.calls or program.program.tells or any(map(random.is_generator, given.objects)):
+            return program, given, record
+        expected = evaluated(program, given)
+        for chosen in choices_of(changed):
+            spots = {space.spot for space in chosen}
+            others = [read for read in before if read[1].spot not in spots]
+            self._moving[key] = (*others, *((space.name, space) for space in chosen))
+            try:
+                found = self._trial(given, call)
+                if found is not None and agree(expected, evaluated(*found[:2])):
+                    return found
+            except Exception:  # noqa: BLE001, S110 (the other program is right)
+                pass
+            self._moving[key], self.reads, self._leaves = before, reads, False
+        self._constant |= {space.spot for space in changed}
+        return program, given, record
+
+    def _trial(self, given: Given, call: Any) -> tuple[Specialisation, Given, Record] | None:
+        """The program with the inputs that there are now; None where it does not hold for more than this call."""
+        self._unfollowed = 0
+        before, wide = self.record(call), self._among(given.leaves, given.moving, given.build)
+        program, wide = self.specialise(wide, before)
+        record = self.record(call)
+        known = not (self._leaves or before.why or record.why or before.changed() or record.changed())
+        return (program, wide, record) if known else None
+
+    def record(self, call: Any, *, ahead: bool = False) -> Record:
+        """What a call can read, as it is now; ``ahead`` of a trace that may find more inputs."""
+        if self._unfollowed:
+            self._unfollowed -= 1
+            return UNKNOWN
+        reads = self.reads
+        if self._moving:
+            leaves = self._flattened(*call)[0]
+            reads = (*reads, *self._moving_of(leaves, [is_moving(v) for v in leaves]))
+        return record_of(self.roots, constants_of(call), reads, is_moving, ahead=ahead)
+
+    def _whole(self, call: Any, largest: float | None) -> Record:
+        """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
+        roots, given = self.roots, constants_of(call)
+        return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
+
+    def followed(self, before: Record, call: Any) -> Record:
+        """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
+        changed = "a value that it leaves in an object" if self._leaves else before.why or before.changed()
+        record = Record((), changed) if before.why else self.record(call)
+        if changed or record.why:
+            self._unfollowed = self._unfollowed or _AGAIN
+            return Record((), changed or record.why)
+        return record
+
+    def specialise(self, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:
+        """Trace for these values; again, where names that are read from outside have to be known before.
+
+        What the first of two runs of the body has changed is taken back, to what ``before`` says.
+        """
+        with young():
+            found, given, left = self._traced(given, before)
+        closed = session.close_over(found.results, found.leaves, found.guards, use_values=False)
+        extra = [leaf for leaf in closed.leaves if leaf not in found.leaves]
+        return Specialisation(
+            closed.graph,
+            session.executable(closed.graph, self.math),
+            found.build,
+            extra,
+            found.gives.is_single(len(found.results) - len(found.stores.inputs), found.build),
+            found.stores,
+            found.gives,
+            found.raising,
+            found.caught,
+            tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
+            left=left,
+            objects=found.objects,
+        ), given
+
+    def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:
+        mark, values = wrap(constant(0)), dict[Node, Any]()
+        while True:
+            count = sum(given.moving)
+            labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
+            with config.using(math=self.math), session.working("capturing"):
+                names = [*labels, *(n for n, _ in given.reads)]
+                found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, before.there())
+            values |= found.values
+            known = set(map(place_of, self.reads))
+            self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
+            given = given.with_reads(found.new)
+            if not found.again:
+                break
+            taken_back(before)
+        left = left_behind(mark, known=self._leaves)
+        if left:
+            held = held_by(found.build)
+            left = [v for v in left if id(v) not in held]
+        refuse_kept(left, found.inside, self.name)
+        self._leaves = bool(left) or bool(found.objects)
+        found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
+        found.gives.keeps = bool(left)
+        values, memory = give_values(left, values, self.name, found.noted)
+        parts = {k: memory.part(v) for k, v in enumerate(found.gave) if isinstance(v, Place)}
+        found.gives.own.update({k: part for k, part in parts.items() if part is not None})
+        return found, given, values
+
+    def _key(self, given: Given) -> tuple[Any, ...]:
+        """What a program depends on beside the types of its inputs."""
+        places = tuple([place_of(read) for read in given.reads])
+        fixed = fixed_of(given.leaves, given.moving)
+        return choices(self.math), tuple(given.moving), fixed, places, random.pattern(given.objects)
+
+
+def _arrays_there(results: Sequence[Any], there: Mapping[int, Any] | None, *, kept: bool) -> dict[int, Any]:
+    """Which results are arrays that were there, or parts of such, by number; all that are no lazy ones, for a trace of one call."""
+    arrays = {k: v for k, v in enumerate(results) if type(v) is np.ndarray}
+    if not arrays or there is None or not kept:
+        return arrays
+    known = [v for v in there.values() if isinstance(v, np.ndarray)]
+    return {k: v for k, v in arrays.items() if any(np.may_share_memory(v, a) for a in known)}

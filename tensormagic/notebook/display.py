@@ -77,16 +77,25 @@ class Views:
 def value_text(value: Any, most: int = 72, digits: int = 10) -> str:
     """A value on one line: numbers with ten ``digits``, arrays with their first and last elements."""
     if isinstance(value, np.ndarray) and value.ndim:
-        edge = 3 if value.ndim == 1 else 2
-        text = np.array2string(value, separator=", ", precision=6, threshold=6, edgeitems=edge, max_line_width=10_000)
-        text = re.sub(r"(?<=\[) | (?=[,\]])", "", re.sub(r"\s+", " ", text)).replace("...", "…")
-        return text if len(text) <= most else text[: most - 1] + "…"
+        for edge in (3, 2, 1) if value.ndim == 1 else (2, 1):
+            if len(text := _array_text(value, edge)) <= most:
+                return text
+        first, last = (value_text(v[0], digits=6) for v in (value.flat[:1], value.flat[-1:]))
+        return clean(f"{'[' * value.ndim}{first}, …, {last}{']' * value.ndim}", most)
     plain = np.asarray(value)[()] if isinstance(value, np.ndarray) else value
     if isinstance(plain, np.generic):
         plain = plain.item()
     if isinstance(plain, float | complex):
         return f"{plain:.{digits}g}"
     return clean(repr(plain), most)
+
+
+def _array_text(value: np.ndarray[Any, Any], edge: int) -> str:
+    """An array with so many elements at each end of an axis."""
+    text = np.array2string(
+        value, separator=", ", precision=6, threshold=2 * edge, edgeitems=edge, max_line_width=10_000
+    )
+    return re.sub(r"(?<=\[) | (?=[,\]])", "", re.sub(r"\s+", " ", text)).replace("...", "…")
 
 
 def actual_type(value: Any) -> str:
@@ -255,7 +264,7 @@ class Report:
         out = self.outcome
         computed = out.shown and not out.options.quiet
         value = None if self.foreign else self.value
-        labels = out.labels if value is not None else ()
+        labels = out.rows if value is not None else ()
         text = headline(
             out.name, value, out.gradients, self.portrait, computed=computed, of=out.options.of, labels=labels
         )

@@ -6,8 +6,6 @@ It reads tracebacks and the text of cells; it does not know how cells are run.
 from __future__ import annotations
 
 import ast
-import builtins
-import difflib
 import linecache
 import os
 import sysconfig
@@ -28,12 +26,15 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.site import Site
+from tensormagic.notebook import hints
+from tensormagic.notebook import misfit as misfits
 
 __all__ = ["Place", "dress", "picture_of", "places_of", "render"]
 
 WIDTH = 110  # of a source line that is shown
 _MESSAGE = 3  # lines of a message
 _NAMES = 6
+_TEXT = 20  # letters of a text that is shown
 _FOLDERS = (
     *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
     Path(context.__file__).parents[1],
@@ -93,7 +94,12 @@ def _is_users(code: CodeType, shell: Any) -> bool:
     name = code.co_filename
     if _label(name, shell):
         return True
-    return not name.startswith("<") and not str(Path(name).resolve()).startswith(_LIBRARIES)
+    path = Path(name)  # what C code names is no file here
+    return (
+        (path.is_absolute() or path.is_file())
+        and not name.startswith("<")
+        and not str(path.resolve()).startswith(_LIBRARIES)
+    )
 
 
 def _label(filename: str, shell: Any) -> str:
@@ -143,6 +149,9 @@ def _with_names(place: Place, space: Mapping[str, Any]) -> Place:
 def _read_in(place: Place) -> list[str]:
     """The names read in the span of a place, or in its line where it has none, in order."""
     text = place.text.strip()
+    store = _names_of_store(text)
+    if store:
+        return store
     for piece in (place.text[place.column : place.end_column], text, text.partition("=")[2], f"{text} pass"):
         try:
             tree = ast.parse(piece.strip())
@@ -156,22 +165,36 @@ def _read_in(place: Place) -> list[str]:
     return []
 
 
+def _names_of_store(text: str) -> list[str]:
+    """The names in a line that stores, or gives several names: its right side and its left side belong together."""
+    try:
+        (part,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return []
+    into = part.targets[0] if isinstance(part, ast.Assign) else part.target if isinstance(part, ast.AugAssign) else None
+    if into is None or (isinstance(part, ast.Assign) and isinstance(into, ast.Name | ast.Attribute)):
+        return []
+    read = isinstance(part, ast.AugAssign) or isinstance(into, ast.Subscript)
+    sides = [*([into] if read else []), part.value]  # type: ignore[union-attr]
+    return list(dict.fromkeys(n.id for side in sides for n in ast.walk(side) if isinstance(n, ast.Name)))
+
+
 def described(value: Any) -> str:
     """The type of a variable in a few words; nothing for what is no data."""
     if isinstance(value, Tensor):
         return type_text(value.type)
     if isinstance(value, np.ndarray):
-        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+        dtype = "text" if value.dtype.kind in "UST" else value.dtype
+        return f"{dtype}[{', '.join(map(str, value.shape))}]"
     if isinstance(value, np.generic):
         return f"{value.dtype}"
     if isinstance(value, bool | int | float | complex):
         return f"{type(value).__name__} {value!r}"
-    if (
-        value is None
-        or isinstance(value, ModuleType | type)
-        or callable(value)
-        or module_of(type(value)).startswith("tensormagic")
-    ):
+    if value is None:
+        return "None"
+    if isinstance(value, str) and len(value) <= _TEXT:
+        return f"text {value!r}"
+    if isinstance(value, ModuleType | type) or callable(value) or module_of(type(value)).startswith("tensormagic"):
         return ""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
@@ -218,28 +241,30 @@ def render(
     shown = list(dict.fromkeys([*places[:1], *places[-1:]]))
     rows = [row for place in shown for row in place.drawn()]
     interrupted = isinstance(error, KeyboardInterrupt)
-    hint = f"The computation was stopped; {stopped}." if interrupted else _hint(error, near or {})
+    misfit = _misfit(error, places[-1]) if places else None
+    line = _line(places[-1]) if places else hints.Line()
+    hint = f"The computation was stopped; {stopped}." if interrupted else hints.hint(error, line, near or {}, misfit)
     message = _message(error)
     rows += _shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     types = _types(places[-1]) if places else ""
     rows += [f"  {types}"] if types else []
-    rows += _misfit(error, places[-1]) if places else []
+    rows += misfits.rows(misfit) if misfit is not None else []
     rows += [f"The value was asked for in {demanded}: {demanded.text.strip()[:WIDTH]}"] if demanded is not None else []
     return [*rows, f"Hint: {hint}"] if hint else rows
 
 
-def _misfit(error: BaseException, place: Place) -> list[str]:
-    """The shapes that do not fit, drawn, where the error is about that; the error keeps them, for a picture."""
-    if not isinstance(error, ValueError):
-        return []
-    from tensormagic.notebook import misfit
+def _line(place: Place) -> hints.Line:
+    part = place.text[place.column : place.end_column]
+    return hints.Line(part, place.text, tuple(_read_in(place)), place.space)
 
-    found = misfit.found_in(error, (place.text[place.column : place.end_column], place.text), place.space)
-    if found is None:
-        return []
-    with suppress(AttributeError):  # a class without a dictionary
-        error.tensor_misfit = found  # type: ignore[attr-defined]
-    return misfit.rows(found)
+
+def _misfit(error: BaseException, place: Place) -> misfits.Misfit | None:
+    """The shapes that do not fit, where the error is about that; the error keeps them, for a picture."""
+    found = misfits.found_in(error, (place.text[place.column : place.end_column], place.text), place.space)
+    if found is not None:
+        with suppress(AttributeError):  # a class without a dictionary
+            error.tensor_misfit = found  # type: ignore[attr-defined]
+    return found
 
 
 def picture_of(error: BaseException) -> dict[str, str]:
@@ -247,9 +272,7 @@ def picture_of(error: BaseException) -> dict[str, str]:
     found = getattr(error, "tensor_misfit", None)
     if found is None:
         return {}
-    from tensormagic.notebook import misfit
-
-    return misfit.forms(found)
+    return misfits.forms(found)
 
 
 def _message(error: BaseException) -> str:
@@ -257,33 +280,12 @@ def _message(error: BaseException) -> str:
         return error.message
     if isinstance(error, SyntaxError):
         return error.msg or ""
-    return str(error)
+    return str(error).replace("'Tensor' object", "'numpy.ndarray' object")
 
 
 def _shortened(text: str) -> list[str]:
     lines = [line[:400] for line in text.splitlines()]
     return [*lines[:_MESSAGE], "…"] if len(lines) > _MESSAGE else lines
-
-
-unbound: dict[str, str] = {}  # names that a cell which failed would have bound, and that cell
-
-
-def _hint(error: BaseException, near: Mapping[str, Any]) -> str:
-    if isinstance(error, TensorError):
-        return " ".join(error.hint.split())
-    if isinstance(error, NameError) and error.name in unbound:
-        cell = unbound[error.name]
-        return f"{cell} would have bound {error.name}, and ended in an error: fix that cell and run it first."
-    if isinstance(error, NameError) and error.name:
-        for words in ([n for n in near if not n.startswith("_")], dir(builtins)):
-            if found := difflib.get_close_matches(error.name, words, 3, 0.6):
-                return f"Did you mean {' or '.join(found)}?"
-        return f"No variable has a name like {error.name}. Has the cell that assigns it been run?"
-    if isinstance(error, AttributeError) and error.name and error.obj is not None:
-        words = [n for n in dir(error.obj) if not n.startswith("_")]
-        found = difflib.get_close_matches(error.name, words, 3, 0.6)
-        return f"Did you mean {' or '.join(found)}?" if found else ""
-    return ""
 
 
 def of_syntax(error: SyntaxError, filename: str, shell: Any) -> Place:

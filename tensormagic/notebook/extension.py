@@ -18,7 +18,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
-from tensormagic.notebook import completion, display, errors
+from tensormagic.notebook import completion, display, errors, hints
 from tensormagic.notebook.default import TensorDefault
 from tensormagic.notebook.inspecting import Inspecting
 from tensormagic.notebook.interrupting import Interrupts, again
@@ -98,7 +98,7 @@ class Extension:
         context.namers.remove(self.named)
         self._renumber()
         hooks.compute, hooks.failed = self.compute, self.passed
-        errors.unbound.clear()
+        hints.unbound.clear()
         self._unregister_magics()
 
     def _unregister_magics(self) -> None:
@@ -142,11 +142,11 @@ class Extension:
             body = text.partition("\n")[2] if text.startswith("%%") else text
             self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)
             bound = stored_in(body)
-            for name in bound & set(errors.unbound):
-                del errors.unbound[name]
+            for name in bound & set(hints.unbound):
+                del hints.unbound[name]
             if not result.success:
                 lost = {name for name in bound if name not in self.shell.user_ns}
-                errors.unbound.update(dict.fromkeys(lost, f"In[{result.execution_count}]"))
+                hints.unbound.update(dict.fromkeys(lost, f"In[{result.execution_count}]"))
         self.magics.reporting.end()
         self.objects.tell(self.shell.user_ns)
         self.magics.views.follow()

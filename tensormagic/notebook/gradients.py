@@ -113,6 +113,11 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
         return {}
     if result is None:
         raise UsageError("%%tensor --grad: the cell has no value; end it with an expression, or name a value with --of")
+    if is_container(result):
+        raise DifferentiationError(
+            f"gradients are of one number, but the cell's value is a {type(result).__name__}",
+            "End the cell with the number, or name it: --of loss.",
+        )
     top = node_of(result)
     moving = list(nodes.values())
     apart = [

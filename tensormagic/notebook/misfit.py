@@ -51,6 +51,8 @@ class Misfit:
         The columns that do not fit.
     rule
         What would.
+    kind
+        How they are aligned: from the right, for a product, into the second one, or from the left.
     """
 
     names: tuple[str, ...]
@@ -58,6 +60,7 @@ class Misfit:
     offsets: tuple[int, ...]
     clash: tuple[int, ...]
     rule: str
+    kind: str = "right"
 
     @property
     def columns(self) -> int:
@@ -105,7 +108,7 @@ def found_in(error: BaseException, texts: Sequence[str], space: Mapping[str, Any
         offsets, clash = _aligned(shapes, kind, int(found[2]) if kind == "left" else -1)
         if not clash or max(map(len, shapes)) > _MOST_AXES:
             return None
-        return Misfit(_names(texts, shapes, space, kind), shapes, offsets, clash, rule)
+        return Misfit(_names(texts, shapes, space, kind), shapes, offsets, clash, rule, kind)
     return None
 
 

@@ -374,6 +374,9 @@ def _split(text: str) -> tuple[str, ...]:
 
 def _explained(message: str, line: str) -> str:
     """An error of the parser in the words of the user's line."""
+    found = re.match(r"argument (?:.*/)?(--?\w+): expected one argument", message)
+    if found is not None:
+        return f"%%tensor {found[1]} needs a value; `%%tensor?` has an example"
     found = re.match(r"unrecognized arguments: (.*)", message)
     if found is None:
         return f"%%tensor: {message}; see `%%tensor?`"

@@ -48,6 +48,9 @@ _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
 __all__ = ["Outcome", "Source", "compiled", "run", "run_plain"]
 
 
+_ROW = 40  # characters of an item, as it is written
+
+
 @dataclass(frozen=True)
 class Source:
     """A cell as the user wrote it: its text below the magic's line, its label, how often a cell has run, the magic's line and its own text.
@@ -134,6 +137,15 @@ class Outcome:
         last = self.code.parsed.last
         parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
         return tuple(part.id if isinstance(part, ast.Name) else "" for part in parts)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What the cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
+        last = self.code.parsed.last
+        parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
+        source = self.source
+        texts = ["" if isinstance(p, ast.Constant) else ast.get_source_segment(source, p) or "" for p in parts]
+        return tuple(text if len(text) <= _ROW and "\n" not in text else "" for text in texts)
 
     @property
     def source(self) -> str:

@@ -485,10 +485,13 @@ def flip(x: Node, axes: tuple[int, ...]) -> Node:
 def _concatenate_shape(args: tuple[Node, ...], params: Mapping[str, Any]) -> Shape:
     axis = params["axis"]
     shapes = [a.type.shape for a in args]
-    for other in shapes[1:]:
-        fits = len(other) == len(shapes[0]) and all(
-            k == axis or same(s, t) for k, (s, t) in enumerate(zip(shapes[0], other, strict=False))
-        )
+    for k, other in enumerate(shapes[1:], 1):
+        if len(other) != len(shapes[0]):
+            raise ShapeError(
+                "all the input arrays must have same number of dimensions, but the array at index 0 has "
+                f"{len(shapes[0])} dimension(s) and the array at index {k} has {len(other)} dimension(s)"
+            )
+        fits = all(at == axis or same(s, t) for at, (s, t) in enumerate(zip(shapes[0], other, strict=True)))
         if not fits:
             given = ", ".join(map(show, shapes))
             raise ShapeError(

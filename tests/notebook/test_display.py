@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ir.errors import DifferentiationError
 from tensormagic.notebook.display import value_text, with_heading
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -289,9 +290,38 @@ def test_containers_have_a_row_for_each_item_and_numbers_keep_their_sign(noteboo
     notebook.ok("u, x0 = np.arange(2.0), 1.0")
     assert notebook.ok("%%tensor --grad x0 --show none\n-x0 ** 2").data["text/plain"] == "-1 · float · grad_x0 = -2"
     text = notebook.ok("%%tensor --show none\ns = u.sum()\n(u * 2, s, 3)").data["text/plain"]
-    assert text.splitlines() == ["[0] = [0., 2.] · float64[2]", "s = 1 · float64", "[2] = 3"]
+    assert text.splitlines() == ["u * 2 = [0., 2.] · float64[2]", "s = 1 · float64", "[2] = 3"]
     text = notebook.ok("%%tensor --show none\n{'a': u + 1, 7: (u.sum(), 'no')}").data["text/plain"]
     assert text.splitlines() == ["a = [1., 2.] · float64[2]", "7 = (1, 'no')"]
     text = notebook.ok("%%tensor --show none\n[u[0] + k for k in range(25)]").data["text/plain"].splitlines()
     assert len(text) == 21
     assert text[-1] == "… 5 more"
+
+
+def test_items_of_a_tuple_are_called_as_they_are_written(notebook):
+    ran = notebook.ok(
+        "%%tensor\nz = X @ w + b\n(z.mean(), z.std() * 1, z[:2], z.sum() + z.max() + z.min() + np.median(z) + 1)"
+    )
+    rows = [row.partition(" = ")[0] for row in ran.data["text/plain"].splitlines()[:4]]
+    assert rows == ["z.mean()", "z.std() * 1", "z[:2]", "[3]"]
+
+
+@pytest.mark.parametrize("shape", [(5,), (40,), (2, 3), (40, 10), (3, 4, 5), (2, 2, 2, 2, 2), (0, 3), (1, 200)])
+def test_arrays_on_a_line_end_as_they_begin(shape):
+    """At every size: as many elements of each end as there is room for, with no second ellipsis in the middle of a number."""
+    value = np.random.default_rng(0).normal(size=shape)
+    text = value_text(value)
+    assert len(text) <= 72
+    assert "…,…" not in text
+    assert text.count("[") == text.count("]")
+
+
+def test_gradients_of_containers_are_refused_in_plain_words(notebook):
+    ran = notebook("%%tensor --grad w\nz = X @ w\n(z.mean(), z)")
+    assert isinstance(ran.error, DifferentiationError)
+    assert "gradients are of one number, but the cell's value is a tuple" in ran.out
+    assert "Hint: End the cell with the number, or name it: --of loss." in ran.out
+
+
+def test_an_option_without_its_value_says_so(notebook):
+    assert "%%tensor --grad needs a value" in notebook("%%tensor --grad\nX.sum()").out

@@ -134,7 +134,7 @@ def test_bad_cells(notebook, name):
         ("--of lss", "no variable lss (did you mean loss?)"),
         ("-o lss", "does not assign lss (did you mean loss?)"),
         ("-i q", "does not read q"),
-        ("--grad", "expected one argument"),
+        ("--grad", "--grad needs a value"),
         ("loss", "the cell assigns loss, so the cell cannot have that name, too; call it objective"),
         ("a b", "takes one NAME"),
         ("a -n b", "two names"),
@@ -175,6 +175,7 @@ def test_an_error_at_demand_names_both_lines(notebook):
         "LinAlgError: Singular matrix",
         "  A: float64[3, 3], w: float64[3]",
         "The value was asked for in Cell In[2], line 2: print(u)",
+        "Hint: It has no inverse, since its rows depend on each other: np.linalg.lstsq and pinv take it.",
     ]
 
 

@@ -110,7 +110,8 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, **options: Any) -> Any:
     nodes = [node_of(a) for a in arrays]
     if not nodes:
         raise ShapeError("need at least one array to stack")
-    if any(n.type.ndim != nodes[0].type.ndim for n in nodes):
+    first = nodes[0].type.shape
+    if any(len(n.type.shape) != len(first) or not all(map(same, n.type.shape, first)) for n in nodes):
         raise ShapeError("all input arrays must have the same shape")
     position = one_axis(axis, nodes[0].type.ndim + 1)
     return concatenate_([expand_dims(n, (position,)) for n in nodes], position, out, **options)

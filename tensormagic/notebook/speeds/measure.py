@@ -142,6 +142,17 @@ class Speed:
         return (self.numpy.usual or 0.0) / (self.own.usual or 1.0)
 
     @property
+    def doubtful(self) -> float:
+        """How uncertain the ratio is, relative to it, by the spreads of both."""
+        both = [p.spread / p.mean for p in (self.numpy, self.own) if p.mean]
+        return float(np.hypot.reduce(both)) if both else 0.0
+
+    @property
+    def fastest(self) -> float:
+        """How many times faster the fastest run is than NumPy's."""
+        return (self.numpy.call or 0.0) / (self.own.call or 1.0)
+
+    @property
     def pays_after(self) -> int | None:
         """After how many runs compiling has paid; None for never."""
         saved = (self.numpy.usual or 0.0) - (self.own.usual or 0.0)

@@ -29,6 +29,7 @@ _TITLE = "speed of the cell's value, without gradients"
 _LINES = "time of each line in NumPy: one profiled run"
 _FIRST_LINES = "time of each line in NumPy: the first seconds of one profiled run"
 _ROOF = "roofline: what one core can do, and what was reached"
+_EXACT, _WIDE_SPREAD = 0.1, 0.5  # relative spreads: above these a ratio has two digits; is told to vary
 _SAME = 0.95  # a ratio from here to its inverse is called the same
 _BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the longest is
 
@@ -106,14 +107,22 @@ def _table(found: Speed) -> tuple[str, str]:
 
 
 def _headline(found: Speed) -> str:
-    """``3.4 times faster than NumPy``."""
-    if not _SAME < found.ratio < 1 / _SAME:
-        return f"{_times(max(found.ratio, 1 / found.ratio))} {'faster' if found.ratio > 1 else 'slower'} than NumPy"
-    return "as fast as NumPy"
+    """``3.4 times faster than NumPy``, with the digits that the spreads leave, and what the fastest runs say where these are wide."""
+    about = "about " if found.doubtful > _EXACT else ""
+    text = _compared(found.ratio, f"{about}{{}} than NumPy", 2 if about else 3)
+    if found.doubtful <= _WIDE_SPREAD or not found.fastest:
+        return text
+    if (found.ratio > 1) != (found.fastest > 1):
+        return "about as fast as NumPy"
+    return f"{text}, but times vary; fastest runs: {_compared(found.fastest, '{}', 2)}"
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.3g} times" if ratio < 1000 else f"{ratio:,.0f} times"
+def _compared(ratio: float, text: str, digits: int) -> str:
+    if _SAME < ratio < 1 / _SAME:
+        return "as fast as NumPy"
+    times = max(ratio, 1 / ratio)
+    told = f"{times:.{digits}g}" if times < 10**digits else f"{float(f'{times:.{digits}g}'):,.0f}"
+    return text.format(f"{told} times {'faster' if ratio > 1 else 'slower'}")
 
 
 def _run(party: Party) -> str:

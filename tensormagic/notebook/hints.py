@@ -1,0 +1,382 @@
+"""What to do about an error: one instruction, from its message, the user's line and the variables in it.
+
+Messages are Python's and NumPy's. It does not know how an error came about, nor how it is shown.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import TensorError
+from tensormagic.notebook.misfit import Misfit
+
+__all__ = ["hint", "unbound"]
+
+unbound: dict[str, str] = {}  # names that a cell which failed would have bound, and that cell
+_SIGNATURE = 100  # characters
+_DTYPES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The user's line: the part of it that raised, the whole of it, and the variables.
+
+    Parameters
+    ----------
+    part, text
+        The part, and the whole line.
+    names
+        The variables that it mentions, in order.
+    """
+
+    part: str = ""
+    text: str = ""
+    names: tuple[str, ...] = ()
+    space: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def holding(self, fits: Callable[[Any], bool]) -> str:
+        """The first variable whose value fits; nothing where there is none."""
+        return next((n for n in self.names if n in self.space and fits(self.space[n])), "")
+
+    def shaped(self) -> tuple[str, tuple[Any, ...]]:
+        """The first array of the line and its shape, where that is an array's."""
+        name = self.holding(lambda value: isinstance(getattr(value, "shape", None), tuple))
+        return name, tuple(getattr(s, "hint", s) for s in self.space[name].shape) if name else ()
+
+    def part_of(self, kind: type[ast.AST]) -> Any:
+        """The outermost part of the expression, or of the line, of a kind of syntax."""
+        for text in (self.part, self.text):
+            try:
+                tree = ast.parse(text.strip().rstrip(":"))
+            except (SyntaxError, ValueError):
+                continue
+            if found := next((p for p in ast.walk(tree) if isinstance(p, kind)), None):
+                return found
+        return None
+
+    def called(self) -> tuple[str, Any]:
+        """The function that is called, as it is written, and itself: by names and attributes, nothing is computed."""
+        call = self.part_of(ast.Call)
+        return ("", None) if call is None else (ast.unparse(call.func), self._value(call.func))
+
+    def _value(self, part: ast.expr) -> Any:
+        if isinstance(part, ast.Name):
+            return self.space.get(part.id, getattr(builtins, part.id, None))
+        if isinstance(part, ast.Attribute):
+            owner = inspect.unwrap(self._value(part.value))  # captured code sees modules through others
+            return getattr(owner, part.attr, None) if inspect.ismodule(owner) else None
+        return None
+
+
+def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misfit | None = None) -> str:
+    """One instruction; nothing where none is known.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+    line
+        The user's line.
+    near
+        Names that a misspelt one may mean.
+    misfit
+        The shapes that do not fit, where the error is about these.
+    """
+    own = " ".join(error.hint.split()) if isinstance(error, TensorError) else ""
+    if misfit is not None and not own:
+        return _of_misfit(misfit) if re.search(r"@|dot|matmul", line.part) or misfit.kind != "product" else ""
+    if isinstance(error, NameError) and error.name:
+        return _of_name(error.name, near)
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        return _of_attribute(error.name, error.obj, line)
+    if isinstance(error, KeyError) and error.args:
+        return _of_key(error.args[0], line)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return f"If it is not installed, run %pip install {package} in a cell of its own."
+    message = error.message if isinstance(error, TensorError) else str(error)
+    for pattern, said in _KNOWN:
+        if found := re.search(pattern, message):
+            return said(found, line) or own
+    return own
+
+
+def _or(words: Iterable[str]) -> str:
+    return " or ".join(words)
+
+
+def _nearest(word: str, words: Iterable[str]) -> str:
+    found = difflib.get_close_matches(word, list(words), 3, 0.6)
+    return f"Did you mean {_or(found)}?" if found else ""
+
+
+def _of_name(name: str, near: Mapping[str, Any]) -> str:
+    if name in unbound:
+        return f"{unbound[name]} would have bound {name}, and ended in an error: fix that cell and run it first."
+    for words in ([n for n in near if not n.startswith("_")], dir(builtins)):
+        if said := _nearest(name, words):
+            return said
+    return f"No variable has a name like {name}. Has the cell that assigns it been run?"
+
+
+def _of_attribute(name: str, owner: Any, line: Line) -> str:
+    if isinstance(getattr(owner, "shape", None), tuple) and callable(getattr(np, name, None)):
+        array = line.shaped()[0] or "x"
+        return f"Arrays have no method {name}, but NumPy has a function: write np.{name}({array}, ...)."
+    return _nearest(name, [n for n in dir(owner) if not n.startswith("_")])
+
+
+def _of_key(key: object, line: Line) -> str:
+    name = line.holding(lambda value: isinstance(value, Mapping) and key not in value)
+    if not name:
+        return ""
+    keys = list(line.space[name])
+    said = ", ".join(map(repr, keys[:8])) + (", …" if len(keys) > 8 else "")
+    close = _nearest(str(key), map(str, keys)) if isinstance(key, str) else ""
+    return f"{close} {name} has the keys {said}.".strip() if keys else f"{name} has no keys."
+
+
+# shapes ---------------------------------------------------------------------------------------------------------------
+
+_TURNS = ("", ".T")
+
+
+def _of_misfit(misfit: Misfit) -> str:
+    """What fits instead: the operands turned, or exchanged, or with one more axis."""
+    if len(misfit.shapes) != 2 or not all(name.isidentifier() for name in misfit.names):
+        return ""
+    left, right = misfit.shapes
+    first, second = misfit.names
+    if misfit.kind == "product":
+        orders = ((first, left, second, right), (second, right, first, left))
+        ways = [(*order, x, y) for order in orders for x in _TURNS for y in _TURNS]
+        for one, a, other, b, x, y in sorted(ways, key=lambda way: len(way[4] + way[5])):
+            sides = a[::-1] if x else a, b[::-1] if y else b
+            flat = (x and len(a) < 2) or (y and len(b) < 2)
+            if not flat and all(sides) and sides[0][-1] == sides[1][max(len(b) - 2, 0)]:
+                return f"{one}{x} @ {other}{y} fits: is that what is meant?"
+        return ""
+    if misfit.kind == "right":
+        for (one, a), (other, b) in (((first, left), (second, right)), ((second, right), (first, left))):
+            if len(a) == len(b) + 1 and a[: len(b)] == b:
+                return (
+                    f"{other}[:, None] has a column for each row of {one}: write that in its place."
+                    if len(b) == 1
+                    else ""
+                )
+    return ""
+
+
+def _axes(_: re.Match[str], line: Line) -> str:
+    name, shape = line.shaped()
+    if not shape:
+        return f"{name} is one number and has no axes." if name else ""
+    last = len(shape) - 1
+    return f"{name} has {_counted(len(shape), 'axis', 'axes')}: {f'0 to {last}' if last else '0'}, or -1 for the last."
+
+
+def _bounds(found: re.Match[str], _: Line) -> str:
+    size = int(found[1])
+    return f"Indices go from 0 to {size - 1}, or from -{size} to -1." if size else "It has no elements there."
+
+
+def _reshaped(found: re.Match[str], _: Line) -> str:
+    sizes = [int(s) for s in re.findall(r"\d+", found[2])]
+    made = (
+        f", but {' x '.join(map(str, sizes))} is {math.prod(sizes)}" if len(sizes) > 1 and "-" not in found[2] else ""
+    )
+    return f"The sizes must multiply to {found[1]}{made}. One of them may be -1: it follows from the others."
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _too_many(_: re.Match[str], line: Line) -> str:
+    name, shape = line.shaped()
+    return f"{name} has {_counted(len(shape), 'axis', 'axes')}, and takes as many indices." if name else ""
+
+
+def _unpacked(_: re.Match[str], line: Line) -> str:
+    name, shape = line.shaped()
+    return f"{name} has {_counted(shape[0], 'part', 'parts')}: give as many names on the left." if shape else ""
+
+
+# types ----------------------------------------------------------------------------------------------------------------
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | bytes) or getattr(getattr(value, "dtype", None), "kind", "") in {"U", "S", "T"}
+
+
+def _operands(_: re.Match[str], line: Line) -> str:
+    if name := line.holding(lambda value: value is None):
+        return f"{name} is None: what assigned it has returned no value."
+    if name := line.holding(_is_text):
+        way = f"float({name})" if isinstance(line.space[name], str | bytes) else f"{name}.astype(float)"
+        return f"{name} holds text. If these are numbers, convert them: {way}."
+    if isinstance(text := getattr(line.part_of(ast.Constant), "value", None), str):
+        return f"{text!r} is text, and not a number."
+    bits = line.part_of(ast.BinOp) or line.part_of(ast.UnaryOp)
+    if isinstance(
+        getattr(bits, "op", None), ast.BitAnd | ast.BitOr | ast.BitXor | ast.Invert | ast.LShift | ast.RShift
+    ):
+        return "These operators are for booleans and integers: compare first, in brackets, as in (a > 0) & (b > 0)."
+    if name := line.holding(lambda value: isinstance(value, list | tuple)):
+        return f"{name} is a {type(line.space[name]).__name__}: np.array({name}) makes an array of it."
+    if name := line.holding(lambda value: getattr(getattr(value, "dtype", None), "kind", "") == "O"):
+        return f"{name} holds Python objects. If these are numbers, convert them: {name}.astype(float)."
+    return ""
+
+
+def _nothing(_: re.Match[str], line: Line) -> str:
+    name = line.holding(lambda value: value is None)
+    return f"{name or 'It'} is None: what assigned it has returned no value."
+
+
+def _not_callable(_: re.Match[str], line: Line) -> str:
+    written, value = line.called()
+    if isinstance(getattr(value, "shape", None), tuple) or isinstance(value, list | tuple | dict | str):
+        return f"{written} is no function. To take a part of it, write square brackets: {written}[...]."
+    if written in dir(builtins) and written in line.space:
+        return f"{written} is a variable here, and hides Python's own {written}: give it another name."
+    return (
+        "Is an operator or a comma missing before the bracket?"
+        if not written.isidentifier()
+        else f"{written} is no function."
+    )
+
+
+def _arguments(_: re.Match[str], line: Line) -> str:
+    written, function = line.called()
+    try:
+        text = re.sub(r"<no value>", "...", str(inspect.signature(function)))
+    except (TypeError, ValueError):
+        return ""
+    return f"It is called as {written}{text if len(text) <= _SIGNATURE else text[: _SIGNATURE - 1] + '…'}"
+
+
+def _keyword(found: re.Match[str], line: Line) -> str:
+    try:
+        known = [p for p in inspect.signature(line.called()[1]).parameters if not p.startswith("_")]
+    except (TypeError, ValueError):
+        return ""
+    return _nearest(found[1], known) or f"It takes {', '.join(known)}." if known else ""
+
+
+def _narrow(_: re.Match[str], line: Line) -> str:
+    store = line.part_of(ast.AugAssign)
+    if not isinstance(store, ast.AugAssign) or not isinstance(store.target, ast.Name):
+        return ""
+    whole = ast.unparse(ast.BinOp(ast.Name(store.target.id), store.op, store.value))
+    return f"Write {store.target.id} = {whole}, which makes a new array of the wider type."
+
+
+def _sizes(found: re.Match[str], line: Line) -> str:
+    call = line.part_of(ast.Call)
+    if found[1] == "tuple" and call is not None:
+        return f"Write the sizes one by one: {ast.unparse(call.func)}(2, 3)."
+    if found[1] in {"float", "numpy.float64"}:
+        return "A whole number is needed: convert it by int(...), or divide by //."
+    return f"A whole number is needed, but this is of type {found[1]}."
+
+
+def _as_sizes(_: re.Match[str], line: Line) -> str:
+    call = line.part_of(ast.Call)
+    if call is None or len(call.args) < 2:
+        return ""
+    return f"Give all sizes as one tuple: {ast.unparse(call.func)}(({', '.join(map(ast.unparse, call.args))}))."
+
+
+def _one_number(_: re.Match[str], line: Line) -> str:
+    name = line.shaped()[0]
+    called, function = line.called()
+    own = called.rpartition(".")[2]
+    if getattr(function, "__module__", "") == "math" and hasattr(np, own):
+        return f"{called} takes one number; np.{own} takes arrays."
+    return f"Choose one element ({name}[0]), or reduce it ({name}.sum())." if name else ""
+
+
+def _truth(_: re.Match[str], line: Line) -> str:
+    called = line.called()[0]
+    if called in {"max", "min", "sorted", "sum"}:
+        return f"Python's {called} compares whole rows: use np.{'sort' if called == 'sorted' else called}."
+    if line.part_of(ast.BoolOp) or isinstance(getattr(line.part_of(ast.UnaryOp), "op", None), ast.Not):
+        return "Element by element, write & for and, | for or, ~ for not, with comparisons in brackets."
+    return "For one answer write .all() or .any() behind the comparison; for one of each element use np.where."
+
+
+def _always(text: str) -> Callable[[re.Match[str], Line], str]:
+    return lambda _found, _line: text
+
+
+# what messages say, and what to do; the first that matches counts
+_KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
+    (r"index -?\d+ is out of bounds for axis \d+ with size (\d+)", _bounds),
+    (r"axis -?\d+ is out of bounds for array of dimension", _axes),
+    (r"too many indices for array", _too_many),
+    (r"(?:too many|not enough) values to unpack", _unpacked),
+    (r"cannot reshape array of size (\d+) into shape (\(.*\))", _reshaped),
+    (r"Cannot cast ufunc '\w+' output", _narrow),
+    (r"Cannot cast array data from .* to dtype\('u?int", _always("Convert it to whole numbers: x.astype(int).")),
+    (r"did not contain a loop with signature|not supported for the input types", _operands),
+    (r"unsupported operand type\(s\)|bad operand type for unary", _operands),
+    (r"'NoneType' object (?:is not|has no)", _nothing),
+    (r"object is not callable", _not_callable),
+    (r"got an unexpected keyword argument '(\w+)'", _keyword),
+    (r"missing \d+ required|takes .* arguments? but|takes (?:at most|exactly|no) .*argument", _arguments),
+    (r"data type '(\w+)' not understood", lambda found, _line: _nearest(found[1], _DTYPES)),
+    (r"Cannot interpret '\d+' as a data type", _as_sizes),
+    (r"'([\w.]+)' object cannot be interpreted as an integer", _sizes),
+    (r"'(?:int|numpy\.int\d+)' object is not iterable", _always("To count, loop over range(...) of it.")),
+    (r"math\.\w+ is not captured", _one_number),
+    (r"only .*arrays can be converted", _one_number),
+    (r"truth value of an array", _truth),
+    (r"only integers, slices", _always("Use whole numbers as indices: convert by int(...), or divide by //.")),
+    (
+        r"(?:list|tuple) indices must be integers",
+        _always("Lists are indexed by whole numbers, from 0; names are keys of dictionaries."),
+    ),
+    (r"boolean index did not match", _always("A mask needs an element for each one that it chooses from.")),
+    (
+        r"inhomogeneous shape|elements have different shapes",
+        _always("Rows of an array must be of one length: keep a list, or pad them."),
+    ),
+    (
+        r"must have same number of dimensions",
+        _always("Give the smaller one another axis: x[None] puts it first, x[:, None] behind the first."),
+    ),
+    (r"must have the same shape", _always("np.concatenate joins arrays of different lengths.")),
+    (r"does not result in an equal division", _always("np.array_split makes parts of unequal lengths, too.")),
+    (r"zero-size array to reduction", _always("Nothing was left to reduce: check its size first, or give initial=...")),
+    (
+        r"Singular matrix",
+        _always("It has no inverse, since its rows depend on each other: np.linalg.lstsq and pinv take it."),
+    ),
+    (r"not positive definite", _always("Its eigenvalues must be positive: look at np.linalg.eigvalsh of it.")),
+    (r"must be square", _always("np.linalg.lstsq and np.linalg.pinv take matrices that are not square.")),
+    (r"unhashable type: 'numpy\.ndarray'", _always("Keys are numbers, texts or tuples: tuple(x.tolist()) can be one.")),
+    (r"does not have enough dimensions", _always("@ multiplies matrices and vectors: write * for a number.")),
+)

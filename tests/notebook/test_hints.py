@@ -1,0 +1,113 @@
+"""Mistakes that students make: each error has Python's or NumPy's own text, the user's types, and one instruction."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+SPACE = {
+    "M": np.eye(3),
+    "ids": np.array([1, 2, 3]),
+    "labels": np.array(["a", "b", "c"]),
+    "data": [1.0, 2.0, 3.0],
+    "params": {"weights": np.ones(3), "bias": 0.5},
+    "nothing": None,
+    "name": "adam",
+    "mask": np.array([True, False, True]),
+    "math": math,
+}
+# a line, the types that are told, and the hint
+MISTAKES = [
+    ("w @ X", "w: float64[3], X: float64[40, 3]", "X @ w fits: is that what is meant?"),
+    ("X @ X", "X: float64[40, 3]", "X @ X.T fits: is that what is meant?"),
+    ("M @ y", "M: float64[3, 3], y: float64[40]", ""),
+    (
+        "X * y",
+        "X: float64[40, 3], y: float64[40]",
+        "y[:, None] has a column for each row of X: write that in its place.",
+    ),
+    ("w[1:] = y", "w: float64[3], y: float64[40]", ""),
+    ("a, c = w", "w: float64[3]", "w has 3 parts: give as many names on the left."),
+    ("labels * 2.0", "labels: text[3]", "labels holds text. If these are numbers, convert them: labels.astype(float)."),
+    (
+        "w + name",
+        "w: float64[3], name: text 'adam'",
+        "name holds text. If these are numbers, convert them: float(name).",
+    ),
+    ("w + nothing", "w: float64[3], nothing: None", "nothing is None: what assigned it has returned no value."),
+    ("w > 'a'", "w: float64[3]", "'a' is text, and not a number."),
+    ("data['a']", "data: list of 3", "Lists are indexed by whole numbers, from 0; names are keys of dictionaries."),
+    ("params['weight']", "params: dict of 2", "Did you mean weights? params has the keys 'weights', 'bias'."),
+    ("w[5]", "w: float64[3]", "Indices go from 0 to 2, or from -3 to -1."),
+    ("w[0.5]", "w: float64[3]", "Use whole numbers as indices: convert by int(...), or divide by //."),
+    ("X[0, 0, 0]", "X: float64[40, 3]", "X has 2 axes, and takes as many indices."),
+    ("X[mask]", "X: float64[40, 3], mask: bool[3]", "A mask needs an element for each one that it chooses from."),
+    ("X.sum(axis=2)", "X: float64[40, 3]", "X has 2 axes: 0 to 1, or -1 for the last."),
+    ("np.sum(X, axs=0)", "X: float64[40, 3]", "Did you mean axis?"),
+    ("np.full((3,), fill=2)", "", "It takes shape, fill_value, "),
+    ("np.pad(w)", "w: float64[3]", "It is called as np.pad(array, pad_width, mode='constant', **kwargs)"),
+    ("X(3)", "X: float64[40, 3]", "X is no function. To take a part of it, write square brackets: X[...]."),
+    (
+        "w.append(3.0)",
+        "w: float64[3]",
+        "Arrays have no method append, but NumPy has a function: write np.append(w, ...).",
+    ),
+    ("for i in len(w): pass", "w: float64[3]", "To count, loop over range(...) of it."),
+    ("w.astype('flaot32')", "w: float64[3]", "Did you mean float32?"),
+    ("ids /= 2", "ids: int64[3]", "Write ids = ids / 2, which makes a new array of the wider type."),
+    (
+        "ids & w",
+        "ids: int64[3], w: float64[3]",
+        "These operators are for booleans and integers: compare first, in brackets",
+    ),
+    ("w.reshape(2, 2)", "w: float64[3]", "The sizes must multiply to 3, but 2 x 2 is 4. One of them may be -1"),
+    ("np.zeros(3, 3)", "", "Give all sizes as one tuple: np.zeros((3, 3))."),
+    ("np.random.rand((3, 3))", "", "Write the sizes one by one: np.random.rand(2, 3)."),
+    ("np.linspace(0, 1, 2.5)", "", "A whole number is needed: convert it by int(...), or divide by //."),
+    (
+        "np.concatenate([w, X])",
+        "w: float64[3], X: float64[40, 3]",
+        "Give the smaller one another axis: x[None] puts it first",
+    ),
+    ("np.stack([w, y])", "w: float64[3], y: float64[40]", "np.concatenate joins arrays of different lengths."),
+    ("np.split(y, 7)", "y: float64[40]", "np.array_split makes parts of unequal lengths, too."),
+    ("np.linalg.inv(X)", "X: float64[40, 3]", "np.linalg.lstsq and np.linalg.pinv take matrices that are not square."),
+    (
+        "np.linalg.cholesky(-M)",
+        "M: float64[3, 3]",
+        "Its eigenvalues must be positive: look at np.linalg.eigvalsh of it.",
+    ),
+    ("float(w)", "w: float64[3]", "Choose one element (w[0]), or reduce it (w.sum())."),
+    ("w and y", "w: float64[3], y: float64[40]", "Element by element, write & for and, | for or, ~ for not"),
+    ("max(X)", "X: float64[40, 3]", "Python's max compares whole rows: use np.max."),
+    ("{w: 1}", "w: float64[3]", "Keys are numbers, texts or tuples: tuple(x.tolist()) can be one."),
+    ("import no_such_package", "", "If it is not installed, run %pip install no_such_package in a cell of its own."),
+    ("np.linalg.slove(M, w)", "", "Did you mean solve or slogdet?"),
+]
+
+
+@pytest.mark.parametrize(("text", "types", "hint"), MISTAKES)
+def test_mistakes(notebook, text, types, hint):
+    """The class is the one that Python raises, or one below it."""
+    for name, value in SPACE.items():
+        notebook[name] = value
+    ran = notebook(f"%%tensor\n{text}")
+    plain = notebook(f"%%tensor --plain\n{text}")
+    lines = ran.out.rstrip().splitlines()
+    assert isinstance(ran.error, type(plain.error)) or isinstance(plain.error, np.linalg.LinAlgError | TypeError), (
+        ran.out
+    )
+    assert lines[0].startswith("Cell In[1], line 2")
+    assert len(lines) <= 12
+    assert "Tensor'" not in ran.out
+    assert not types or f"  {types}" in lines
+    assert [line.partition("Hint: ")[2].startswith(hint) for line in lines if line.startswith("Hint: ")] == [
+        True
+    ] * bool(hint)
+
+
+def test_a_function_of_math_names_numpys(notebook):
+    notebook["math"] = math
+    assert "Hint: math.exp takes one number; np.exp takes arrays." in notebook("%%tensor\nmath.exp(w)").out

@@ -19,9 +19,9 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import selection
-from tensormagic.ops.indices.gather import gather
-from tensormagic.ops.leaf import constant, constant_value, iota, size_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, reshape, same, show, transpose
+from tensormagic.ops.indices.gather import gather, take_along_axis
+from tensormagic.ops.leaf import IOTA, constant, constant_value, iota, size_node
+from tensormagic.ops.move import BROADCAST, broadcast, broadcast_shapes, concatenate, reshape, same, show, transpose
 from tensormagic.ops.scalars import scalar
 
 
@@ -62,10 +62,31 @@ def _taken(x: Node, places: list[int], nodes: list[Node], adjacent: bool) -> Nod
     """The elements of ``x`` at indices of one shape into several axes."""
     rest = [k for k in range(x.type.ndim) if k not in places]
     extents = [x.type.shape[k] for k in places]
+    counted = next((k for k, n in enumerate(nodes) if _counts(n, extents[k])), None)
+    if counted is not None and len(places) == 2:
+        return _of_each(x, places[counted], places[1 - counted], nodes[1 - counted], adjacent)
     merged = reshape(transpose(x, (*places, *rest)), (product(tuple(extents)), *(x.type.shape[k] for k in rest)))
     result = gather(merged, _flat(nodes, extents), 0)
     # adjacent: the new axes stand where these stood
     return _moved(result, nodes[0].type.ndim, places[0]) if adjacent else result
+
+
+def _counts(index: Node, extent: Size) -> bool:
+    """Whether it names each place of an axis once, in order: ``np.arange(len(x))``."""
+    own = index.args[0] if index.op is BROADCAST and index.type.ndim == 1 else index
+    return own.op is IOTA and own.type.shape == (extent,)
+
+
+def _of_each(x: Node, first: int, second: int, index: Node, adjacent: bool) -> Node:
+    """For each place along one axis that which ``index`` names along another: ``x[np.arange(len(x)), index]``."""
+    shape = x.type.shape
+    picked = reshape(broadcast(index, (shape[first],)), tuple(s if k == first else 1 for k, s in enumerate(shape)))
+    found = take_along_axis(x, broadcast(picked, tuple(1 if k == second else s for k, s in enumerate(shape))), second)
+    rest = [k for k in range(x.type.ndim) if k not in {first, second}]
+    if not adjacent:  # the new axis stands first
+        found = transpose(found, (first, second, *rest))
+        return reshape(found, (shape[first], *(shape[k] for k in rest)))
+    return reshape(found, tuple(s for k, s in enumerate(shape) if k != second))
 
 
 # masks ----------------------------------------------------------------------------------------------------------------

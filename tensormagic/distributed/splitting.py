@@ -205,7 +205,7 @@ def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
 SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
 APART = "Compute this part without splitting, or split along another axis."
 _DRAWS = frozenset({"draw", "random_state", "seed"})  # a generator would be left as it was
-_EFFECTS = frozenset({"tell", "outside"})
+_EFFECTS = {"tell": "printing", "outside": "a call of a function of Python's"}
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:
@@ -248,6 +248,8 @@ class _Splitting:
     def _learn(self, node: Node) -> None:
         level = max((self.level[a] for a in node.needs), default=0)
         found = self._axis(node)
+        if found is not None and any(nodes_of(s) for n in (node, *node.args) for t in n.types for s in t.shape):
+            self._refuse(node, "has a size that depends on data, where rows are split")
         if isinstance(found, str):
             self.parts[node], found, level = found, None, level + 1
         self.axis[node], self.level[node] = found, level
@@ -261,12 +263,12 @@ class _Splitting:
         axes = [self.axis[a] for a in node.args]
         if not any(a is not None for a in axes) and (node.op in {CONSTANT, SIZE} or not _mentions(node, self.batch)):
             if node.op.name in _EFFECTS:
-                self._refuse(node, "is done once for each call, and not for each chunk")
+                self._refuse(node, "is done once for each call, and not for each chunk", _EFFECTS[node.op.name])
             return None
         try:
             return axis_of_rows(node, axes, atom(self.batch))
         except Mixed as error:
-            same = node.op.expand(node)  # type: ignore[attr-defined]  (nodes know of their op only a name and types)
+            same = node.op.apart(node)  # type: ignore[attr-defined]  (nodes know of their op only a name and types)
             if same is not None:
                 raise _Simpler(node, same) from None
             self._refuse(node, str(error))
@@ -283,13 +285,13 @@ class _Splitting:
                     continue
                 self._refuse(node, f"has a shape in which the number of rows is not that of an axis of rows: {t}")
 
-    def _refuse(self, node: Node, why: str) -> Any:
+    def _refuse(self, node: Node, why: str, what: str = "") -> Any:
         """Raise what cannot be split, with the user's line."""
         table, pending = users(self.graph.nodes), [node]
         while not (places := [s for n in pending for s in self.sites(n)]) and pending:
             pending = [u for n in pending for u in table.get(n, ())]
         where = f"{places[0]}: " if places else ""
-        raise CaptureError(f"{where}{node.op.name} {why}", APART)
+        raise CaptureError(f"{where}{what or node.op.name} {why}", APART)
 
     # the stages
 

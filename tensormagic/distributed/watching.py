@@ -50,6 +50,7 @@ class Handed:
         self._chunks: dict[int, Any] = {}  # futures of chunks whose block is not there yet
         self._second: dict[int, Any] = {}
         self._blocks: list[Any] = [None] * len(self._members)
+        self._between: dict[int, list[Any]] = {}  # kept: the scheduler fails at cancelling what waits, and nobody wants
         self._tried: dict[int, int] = {}
         self._slow: set[str] = set()  # workers at which something took long
         self.rows: list[list[Any]] = [[] for _ in range(chunks)]
@@ -99,6 +100,7 @@ class Handed:
             chunks = [self._chunks[k] for k in self._members[b]]
             if self._count:  # rows stay where they are
                 chunks = [self._client.submit(_first, c, pure=False) for c in chunks]
+                self._between[b] = chunks
             self._blocks[b] = self._client.submit(
                 together, self.ufuncs, not self._count, *chunks, pure=False, **self._elsewhere()
             )
@@ -128,6 +130,7 @@ class Handed:
         """Whether a block is put together; its chunks are let go then."""
         if self._blocks[block].status != "finished":
             return False
+        self._between.pop(block, None)
         for k in self._members[block]:
             self._chunks.pop(k, None)
             second = self._second.pop(k, None)

@@ -55,7 +55,8 @@ class Opaque(Op):
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
     holds: str = ""
     fails: str = ""
-    split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
+    split_rows: Callable[[Node, Axes, Size], Found] | None = field(default=None, repr=False)
+    apart_rows: Callable[[Node], Node | None] | None = field(default=None, repr=False)
     names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
@@ -89,6 +90,9 @@ class Opaque(Op):
 
     def may_raise(self, node: Node) -> bool:
         return bool(self.fails) or super().may_raise(node)
+
+    def apart(self, node: Node) -> Node | None:
+        return self.apart_rows(node) if self.apart_rows else super().apart(node)
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []

@@ -300,3 +300,30 @@ def test_an_axis_of_as_many_as_data_say_is_not_dropped_in_a_store_by_a_mask():
     with pytest.raises(CaptureError, match=r"(?s)shape mismatch.*is not dropped when it happens to be 1"):
         captured(x.copy(), u, np.array([1]))
     assert np.array_equal(stored(x.copy(), u, np.array([1])), [[2, 2, 2], [1, 1, 1]])
+
+
+OF_EACH = {
+    "columns": lambda z, k: z[np.arange(len(z)), k],
+    "turned": lambda z, k: z.T[k, np.arange(len(z))],
+    "vectors": lambda z, k: (z[:, :, None] * np.ones(2))[np.arange(len(z)), k],
+    "behind others": lambda z, k: (z[None] * np.ones((2, 1, 1)))[:, np.arange(len(z)), k],
+    "apart": lambda z, k: (z[:, None, :] * np.ones((2, 1)))[np.arange(len(z)), :, k],
+    "from the end": lambda z, k: z[np.arange(len(k), dtype=np.int32), -k - 1],
+    "three": lambda z, k: (z[:, :, None] * np.ones(3))[np.arange(len(z)), k, k % 2],
+}
+
+
+@pytest.mark.parametrize("name", OF_EACH)
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_one_element_of_each_row(name: str, count: int):
+    rng = np.random.default_rng(count)
+    f, z, k = OF_EACH[name], rng.normal(size=(count, 3)), rng.integers(0, 3, count)
+    for places in (k, k.astype(np.int8)):
+        found, wanted = tm.tensor(f)(z, places), f(z, places)
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        np.testing.assert_array_equal(found, wanted)
+    slope = tm.grad(lambda z: (f(z, k) ** 3).sum())(z)
+    np.testing.assert_allclose(slope, slope * 0 + 3 * z**2 * (tm.grad(lambda z: f(z, k).sum())(z)), rtol=1e-12)
+    if count:
+        with pytest.raises(IndexError, match="index 7 is out of bounds" if name == "columns" else "out of bounds"):
+            tm.tensor(f)(z, np.full(count, 7))

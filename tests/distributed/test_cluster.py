@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("by_numpy")
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(4000, 3)), RNG.normal(size=4000)
 P = {"w": RNG.normal(size=3), "b": 0.5}
+TABLE = np.arange(4.0) ** 2
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +189,18 @@ def test_an_interrupt_stops_the_cluster(client: Any, monkeypatch: pytest.MonkeyP
     while any(client.processing().values()) and time.perf_counter() < deadline:
         time.sleep(0.02)
     assert len(done) < 10  # of 80: what ran at that moment
+
+
+def test_a_call_that_fails_with_rows_leaves_the_client_as_it_is(client: Any):
+    f, table = tm.distribute(lambda k: (TABLE[k], TABLE[k].sum()), client), tm.shard(np.arange(60) % 7, rows=3)
+    connection = client.scheduler_comm
+    for _ in range(3):
+        with pytest.raises(IndexError, match="out of bounds"):
+            f(table)
+    rows, total = f(tm.shard(np.arange(60) % 4, rows=3))
+    np.testing.assert_array_equal(rows.compute(), TABLE[np.arange(60) % 4])
+    assert total == TABLE[np.arange(60) % 4].sum()
+    assert client.scheduler_comm is connection
 
 
 def test_what_moves_is_counted(client: Any):

@@ -103,6 +103,28 @@ def stacked(x):
     return x[:, :, None] * x[:, None, :] + np.eye(3) * 3
 
 
+def classes(y):
+    return (y > 0).astype(int) + (y > 0.5)
+
+
+def grouped_sums(x, y, w):
+    sums, counts, most = np.ones((3, 3)), np.zeros(3, int), np.full(3, -np.inf)
+    np.add.at(sums, classes(y), x)
+    np.add.at(counts, classes(y), 1)
+    np.maximum.at(most, classes(y), x[:, 0])
+    return sums, counts, most, (sums / np.maximum(counts, 1)[:, None])[classes(y)]
+
+
+def checked(x, y, w):
+    if w.sum() > 1e9:
+        raise ValueError("w")
+    if x.max() > 1e9:
+        raise ValueError("x")
+    if not (y < 1e9).all():
+        raise KeyError("y")
+    return x @ w[:3], x.sum()
+
+
 SLOPES = tm.vmap(tm.grad(lambda x, y: np.log(np.linalg.det(np.outer(x, x) + np.eye(3) * (2 + y * y)))), (0, 0))
 ROWWISE: dict[str, Callable[..., Any]] = {
     "pointwise": lambda x, y, _: np.where(x > 0, np.exp(-x), y[:, None]),
@@ -143,6 +165,17 @@ ROWWISE: dict[str, Callable[..., Any]] = {
     "a while loop": lambda x, y, w: tm.while_loop(lambda c: c[0] < 4, lambda c: (c[0] + 1, c[1] * y), (0, y * 2))[1],
     "branches": lambda x, y, w: tm.cond(w[0] > 0, lambda a: a[:, 0] * 2, lambda a: a[:, 1], x),
     "Newton's iteration": newton,
+    "an element of each row": lambda x, y, w: (
+        x[np.arange(len(x)), classes(y)],
+        x.T[classes(y), np.arange(len(x))],
+        (x[:, None] * np.ones((2, 1)))[np.arange(len(x)), classes(y) - 2],
+    ),
+    "tables that are searched": lambda x, y, w: (
+        np.searchsorted(np.array([-1.0, 0, 1]), x),
+        np.interp(y, [-1.0, 0, 1], [0.0, 2, 0]),
+        np.digitize(y, [-1.0, 0, 1]),
+    ),
+    "partitioned": lambda x, y, w: (np.partition(x, 1, axis=1)[:, 1], np.argpartition(x, 1, axis=1)[:, 1]),
     "softmax": lambda x, y, w: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
 }
 SUMMED: dict[str, Callable[..., Any]] = {
@@ -156,6 +189,11 @@ SUMMED: dict[str, Callable[..., Any]] = {
     "a loop and what it leaves": decaying,
     "cross entropy": tm.grad(cross_entropy, argnums=2),
     "means of clusters": clusters,
+    "groups": grouped_sums,
+    "histogram": lambda x, y, w: np.histogram(y, bins=np.linspace(-3, 3, 7), weights=x[:, 0]),
+    "gradient of a table": tm.grad(lambda x, y, w: (w[classes(y)] * w[classes(-y)] * y).sum(), argnums=2),
+    "sums of differences by group": lambda x, y, w: np.histogram(y[1:], bins=[-9.0, 0, 9], weights=np.diff(y)),
+    "checked": checked,
     "not split at all": lambda x, y, w: w + 1,
 }
 
@@ -225,6 +263,17 @@ def test_stages_are_as_many_as_there_are_barriers():
     assert (counts["standardised"], counts["softmax of the batch"], counts["not split at all"]) == (3, 3, 0)
 
 
+def printed(x, y, w):
+    print(x.sum())
+    return y
+
+
+def store_at(x, y, w):
+    z = np.zeros(3)
+    z[classes(y)] = y
+    return z
+
+
 REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "sorted": (lambda x, y, w: np.sort(y), "sort runs along the rows"),
     "cumulative": (lambda x, y, w: np.cumsum(x, axis=0), "cumsum runs along the rows"),
@@ -239,7 +288,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "doubled": (lambda x, y, w: np.concatenate([y, y * y]), "concatenate puts rows after one another"),
     "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
     "picked": (lambda x, y, w: x[(w > 0).astype(int)], "gather picks rows"),
-    "unruled": (lambda x, y, w: np.bincount((y > 0).astype(int), minlength=2), "has no rule"),
+    "unruled": (lambda x, y, w: np.unique(y), "has no rule"),
+    "as long as the largest": (lambda x, y, w: np.bincount((y > 0).astype(int)), "has a size that depends on data"),
     "a matrix of rows": (
         lambda x, y, w: np.linalg.svd(x, compute_uv=False),
         "has the rows within|have the rows within",
@@ -288,6 +338,10 @@ def test_what_cannot_be_split_at_all():
         splitted(lambda x: np.pad(x, 1), TYPES[1:2], (0,))
     with pytest.raises(tm.CaptureError, match="set stores into some of the rows"):
         splitted(stored_rows)
+    with pytest.raises(tm.CaptureError, match="scatter_set has no rule for rows"):
+        splitted(store_at)
+    with pytest.raises(tm.CaptureError, match="printing is done once for each call"):
+        splitted(printed)
     with pytest.raises(tm.CaptureError, match="random numbers are not drawn"):
         splitted(lambda x, y: (x * RNG.normal(size=3)).sum() + y[:0].sum(), ("float64[n, 3]", "float64[n]"))
     with pytest.raises(tm.TensorError):

@@ -16,6 +16,7 @@ from tensormagic.ops.leaf import size_node
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.rows import FIRST, Axes, Found, common_axis
 from tensormagic.ops.scalars import scalar
 
 ERRORS: dict[str, type[Exception]] = {
@@ -47,9 +48,18 @@ def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Si
     return make(REQUIRE, (lead(args[0], batched[0], size), args[1]), **node.params)
 
 
+def _rows(_node: Node, axes: Axes, _rows: Size) -> Found:
+    """Rows are checked chunk by chunk; what they decide on, and what is the same for all, is the first chunk's."""
+    value, holds = axes
+    if value is None and holds is not None:
+        return FIRST
+    return common_axis([value])
+
+
 REQUIRE = Opaque(
     name="require",
     raises=True,
+    split_rows=_rows,
     types=_type,
     numpy=_numpy,
     tangent=lambda _node, tangents: tangents[0],

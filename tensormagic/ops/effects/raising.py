@@ -17,6 +17,7 @@ from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.rows import common_axis
 
 _classes: dict[str, type[BaseException]] = {}  # the user's, by how the params of a node name them
 _CONVERSIONS = {"": lambda v: v, "r": repr, "s": str, "a": ascii}
@@ -155,6 +156,7 @@ def _after_stacked(_node: Node, args: Sequence[Node], batched: Sequence[bool], s
 
 AFTER = Opaque(
     name="after",
+    split_rows=lambda _node, axes, _rows: common_axis(axes[1:]),
     types=lambda args, _params: args[1].type,
     numpy=lambda _token, value: value,
     tangent=_after_tangent,

@@ -25,11 +25,12 @@ from tensormagic.ops.indices.gather import (
     sum_tangent,
     to_front,
 )
-from tensormagic.ops.leaf import CONSTANT, constant, iota, size_node
+from tensormagic.ops.leaf import CONSTANT, constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, lead, normalise_axis, reshape, same, show
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.rows import Axes, Found, Mixed
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
 
@@ -166,8 +167,40 @@ def _add_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size
     return from_front(make(ADD_ALONG_AXIS, (to_front(x, axis + 1, 1), places, added), axis=1), axis + 1, 1)
 
 
+def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
+    """Rows that go to places of an array are put together over the rows; places that are the same for all rows are those of each."""
+    (own, picked, given), axis, count = axes, node["axis"], node.args[1].type.ndim
+    if picked is None:
+        if own is None or own == axis or given != (own if own < axis else own - 1 + count):
+            raise Mixed("stores into some of the rows")
+        return own
+    if own is not None or given != axis + picked:
+        raise Mixed("stores into rows that are picked")
+    if node.op is SCATTER_ADD and not _is_zero(node.args[0]):
+        raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
+    return _JOINS[node.op.name]
+
+
+_JOINS = {"scatter_add": "add", "scatter_maximum": "maximum", "scatter_minimum": "minimum"}
+
+
+def _add_apart(node: Node) -> Node | None:
+    """What is added, apart from what it is added to."""
+    x, indices, values = node.args
+    if _is_zero(x):
+        return None
+    return scalar.add(x, make(SCATTER_ADD, (zeros_like(x), indices, values), axis=node["axis"]))
+
+
+def _is_zero(x: Node) -> bool:
+    known = constant_value(x)
+    return known is not None and not known.any()
+
+
 SCATTER_ADD = Store(
     name="scatter_add",
+    split_rows=_scattered_rows,
+    apart_rows=_add_apart,
     types=_type,
     numpy=_numpy(np.add),
     tangent=sum_tangent,
@@ -248,6 +281,7 @@ SCATTER_MULTIPLY = Store(
 )
 SCATTER_MAXIMUM = Store(
     name="scatter_maximum",
+    split_rows=_scattered_rows,
     types=_type,
     numpy=_numpy(np.maximum),
     tangent=_extreme_tangent,
@@ -257,6 +291,7 @@ SCATTER_MAXIMUM = Store(
 )
 SCATTER_MINIMUM = Store(
     name="scatter_minimum",
+    split_rows=_scattered_rows,
     types=_type,
     numpy=_numpy(np.minimum),
     tangent=_extreme_tangent,

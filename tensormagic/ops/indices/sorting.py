@@ -16,6 +16,7 @@ from tensormagic.ops.move import lead, normalise_axis, reshape
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, along_axis
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.rows import Axes, Mixed, common_axis
 from tensormagic.ops.scalars import scalar
 
 _KINDS = {"quicksort", "heapsort", "stable", "mergesort"}
@@ -140,8 +141,13 @@ def _partition_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool]
     return make(node.op, (x, places), axis=node["axis"] + 1, **stack)
 
 
+def _partition_rows(node: Node, axes: Axes, rows: Size) -> int:
+    return along_axis(node, axes[:1], rows)
+
+
 PARTITION = Opaque(
     name="partition",
+    split_rows=_partition_rows,
     types=_sort_type,
     numpy=_by_rows(np.partition),
     tangent=_partition_tangent,
@@ -150,6 +156,7 @@ PARTITION = Opaque(
 )
 ARGPARTITION = Opaque(
     name="argpartition",
+    split_rows=_partition_rows,
     types=_argsort_type,
     numpy=_by_rows(np.argpartition),
     tangent=lambda _node, _tangents: None,
@@ -191,8 +198,15 @@ def _search_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], s
     return reduce_sum(astype(before, np.int64), (inner + 1,))
 
 
+def _search_rows(_node: Node, axes: Axes, _rows: Size) -> int:
+    if axes[0] is not None:
+        raise Mixed("searches in the rows")
+    return common_axis(axes[1:])
+
+
 SEARCHSORTED = Opaque(
     name="searchsorted",
+    split_rows=_search_rows,
     types=_search_type,
     numpy=np.searchsorted,
     tangent=lambda _node, _tangents: None,

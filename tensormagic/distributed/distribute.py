@@ -51,8 +51,7 @@ class Distributed:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The results: those with rows as arrays of Dask, the others as values."""
-        if named:
-            raise ArgumentError(f"{', '.join(named)}: arguments are positional where some are split")
+        args = of_callable(self._function).positional(args, named)
         places = _places(args)
         start, client = time.perf_counter(), self.client
         report = Report(of_callable(self._function).name)
@@ -63,11 +62,12 @@ class Distributed:
         self.report = report
         return result
 
-    def plan(self, *args: Any) -> SplitPlan:
+    def plan(self, *args: Any, **named: Any) -> SplitPlan:
         """What a call would take by a model of cost: stages, what moves, and from how many workers on it pays. Nothing is computed.
 
         Chunks are sent, or read, as for the call.
         """
+        args = of_callable(self._function).positional(args, named)
         places = _places(args)
         lengths, chunks = chunked([args[k] for k in places], self.client, Moved(""))
         given = dict(zip(places, chunks, strict=True))

@@ -42,7 +42,7 @@ from tensormagic.functions.record import Record
 from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
-from tensormagic.ir.errors import CaptureError, KindError
+from tensormagic.ir.errors import ArgumentError, CaptureError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.transform.rewriting import choices, installed
@@ -251,6 +251,16 @@ class Function(Specialised):
             known.match = match or _no_form
             self.quick.last = (known.match, known, chosen)
         return known, values
+
+    def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments by position alone, as what is captured for their types takes them."""
+        args, rest = self._completed(args, named)
+        if rest:
+            raise ArgumentError(
+                f"{', '.join(rest)} of {self.name} cannot be given by name here",
+                "Give what stands before, too, or fix it by functools.partial.",
+            )
+        return args
 
     def _completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)

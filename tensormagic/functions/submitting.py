@@ -25,6 +25,7 @@ from tensormagic.capture import context
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.compiled import Compiled, captured_for
+from tensormagic.functions.function import of_callable
 from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError, TensorError
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, slice)
@@ -137,7 +138,7 @@ class Submitted(Future[Any]):
                     self.set_exception(CancelledError())
 
 
-def submit(fun: Any, /, *args: Any) -> Submitted:
+def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
     """Call a function in the background, and return at once.
 
     The function is captured here and now: its arguments, and the arrays that it reads beside them, are what they are at this
@@ -148,8 +149,8 @@ def submit(fun: Any, /, *args: Any) -> Submitted:
     ----------
     fun
         A function, as ``tm.tensor`` takes it, or one that :func:`compile` has given.
-    *args
-        Arrays, lazy values, numbers, texts, and containers of these.
+    *args, **named
+        Arrays, lazy values, numbers, texts, and containers of these. What :func:`compile` has given takes them by position.
 
     Returns
     -------
@@ -178,7 +179,9 @@ def submit(fun: Any, /, *args: Any) -> Submitted:
             "tm.submit is called in captured code",
             "Call it in plain Python, with the captured function.",
         )
-    given = _own(args)
+    if named and isinstance(fun, Compiled):
+        raise ArgumentError(f"{', '.join(named)}: compiled functions take their arguments by position")
+    given = _own(of_callable(fun).positional(args, named) if named else args)
     made = _made_for(fun, given)
     try:
         values, sizes = made.bound_to(given)

@@ -90,8 +90,17 @@ def test_what_is_refused(client: Any):
         tm.distribute(loss, client)(tm.shard(X), tm.shard(Y), {"w": tm.shard(W), "b": 0.5})
     with pytest.raises(tm.DTypeError, match=r"datetime64\[s\] are not split"):
         tm.distribute(lambda x: x, client)(tm.shard(np.arange(4).astype("M8[s]")))
-    with pytest.raises(tm.TensorError, match="p: arguments are positional"):
-        tm.distribute(loss, client)(tm.shard(X), tm.shard(Y), p=P)
+    with pytest.raises(tm.TensorError, match="scale of <lambda> cannot be given by name here"):
+        tm.distribute(lambda x, *, scale=1.0: x * scale, client)(tm.shard(X), scale=2.0)
+
+
+def test_arguments_by_name(client: Any):
+    given = {"y": tm.shard(Y), "p": P}
+    wanted = tm.value_and_grad(loss, argnums=2)(X, Y, P)
+    f, slope = tm.distribute(loss, client), tm.distribute(tm.value_and_grad(loss, argnums=2), client)
+    np.testing.assert_allclose(f(tm.shard(X), **given), wanted[0], rtol=1e-13)
+    np.testing.assert_allclose(slope(x=tm.shard(X), **given)[0], wanted[0], rtol=1e-13)
+    assert f.plan(tm.shard(X), **given).rows == 50
 
 
 def test_errors_of_data_come_back(client: Any):

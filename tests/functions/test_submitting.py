@@ -273,3 +273,16 @@ def test_a_forked_child_is_told_and_computes_its_own():
             future.result(60)
     assert found == [b"GuardError", b"GuardError", b"0", b"1000"]
     assert not any(running)
+
+
+def test_arguments_by_name():
+    def scaled(x, k, shift=0.0):
+        return x * k + shift
+
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(tm.submit(scaled, x, shift=1.0, k=2.0).result(), x * 2 + 1)
+    np.testing.assert_array_equal(tm.submit(tm.grad(lambda x, k: (x * k).sum()), k=3.0, x=x).result(), np.full(3, 3.0))
+    with pytest.raises(tm.TensorError, match="k: compiled functions take their arguments by position"):
+        tm.submit(tm.compile(scaled, x, 2.0), x, k=2.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        tm.submit(scaled, x, 2.0, other=2.0)

@@ -24,7 +24,7 @@ from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
 __all__ = ["annotate"]
 
-_TITLE = "lines (yellow, *: stays in NumPy)"
+_MARKED = "yellow, *: NumPy runs a part of it"
 _WIDE = 820.0
 _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
@@ -92,11 +92,12 @@ def annotate(shown: Portrait, source: str) -> Drawn:
         kind = "row yellow" if line.yellow else "row"
         pages.append(f'<details class="{kind}"><summary>{summary}</summary><div class="made">{body}</div></details>')
     marks = [number in found and found[number].yellow for number, _ in texts]
-    words = table(_TITLE, ("line", "becomes", "numbers computed", "runs in"), rows, marks)[1]
+    words = table(
+        f"lines ({_MARKED})" if any(marks) else "lines", ("line", "becomes", "numbers computed", "runs in"), rows, marks
+    )[1]
     head = f'<div class="row bare head"><span class="number">line</span>{_HEAD}</div>'
-    title = (
-        '<strong>lines</strong> <span class="note">click a line for its code; yellow: NumPy runs a part of it</span>'
-    )
+    note = "click a line for its code" + (f"; {_MARKED.replace(', *', '')}" if any(marks) else "")
+    title = f'<strong>lines</strong> <span class="note">{note}</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
     return Drawn(page, words, _picture(texts, found, whole).picture("lines of the cell", words))
 
@@ -234,7 +235,8 @@ def _picture(texts: list[tuple[int, str]], found: dict[int, Line], whole: int) -
     """The rows as a picture that stands alone: without the code, which takes a page that opens."""
     sheet = Sheet(_WIDE)
     sheet.text(14, 26, "lines", "ink bold")
-    sheet.text(54, 26, "yellow, *: NumPy runs a part of it", "soft small")
+    if any(line.yellow for line in found.values()):
+        sheet.text(54, 26, _MARKED, "soft small")
     columns = (46.0, 380.0, 550.0, 685.0)
     for x, name in zip(columns[1:], ("becomes", "numbers computed", "runs in"), strict=True):
         sheet.text(x, 26, name, "soft small")

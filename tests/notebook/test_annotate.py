@@ -116,3 +116,10 @@ def test_a_page_without_a_kernel_has_it_all(notebook):
     page, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
     assert page.count('<details class="row') == 5
     assert "def kernel(table):" in page
+
+
+def test_a_colour_is_explained_where_a_line_has_it(notebook):
+    data = notebook.ok("%%tensor -a\nnp.sum(w * 2)").displays[0]
+    assert "yellow" not in data["text/plain"].splitlines()[0]
+    texts = [e for e in ET.fromstring(data["image/svg+xml"]).iter() if e.tag.endswith("text")]
+    assert "yellow" not in "".join(part for text in texts for part in text.itertext())

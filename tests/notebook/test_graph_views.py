@@ -437,3 +437,8 @@ def test_a_size_that_a_loop_reads_is_called_by_what_it_measures(notebook):
     captured = scene.view("captured").drawn
     (body,) = captured.inner[find(captured, "loop").id]
     assert sorted(v.label for v in body.vertices if v.kind == "input") == ["X", "X.T", "X.shape[0]", "v", "y"]
+
+
+def test_operators_of_one_operand_are_drawn_as_they_are_written(notebook):
+    _, scene = shown_of(notebook, "%%tensor\nopposite = -(X @ w)\nnp.sum(opposite)")
+    assert "opposite = \N{MINUS SIGN}·" in drawn(scene.view("captured"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["KIND_WORDS", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "shorten", "symbol", "width"]
+__all__ = ["KIND_WORDS", "PREFIXES", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "shorten", "symbol", "width"]
 
 # widths in em of DejaVu Sans and Arial Bold, the larger of both, rounded up
 _EM = {
@@ -54,6 +54,7 @@ SYMBOLS = {
     "left_shift": "<<",
     "right_shift": ">>",
 }
+PREFIXES = {"negative": "\N{MINUS SIGN}·", "invert": "~·"}  # operators of one operand
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "the cell as you wrote it: ",
     "rewritten": "after rules have made it safer and faster: ",

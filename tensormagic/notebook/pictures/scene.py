@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.pictures.details import Details
-from tensormagic.notebook.pictures.labels import SYMBOLS, clean, counted, symbol
+from tensormagic.notebook.pictures.labels import PREFIXES, SYMBOLS, clean, counted, symbol
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Picture
@@ -92,6 +92,7 @@ class Vertex:
     def title(self) -> str:
         """``e = exp`` or ``z = · + ·``: what is computed, and what it is called; else the name alone, or the operation."""
         label = symbol(clean(self.type if self.label == "form" else self.label, 60)) or "?"
+        label = PREFIXES.get(label, label) if self.is_op else label
         if not self.name or not self.is_op:
             return label
         return f"{clean(self.name, 40)} = {f'· {label} ·' if label in SYMBOLS.values() else label}"

@@ -18,7 +18,8 @@ from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture, Cell
 from tensormagic.capture.known import static_value
 from tensormagic.capture.operands import input_tensor
-from tensormagic.capture.staging.ranges import Enumerated, Items, Range, Zipped
+from tensormagic.capture.staging.iterators import going_on, pythons
+from tensormagic.capture.staging.ranges import Items, LazyIterator
 from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
 from tensormagic.capture.stand_ins import handed_back
@@ -259,21 +260,12 @@ def known(value: Any) -> Any:
         items = tuple(map(known, value))
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     if isinstance(value, Items):
-        return _iterable(value)
+        return pythons(value)
+    if isinstance(value, LazyIterator):
+        return going_on(value)
     number = isinstance(value, Tensor) and value.type.form == "python" and value.dtype.kind in "bi"
     found = static_value(value.node) if number else None
     return value if found is None else found.item() if isinstance(found, np.generic) else found
-
-
-def _iterable(items: Items) -> Any:
-    """What Python's own function gives for what is gone over by number."""
-    if isinstance(items, Range):
-        return range(*(int(v) for v in (items.start, items.stop, items.step)))
-    if isinstance(items, Zipped):
-        return zip(*map(_iterable, items.parts), strict=items.strict)
-    if isinstance(items, Enumerated):
-        return enumerate(_iterable(items.items), int(items.start))
-    return iter(items)
 
 
 def _send_away(values: Iterable[Any], code: Code) -> None:

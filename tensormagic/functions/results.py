@@ -9,7 +9,7 @@ from typing import Any
 from tensormagic.capture.door import package_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.comprehensions import Generated
-from tensormagic.capture.staging.ranges import Items
+from tensormagic.capture.staging.ranges import Items, LazyIterator
 from tensormagic.capture.tree import Rest, Special, computed
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.node import Node
@@ -101,8 +101,8 @@ def _node(value: Any, label: str) -> Node | None:
     try:
         return node_of(value)
     except DTypeError:
-        if isinstance(value, Iterator | Items | Generated):
-            kind = "an iterator" if isinstance(value, Items) else "a generator"
+        if isinstance(value, Iterator | Items | LazyIterator | Generated):
+            kind = "an iterator" if isinstance(value, Items | LazyIterator) else "a generator"
             name = f"an iterator of class {type(value).__name__}" if isinstance(value, Iterator) else kind
             raise CaptureError(
                 f"{label} returns {name}, which would run after the call, outside of captured code",

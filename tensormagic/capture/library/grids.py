@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,14 +25,6 @@ from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import reshape
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
-
-
-@implements(np.ndenumerate)
-def ndenumerate(arr: Any) -> Any:
-    """``np.ndenumerate``."""
-    if not isinstance(arr, Tensor) or values_are_there():
-        return np.ndenumerate(np.asarray(arr))
-    return iter([(index, arr[index]) for index in np.ndindex(*map(operator.index, arr.shape))])
 
 
 @implements(np.nditer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial, reduce
@@ -19,7 +20,7 @@ from tensormagic.capture.library import applying, mathematics, sharing
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import ordering, outside, ranges, scalar_types, source
+from tensormagic.capture.staging import iterators, ordering, outside, ranges, scalar_types, source
 from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
@@ -499,9 +500,10 @@ _OWN: dict[Any, Callable[..., Any]] = {
     memoryview: _of_memory(memoryview),
     bytearray: _of_memory(bytearray),
     range: ranges.range_,
-    enumerate: ranges.enumerate_,
-    zip: ranges.zip_,
-    reversed: ranges.reversed_,
+    enumerate: iterators.enumerate_,
+    zip: iterators.zip_,
+    reversed: iterators.reversed_,
+    itertools.product: iterators.product_,
     len: ranges.len_,
     sum: _sum,
     sorted: ordering.sorted_,

@@ -14,7 +14,7 @@ from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
-from tensormagic.capture.staging.ranges import items_of
+from tensormagic.capture.staging.ranges import items_of, used
 from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
@@ -108,6 +108,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
     if items is None or (not nodes_of(count) and (hint(count) or FEW + 1) <= FEW):
         return None
     if nodes_of(count) and not values_are_there():
+        used(iterable)
         return _grown(items, (iteration,), one, None)
     found: list[Any] = []
 
@@ -120,6 +121,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
     except Exception:  # noqa: BLE001 (Python goes over it, and meets the same error, if it is one)
         return None
     raising.settle()
+    used(iterable)
     return found
 
 
@@ -132,8 +134,9 @@ def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, h
 
     if values_are_there() or context.current() is None:
         return plainly()
-    if items_of(iterable) is None:
-        iterable = list(iterable)
+    again = items_of(iterable)
+    used(iterable)
+    iterable = list(iterable) if again is None else again
     try:
         return attempt(World(users), plainly, lambda _result: True).result
     except CaptureError:  # the condition depends on data

@@ -20,8 +20,9 @@ from tensormagic.capture import context
 from tensormagic.capture.elements import Element
 from tensormagic.capture.namespace import Module
 from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.staging.iterators import Enumerated, Reversed, Zipped
 from tensormagic.capture.staging.plainly import Plainly
-from tensormagic.capture.staging.ranges import Appended, Enumerated, Range, Rest, Reversed, Rows, Zipped
+from tensormagic.capture.staging.ranges import After, Appended, Range, Rest, Rows
 from tensormagic.capture.staging.slots import UNBOUND
 from tensormagic.capture.staging.trial import World, trial
 from tensormagic.capture.value import Tensor, extent
@@ -201,6 +202,8 @@ class Moved(Plainly):
             return zip(*map(self._over, items.parts), strict=False)
         if isinstance(items, Rest):
             return islice(iter(self._over(items.items)), 1, None)
+        if isinstance(items, After):
+            return islice(iter(self._over(items.items)), items.taken, None)
         if isinstance(items, Reversed) and isinstance(found := self._over(items.items), range | Elements):
             return reversed(list(found))
         if isinstance(items, Appended):

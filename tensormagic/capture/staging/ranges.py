@@ -1,16 +1,16 @@
-"""What a loop may go over without knowing how often: ranges of lazy numbers, rows of arrays, and pairs of these."""
+"""What a loop may go over without knowing how often: ranges of lazy numbers, rows of arrays, and iterators over such."""
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.elements import Stack, stacked
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
-from tensormagic.ir.errors import DTypeError
+from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.size import Size, apply
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
@@ -36,7 +36,7 @@ class Items:
         return (self.at(k) for k in builtins.range(len(self)))
 
     def __reversed__(self) -> Iterator[Any]:
-        return iter(Reversed(self))
+        return (self.at(k) for k in builtins.reversed(builtins.range(len(self))))
 
 
 class Range(Items):
@@ -122,6 +122,20 @@ class Rest(Items):
         return self.items.at(index + 1)
 
 
+class After(Items):
+    """A sequence without its first values, of which there may be fewer."""
+
+    def __init__(self, items: Items, taken: int) -> None:
+        self.items = items
+        self.taken = taken
+
+    def count(self) -> Size:
+        return apply("max", self.items.count() - self.taken, 0)
+
+    def at(self, index: Any) -> Any:
+        return self.items.at(index + self.taken)
+
+
 class Appended(Items):
     """The elements of a list that one loop has made, but for some at the beginning."""
 
@@ -137,58 +151,66 @@ class Appended(Items):
         return found if found.ndim else wrap(to_form(found.node, self.stack.form))
 
 
-class Enumerated(Items):
-    """``enumerate``."""
+class LazyIterator:
+    """An iterator over such values, as ``zip`` and ``enumerate`` give: what is taken from it is gone.
 
-    def __init__(self, items: Items, start: Any) -> None:
-        self.items = items
-        self.start = start
+    Parameters
+    ----------
+    items
+        What it goes over.
+    own_class
+        Python's class.
+    """
 
-    def count(self) -> Size:
-        return self.items.count()
+    def __init__(self, items: Items, own_class: type) -> None:
+        self.items, self.own_class = items, own_class
+        self.taken = 0
+        self.ended = False
+        self.lost = ""  # what has taken a number of values that is not known
 
-    def at(self, index: Any) -> Any:
-        return self.start + index, self.items.at(index)
+    def __iter__(self) -> LazyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        from tensormagic.capture.staging.trial import refuse_taken
+
+        refuse_taken(self)
+        if len(self.left()) == 0:
+            raise StopIteration
+        self.taken += 1
+        return self.items.at(self.taken - 1)
+
+    def left(self) -> Any:
+        """What has not been taken."""
+        if self.lost:
+            raise CaptureError(
+                f"what is left of the {self.own_class.__name__} object is not known, after {self.lost}",
+                "Make a list of it first, or a new one.",
+            )
+        if self.ended:
+            return Range(0, 0, 1)
+        return After(self.items, self.taken) if self.taken else self.items
+
+    def used(self, *, early: bool = False) -> None:
+        """Note that it has been gone over: to its end, or perhaps not (``early``)."""
+        if early:
+            self.lost = "a loop that may end early"
+        else:
+            self.ended = True
 
 
-class Zipped(Items):
-    """``zip``."""
-
-    def __init__(self, parts: Sequence[Items], *, strict: bool) -> None:
-        self.parts = parts
-        self.strict = strict
-
-    def count(self) -> Size:
-        total = self.parts[0].count()
-        for part in self.parts[1:]:
-            if self.strict and part.count() != total:
-                as_number = [int(extent(p.count())) for p in self.parts]
-                if len(set(as_number)) > 1:
-                    raise ValueError(f"zip() arguments have different lengths: {as_number}")
-            total = apply("min", total, part.count())
-        return total
-
-    def at(self, index: Any) -> Any:
-        return tuple(part.at(index) for part in self.parts)
-
-
-class Reversed(Items):
-    """``reversed``."""
-
-    def __init__(self, items: Items) -> None:
-        self.items = items
-
-    def count(self) -> Size:
-        return self.items.count()
-
-    def at(self, index: Any) -> Any:
-        return self.items.at(extent(self.items.count()) - 1 - index)
+def used(iterable: Any, *, early: bool = False) -> None:
+    """Note that a loop has gone over something."""
+    if isinstance(iterable, LazyIterator):
+        iterable.used(early=early)
 
 
 def items_of(value: Any) -> Items | None:
     """What can be gone over by number; None for what Python has to go over."""
     if isinstance(value, Items):
         return value
+    if isinstance(value, LazyIterator):
+        return value.left()
     if isinstance(value, Tensor) and value.ndim:
         rows = value.gone_over
         return None if rows is None else Rows(rows)
@@ -224,7 +246,7 @@ def _grown(values: Any, start: int) -> Items:
 
 def is_lazy(value: Any) -> bool:
     """Whether Python itself cannot go over ``value`` without knowing more of it."""
-    return isinstance(value, Items | Tensor) or hasattr(value, "stacks")
+    return isinstance(value, Items | LazyIterator | Tensor) or hasattr(value, "stacks")
 
 
 # Python's functions ---------------------------------------------------------------------------------------------------
@@ -236,27 +258,6 @@ def range_(*args: Any) -> Any:
         return range(*args)
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     return Range(start, stop, step)
-
-
-def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    """``enumerate``."""
-    items = items_of(iterable)
-    return enumerate(iterable, start) if items is None else Enumerated(items, start)
-
-
-def zip_(*iterables: Any, strict: bool = False) -> Any:
-    """``zip``."""
-    parts = [items_of(v) for v in iterables]
-    known = [p for p in parts if p is not None]
-    if len(known) < len(parts) or not known:
-        return zip(*iterables, strict=strict)
-    return Zipped(known, strict=strict)
-
-
-def reversed_(sequence: Any) -> Any:
-    """``reversed``."""
-    items = items_of(sequence)
-    return reversed(sequence) if items is None else Reversed(items)
 
 
 def len_(value: Any) -> Any:

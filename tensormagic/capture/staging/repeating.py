@@ -23,7 +23,7 @@ from tensormagic.capture.staging.loop_region import conditional, counted
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.moving import moved
 from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
-from tensormagic.capture.staging.ranges import First, Items, Rest, is_lazy, items_of
+from tensormagic.capture.staging.ranges import First, Items, LazyIterator, Rest, is_lazy, items_of, used
 from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
 from tensormagic.capture.value import extent, wrap
@@ -50,11 +50,15 @@ def each(
     stop: Thunk | None,
     told: tuple[Sequence[str], ...],
     called: tuple[str, ...] | None = None,
+    named: bool = False,
 ) -> Plainly:
-    """``for``; what is left to go over, where Python runs the body as it is written: where it is simple, what it has ``called``."""
+    """``for``; what is left to go over, where Python runs the body as it is written: where it is simple, what it has ``called``.
+
+    ``named`` says that what is gone over has a name, by which code may go on with it.
+    """
     if called is not None and type(iterable) in _PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
         return left
-    items = _items(iterable) if context.current() is not None else None
+    items = _items(iterable, early=named and stop is not None) if context.current() is not None else None
     names = Names(*map(tuple, told))
     failed: Exception | None = None
     if items is not None and _may_stage(items):
@@ -70,8 +74,10 @@ def each(
             )
         )
         if failed is None:
+            used(iterable, early=stop is not None)
             return NOTHING
         if not isinstance(iterable, Rest) and (isinstance(failed, BeginsWeakly) or _begins_otherwise(failed, known)):
+            used(iterable, early=stop is not None)
             if not _went_on(items, iteration, stop, names):
                 return NOTHING
             return each(Rest(items), iteration, stop, told, called)
@@ -80,9 +86,11 @@ def each(
         if left is not None:
             return left
     if _is_long(items, failed):
-        otherwise = partial(_go_over, iterable, items, failed, iteration, stop, names)
+        over = items if isinstance(iterable, LazyIterator) else iterable
+        otherwise = partial(_go_over, over, items, failed, iteration, stop, names)
         left = moved(items, [iteration, *([stop] if stop else [])], called, otherwise)
         if left is not None:
+            used(iterable, early=stop is not None)
             return left
     _go_over(iterable, items, failed, iteration, stop, names)
     return NOTHING
@@ -91,7 +99,9 @@ def each(
 _PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself
 
 
-def _items(iterable: Any) -> Items | None:
+def _items(iterable: Any, *, early: bool) -> Items | None:
+    if early and isinstance(iterable, LazyIterator) and values_are_there():
+        return None  # Python takes as many as there are iterations
     found = items_of(iterable)
     return counted_by(iterable) if found is None else found
 
@@ -224,7 +234,11 @@ def _go_over(
                 return
             raise failed
         unstaged(failed)
-    over: Iterable[Any] = _listed(items) if items is not None and is_lazy(iterable) else iterable
+    over: Iterable[Any] = (
+        _listed(items)
+        if items is not None and is_lazy(iterable) and not isinstance(iterable, LazyIterator)
+        else iterable
+    )
     with holding(over):
         _iterations(over, iteration, stop, names, 0 if _is_long(items, failed) else UNROLLED)
 

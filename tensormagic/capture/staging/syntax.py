@@ -290,7 +290,8 @@ class Staging(ast.NodeTransformer):
             either = flags[0] if len(flags) == 1 else placed_at(ast.BoolOp(ast.Or(), flags), node)
             stop = _thunk(self.visit(either))
         call = _call(
-            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_iteration__", ast.Load()), stop, told, _constant(calls)
+            "each", node.iter, self.visit(node.iter), ast.Name("__tensor_iteration__", ast.Load()), stop, told, _constant(calls),
+            _constant(not isinstance(node.iter, ast.Call)),
         )  # fmt: skip
         part = self._part("__tensor_iteration__", [self._within(take), *body], names, node, "__tensor_next__")
         if written is None:

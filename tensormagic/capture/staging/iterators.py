@@ -1,0 +1,183 @@
+"""Python's and NumPy's iterators over what can be gone over by number: pairs, places, elements with their places."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.names import implements
+from tensormagic.capture.staging.ranges import Items, LazyIterator, Range, items_of
+from tensormagic.capture.value import Tensor, extent
+from tensormagic.ir.size import Size, apply, product
+
+
+class Enumerated(Items):
+    """``enumerate``."""
+
+    def __init__(self, items: Items, start: Any) -> None:
+        self.items = items
+        self.start = start
+
+    def count(self) -> Size:
+        return self.items.count()
+
+    def at(self, index: Any) -> Any:
+        return self.start + index, self.items.at(index)
+
+
+class Zipped(Items):
+    """``zip``."""
+
+    def __init__(self, parts: Sequence[Items], *, strict: bool) -> None:
+        self.parts = parts
+        self.strict = strict
+
+    def count(self) -> Size:
+        total = self.parts[0].count()
+        for part in self.parts[1:]:
+            if self.strict and part.count() != total:
+                as_number = [int(extent(p.count())) for p in self.parts]
+                if len(set(as_number)) > 1:
+                    raise ValueError(f"zip() arguments have different lengths: {as_number}")
+            total = apply("min", total, part.count())
+        return total
+
+    def at(self, index: Any) -> Any:
+        return tuple(part.at(index) for part in self.parts)
+
+
+class Reversed(Items):
+    """``reversed``."""
+
+    def __init__(self, items: Items) -> None:
+        self.items = items
+
+    def count(self) -> Size:
+        return self.items.count()
+
+    def at(self, index: Any) -> Any:
+        return self.items.at(extent(self.items.count()) - 1 - index)
+
+
+class Product(Items):
+    """``itertools.product``: the last of ``parts`` changes first."""
+
+    def __init__(self, parts: Sequence[Items]) -> None:
+        self.parts = parts
+
+    def count(self) -> Size:
+        return product(tuple(part.count() for part in self.parts))
+
+    def at(self, index: Any) -> Any:
+        found: list[Any] = []
+        for k, part in reversed([*enumerate(self.parts)]):
+            count = extent(part.count())
+            found.append(part.at(index % count if k else index))
+            index = index // count
+        return tuple(found[::-1])
+
+
+class Placed(Items):
+    """``np.ndenumerate``: the elements of an array, each with its place."""
+
+    def __init__(self, array: Tensor) -> None:
+        self.array = array
+        self.places = Product([Range(0, extent(n), 1) for n in array.type.shape])
+
+    def count(self) -> Size:
+        return self.places.count()
+
+    def at(self, index: Any) -> Any:
+        place = self.places.at(index)
+        return place, self.array[place]
+
+
+# Python's functions ---------------------------------------------------------------------------------------------------
+
+
+def _over(items: Items, own_class: type, sources: Sequence[Any]) -> LazyIterator:
+    """An iterator, which takes from others of these ``sources``."""
+    for source in sources:
+        if isinstance(source, LazyIterator):
+            source.lost = f"a {own_class.__name__} that takes from it"
+    return LazyIterator(items, own_class)
+
+
+def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    """``enumerate``."""
+    items = items_of(iterable)
+    return enumerate(iterable, start) if items is None else _over(Enumerated(items, start), enumerate, (iterable,))
+
+
+def zip_(*iterables: Any, strict: bool = False) -> Any:
+    """``zip``."""
+    parts = [items_of(v) for v in iterables]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts) or not known:
+        return zip(*iterables, strict=strict)
+    return _over(Zipped(known, strict=strict), zip, iterables)
+
+
+def reversed_(sequence: Any) -> Any:
+    """``reversed``."""
+    items = items_of(sequence)
+    return reversed(sequence) if items is None else LazyIterator(Reversed(items), reversed)
+
+
+def product_(*iterables: Any, repeat: int = 1) -> Any:
+    """``itertools.product``."""
+    parts = [items_of(v) for v in iterables]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts) or not known or repeat < 1:
+        return itertools.product(*iterables, repeat=repeat)
+    return _over(Product(known * repeat), itertools.product, iterables)
+
+
+@implements(np.ndindex)
+def ndindex(*shape: Any) -> Any:
+    """``np.ndindex``."""
+    extents = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    if not all(type(n) is int or (isinstance(n, Tensor) and not n.ndim) for n in extents):
+        return np.ndindex(*shape)
+    return LazyIterator(Product([Range(0, n, 1) for n in extents]), np.ndindex)
+
+
+@implements(np.ndenumerate)
+def ndenumerate(arr: Any) -> Any:
+    """``np.ndenumerate``."""
+    return LazyIterator(Placed(arr), np.ndenumerate) if isinstance(arr, Tensor) else np.ndenumerate(arr)
+
+
+# in a notebook --------------------------------------------------------------------------------------------------------
+
+
+def pythons(items: Items) -> Any:
+    """What Python's own function gives for what is gone over by number."""
+    if isinstance(items, Range):
+        return range(*(int(v) for v in (items.start, items.stop, items.step)))
+    if isinstance(items, Zipped):
+        return zip(*map(pythons, items.parts), strict=items.strict)
+    if isinstance(items, Enumerated):
+        return enumerate(pythons(items.items), int(items.start))
+    if isinstance(items, Reversed):
+        return reversed(tuple(pythons(items.items)))
+    if isinstance(items, Product):
+        return itertools.product(*map(pythons, items.parts))
+    return np.ndenumerate(items.array.numpy()) if isinstance(items, Placed) else iter(items)
+
+
+def going_on(iterator: LazyIterator) -> Any:
+    """Python's own iterator, which goes on where a cell's has ended; itself where that is not known."""
+    if iterator.lost:
+        return iterator
+    items = iterator.items
+    if iterator.ended:
+        made: Any = iterator.own_class
+        return made(0) if made is np.ndindex else made(())
+    found = np.ndindex(*map(len, items.parts)) if iterator.own_class is np.ndindex else pythons(items)  # type: ignore[attr-defined]
+    for _ in itertools.islice(found, iterator.taken):
+        pass
+    return found

@@ -28,6 +28,7 @@ from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Apply, Size, is_at_least, nodes_of, product
 from tensormagic.ops.effects.raising import AFTER, CHECK
 from tensormagic.ops.leaf import CONSTANT
+from tensormagic.ops.op import plainly
 
 TYPES = {
     "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "uint8": "uint8_t",
@@ -369,11 +370,10 @@ def _told(node: Node) -> str:
     inner = [n for g in graphs_of(node) for n in topological(expand_all([*g.results, *g.checked])) if is_library(n)]
     sites = site.of(node)
     where = f" ({sites[0]})" if sites else ""
-    return (
-        f"{_told(inner[0])} in a {node.op.name}{where}"
-        if inner
-        else f"{node.op.name} of {node.args[0].type.dtype if node.args else node.type.dtype}{where}"
-    )
+    if inner:
+        return f"{_told(inner[0])} in a {node.op.name}{where}"
+    of = f"{node.op.name} of {node.args[0].type.dtype if node.args else node.type.dtype}"
+    return f"{plainly(node) or of}{where}"
 
 
 def quoted(text: str) -> str:

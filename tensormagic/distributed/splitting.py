@@ -25,6 +25,7 @@ from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, subst
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_node, parameter
 from tensormagic.ops.move import slice_
+from tensormagic.ops.op import plainly
 from tensormagic.ops.regions.region import Region
 from tensormagic.ops.rows import Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
@@ -205,7 +206,7 @@ def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
 SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
 APART = "Compute this part without splitting, or split along another axis."
 _DRAWS = frozenset({"draw", "random_state", "seed"})  # a generator would be left as it was
-_EFFECTS = {"tell": "printing", "outside": "a call of a function of Python's"}
+_EFFECTS = frozenset({"tell", "outside"})
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:
@@ -263,7 +264,7 @@ class _Splitting:
         axes = [self.axis[a] for a in node.args]
         if not any(a is not None for a in axes) and (node.op in {CONSTANT, SIZE} or not _mentions(node, self.batch)):
             if node.op.name in _EFFECTS:
-                self._refuse(node, "is done once for each call, and not for each chunk", _EFFECTS[node.op.name])
+                self._refuse(node, "is done once for each call, and not for each chunk")
             return None
         try:
             return axis_of_rows(node, axes, atom(self.batch))
@@ -285,13 +286,13 @@ class _Splitting:
                     continue
                 self._refuse(node, f"has a shape in which the number of rows is not that of an axis of rows: {t}")
 
-    def _refuse(self, node: Node, why: str, what: str = "") -> Any:
+    def _refuse(self, node: Node, why: str) -> Any:
         """Raise what cannot be split, with the user's line."""
         table, pending = users(self.graph.nodes), [node]
         while not (places := [s for n in pending for s in self.sites(n)]) and pending:
             pending = [u for n in pending for u in table.get(n, ())]
         where = f"{places[0]}: " if places else ""
-        raise CaptureError(f"{where}{what or node.op.name} {why}", APART)
+        raise CaptureError(f"{where}{plainly(node) or node.op.name} {why}", APART)
 
     # the stages
 

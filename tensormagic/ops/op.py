@@ -32,6 +32,8 @@ class Op:
         NumPy's name, where NumPy has one.
     doc
         One line for the reference.
+    plainly
+        What messages call it, where a user would not know the name.
     edges
         Operand values that the generated tests try beside random ones.
     picks
@@ -44,6 +46,7 @@ class Op:
 
     name: str
     doc: str = ""
+    plainly: str = ""
     edges: tuple[Any, ...] = ()
     picks: bool = False
     not_negative: bool = False
@@ -153,6 +156,12 @@ class Leaf(Op):
 def has_negative_size(node: Node) -> bool:
     """Whether a size of the result may be negative, for the data that it depends on."""
     return not all(is_at_least(s, 0) for s in node.type.shape)
+
+
+def plainly(node: Node) -> str:
+    """What messages call what a node does, where a user would not know the name of its op; empty elsewhere."""
+    op: Any = node.op  # nodes know of their op only a name and types
+    return op.plainly
 
 
 def as_form(value: Value, form: str) -> Value:

@@ -210,6 +210,11 @@ def test_threads_call_it_at_once_and_each_reads_its_own_error(tmp_path):
     assert wrong == []
 
 
+def printed(x):
+    print(x.sum())
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "types", "said"),
     [
@@ -218,6 +223,7 @@ def test_threads_call_it_at_once_and_each_reads_its_own_error(tmp_path):
         (lambda x: np.nonzero(x)[0], ("float64[n]",), "the shape of result 1 depends on data"),
         (lambda x: x + 1, ("complex64[n]",), "complex64, which has no type in C"),
         (lambda x: np.fft.fft(x), ("float64[n]",), "fft"),
+        (printed, ("float64[n]",), "^printing .* is computed by a library of Python's"),
     ],
 )
 def test_what_c_does_not_have_is_refused_by_name(tmp_path, function, types, said):

@@ -288,6 +288,7 @@ def _types(args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[Type, ...
 
 OUTSIDE = _Call(
     name="outside",
+    plainly="a call of a function of Python's",
     types=_types,
     numpy=lambda *_values, **_params: (),
     doc="The first operand, and the results of a function that is called with the others when the graph runs.",

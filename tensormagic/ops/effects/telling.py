@@ -43,6 +43,7 @@ def _not_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _
 
 TELL = Opaque(
     name="tell",
+    plainly="printing",
     types=lambda args, _params: args[0].type,
     numpy=_print,
     tangent=lambda _node, tangents: tangents[0],

@@ -17,10 +17,9 @@ from tensormagic.backend.buffers import packed
 from tensormagic.backend.cpu_rows import ADDED_ROWS, MOST_PARTS, MOST_SHARES, SHARE, TILE_ROOM
 from tensormagic.backend.driver import Driver
 from tensormagic.backend.inline import expand_all, is_growing
-from tensormagic.backend.kernel_text import Entry, Fault, Printed
+from tensormagic.backend.kernel_text import Entry, Fault
 from tensormagic.backend.kinds import graphs_of, is_base, is_library, kind_of
 from tensormagic.backend.product_text import blas
-from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.sizes import is_fixed
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
@@ -191,39 +190,33 @@ class CDriver(Driver):
 
     # steps
 
-    def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
-        self._begin_kernel(kernel)
-        items: list[str] = ["&idle"]
-        after: list[str] = []
-        for entry in printed.entries:
-            if entry.kind == "size":
-                items.append(self._atom(entry.key))
-            elif entry.kind == "number":
-                items.append(f"INT64_C({entry.key})" if entry.key > -(2**63) else "INT64_MIN")
-            elif entry.kind == "address":
-                name = next(n for n in ("dgemm", "sgemm") if blas(n) == entry.key)
-                self.products.add(name)
-                items.append(name)
-            elif entry.kind == "threads":
-                items.append("0")
-            elif entry.kind == "tile":
-                items.append(f"&{self._tile(entry, len(items))}")
-            elif entry.kind == "parts":
-                items.append(f"&{self._parts(entry, len(items))}")
-            elif entry.kind == "fault":
-                items.append("&faults")
-                self.lines.append("memset(fault, 0, sizeof fault);")
-                after += self._raising(printed.faults)
-            elif entry.kind == "traded":
-                name = f"traded{len(self.arrays)}"
-                self.arrays.append(name)
-                items.append(f"&{name}")
-                after += self._trade(entry, name)
-            else:
-                items.append(f"&{self._array(entry.key)}")
-        listed = ", ".join(f"(int64_t){item}" for item in items)
+    _threads = "0"
+    _faults = "faults"
+
+    def _number(self, number: int) -> str:
+        return f"INT64_C({number})" if number > -(2**63) else "INT64_MIN"
+
+    def _address(self, address: int) -> str:
+        name = next(n for n in ("dgemm", "sgemm") if blas(n) == address)
+        self.products.add(name)
+        return name
+
+    def _reference(self, name: str) -> str:
+        return f"&{name}"
+
+    def _watch(self, faults: Sequence[Fault]) -> list[str]:
+        self.lines.append("memset(fault, 0, sizeof fault);")
+        return self._raising(faults)
+
+    def _traded(self, number: int) -> str:
+        del number  # names differ by what there is
+        name = f"traded{len(self.arrays)}"
+        self.arrays.append(name)
+        return name
+
+    def _launch(self, number: int, items: Sequence[str]) -> None:
+        listed = ", ".join(f"(int64_t){item}" for item in ["&idle", *items])
         self.lines += ["{", f"    int64_t table[] = {{{listed}}};", f"    @{number}(&unused, &unused, table);", "}"]
-        self.lines += after
 
     def _parts(self, entry: Entry, number: int) -> str:
         name, (node, rows, kept) = f"t{len(self.arrays)}", entry.key

@@ -15,7 +15,7 @@ from tensormagic.backend.cpu import EIGHTHS
 from tensormagic.backend.cpu_rows import MOST_SHARES, SHARE, TILE_ROOM, part_room, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
-from tensormagic.backend.kernel_text import Entry, Printed
+from tensormagic.backend.kernel_text import Entry, Fault, Printed
 from tensormagic.backend.kinds import is_base, is_leaf, is_library, is_product, kind_of
 from tensormagic.backend.ledger import Ledger, Planned, is_view
 from tensormagic.backend.lower import Stage
@@ -319,29 +319,57 @@ class Driver:
         for entry in printed.entries:
             if entry.kind == "size":
                 items.append(self._atom(entry.key))
-            elif entry.kind in {"number", "address"}:
-                items.append(str(entry.key))
+            elif entry.kind == "number":
+                items.append(self._number(entry.key))
+            elif entry.kind == "address":
+                items.append(self._address(entry.key))
             elif entry.kind == "threads":
-                items.append("threads")
+                items.append(self._threads)
             elif entry.kind == "tile":
-                items.append(f"id({self._tile(entry, len(items), shared=shared)})")
+                items.append(self._reference(self._tile(entry, len(items), shared=shared)))
             elif entry.kind == "parts":
-                items.append(f"id({self._parts(entry, len(items))})")
+                items.append(self._reference(self._parts(entry, len(items))))
             elif entry.kind == "fault":
-                items.append("id(fault)")
-                self.lines.append("fault = zeros(4, int64)")
-                self.ledger.take("fault", 32)
-                after.append(f"if fault[0]: raised({self.constant('f', printed.faults)}, fault)")
+                items.append(self._reference(self._faults))
+                after += self._watch(printed.faults)
             elif entry.kind == "traded":
-                name = f"traded{len(items)}"
-                items.append(f"id({name})")
+                name = self._traded(len(items))
+                items.append(self._reference(name))
                 after += self._trade(entry, name)
             else:
-                items.append(f"id({self._array(entry.key)})")
+                items.append(self._reference(self._array(entry.key)))
+        self._launch(number, items)
+        self.lines += after
+
+    # what a kernel's table holds
+
+    _threads = "threads"
+    _faults = "fault"
+
+    def _number(self, number: int) -> str:
+        return str(number)
+
+    def _address(self, address: int) -> str:
+        return str(address)
+
+    def _reference(self, name: str) -> str:
+        """An array as kernels take it."""
+        return f"id({name})"
+
+    def _watch(self, faults: Sequence[Fault]) -> list[str]:
+        """Have room for what a kernel says of a fault; gives the lines that raise it."""
+        self.lines.append("fault = zeros(4, int64)")
+        self.ledger.take("fault", 32)
+        return [f"if fault[0]: raised({self.constant('f', faults)}, fault)"]
+
+    def _traded(self, number: int) -> str:
+        return f"traded{number}"
+
+    def _launch(self, number: int, items: Sequence[str]) -> None:
+        """Call a kernel with its table."""
         self.names[f"table{number}"] = struct.Struct(f"{len(items) + 1}q").pack
         self.names[f"kernel{number}"] = None
         self.lines.append(f"kernel{number}(unused, unused, table{number}({', '.join(['flag', *items])}))")
-        self.lines += after
 
     def _array(self, owner: Node) -> str:
         there = owner in self.variables or owner.op is CONSTANT

@@ -15,12 +15,12 @@ import numpy as np
 
 from tensormagic.backend.buffers import packed
 from tensormagic.backend.cpu_rows import ADDED_ROWS, MOST_PARTS, MOST_SHARES, SHARE, TILE_ROOM
-from tensormagic.backend.driver import Driver
 from tensormagic.backend.inline import expand_all, is_growing
 from tensormagic.backend.kernel_text import Entry, Fault
 from tensormagic.backend.kinds import graphs_of, is_base, is_library, kind_of
 from tensormagic.backend.product_text import blas
 from tensormagic.backend.sizes import is_fixed
+from tensormagic.backend.walk import Walk
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, as_size, topological
@@ -114,15 +114,14 @@ class NotInCError(CaptureError):
     """What C has no code for."""
 
 
-class CDriver(Driver):
+class CDriver(Walk):
     """The text of a plan's function of C, and the constants that it reads."""
 
-    def _print(self) -> None:
+    def _begin(self) -> None:
         self.arrays: list[str] = []
         self.grown: list[str] = []
         self.constants: list[tuple[str, Any]] = []
         self.products: set[str] = set()
-        super()._print()
 
     def _print_deaths(self, dead: list[str]) -> None:
         self.lines += [f"drop(&{name});" for name in dead if name in self.arrays]
@@ -321,9 +320,8 @@ class CDriver(Driver):
                 self.lines.append(f"memcpy(out[{number}], {source}.data, {count});")
 
     def _checks(self) -> list[str]:
-        found = [line.removeprefix("if ").partition(": raise ") for line in super()._checks()]
-        texts = [(test, raised.removeprefix("ValueError(").removesuffix(")")) for test, _, raised in found]
-        return [f"if ({test}) return said(RAISED, {quoted('ValueError: ' + text[1:-1])});" for test, text in texts]
+        found = self.refusals()
+        return [f"if ({self.size(e)} == 0) return said(RAISED, {quoted('ValueError: ' + text)});" for e, text in found]
 
     def function(self, name: str, sizes: Mapping[Any, str], named: Sequence[str]) -> str:
         """The text.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,20 @@ from tensormagic.backend.cpu import EIGHTHS
 from tensormagic.backend.cpu_rows import MOST_SHARES, SHARE, TILE_ROOM, part_room, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
-from tensormagic.backend.kernel_text import Entry, Fault, Printed
-from tensormagic.backend.kinds import is_base, is_leaf, is_library, is_product, kind_of
-from tensormagic.backend.ledger import Ledger, Planned, is_view
+from tensormagic.backend.kernel_text import Entry, Fault
+from tensormagic.backend.kinds import is_base, is_library, is_product, kind_of
+from tensormagic.backend.ledger import is_view
 from tensormagic.backend.lower import Stage
-from tensormagic.backend.memory import Memory
 from tensormagic.backend.room import GATE, afford
 from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
-from tensormagic.backend.schedule import Kernel, Step
-from tensormagic.backend.sizes import RefusedError, is_fixed, upper
-from tensormagic.backend.steps import Block, Check, Region, below, needed, produced
+from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.sizes import is_fixed
+from tensormagic.backend.steps import Check, Region, needed, produced
 from tensormagic.backend.threads import ALONE, least, team
-from tensormagic.ir.graph import Graph, sizer
+from tensormagic.backend.walk import Walk
+from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node, as_size
-from tensormagic.ir.size import Apply, Dim, Size, apply, is_at_least, nodes_of, product
+from tensormagic.ir.size import Apply, Dim, Size, apply, nodes_of, product
 from tensormagic.ops.contract import CONTRACT, operands_of_matmul, recipe_of
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
@@ -38,53 +38,12 @@ LONG = 160_000_000  # eighths of an operation, about 20 ms: what takes longer ru
 _serial = count()
 
 
-class Driver:
-    """The source of a plan's ``run``, and what it refers to.
+class Driver(Walk):
+    """The source of a plan's ``run``, and what it refers to."""
 
-    Parameters
-    ----------
-    graph, block, memory, steps
-        What is run.
-    printed
-        The text of each kernel, in their order.
-    driven
-        Regions that have plans of their own.
-    carried
-        Parameters that are this function's own, to be changed and given back.
-    wanted
-        For each kernel the nodes that something else needs.
-    failed
-        The numbers of kernels that do not compile: NumPy computes what they would.
-    given
-        Whether results are computed in arrays that a run is given: ``run(sizes, *values, into=...)``.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        block: Block,
-        memory: Memory,
-        steps: Sequence[Step],
-        printed: Sequence[Printed],
-        driven: Mapping[Node, Mapping[str, Planned]] | None = None,
-        carried: Container[Node] = (),
-        wanted: Sequence[set[Node]] = (),
-        failed: Container[int] = (),
-        *,
-        given: bool = False,
-    ) -> None:
-        self.graph = graph
-        self.results = block.results
-        self.memory = memory
-        self.given = given
-        self.steps = steps
-        self.printed = printed
-        self.driven = driven or {}
-        self.carried = carried
-        self.wanted = wanted
-        self.failed = failed
-        self.kernels = len(printed)
+    def _begin(self) -> None:
         self.regions: dict[Node, str] = {}
+        self.rooms: list[str] = []  # lines in which memory gets its size, as far as sizes decide it
         self.names: dict[str, Any] = {
             "ndarray": np.ndarray,
             "empty": np.empty,
@@ -109,93 +68,11 @@ class Driver:
             "alone": ALONE,
             "least": least,
         }
-        self.variables: dict[Any, str] = {}
-        self.made: set[Node] = set()
-        self.known: set[Node] = set(graph.parameters)  # those of `variables` that are there before a kernel
-        self.seen = 0  # how many of these have been looked at
-        self.region: Node | None = None
-        self.packs: dict[Node, str] = {}
-        self.symbols: dict[Any, str] = {}
-        self.lines: list[str] = []
-        self.rooms: list[str] = []  # lines in which memory gets its size, as far as sizes decide it
-        self.parameters = [f"p{k}" for k in range(len(graph.parameters))]
-        self.variables.update(zip(graph.parameters, self.parameters, strict=True))
-        self.dies = self._deaths()
-        self.targets = self._targets() if given else {}
-        self.ledger = Ledger(self.results, memory, self.driven)
-        self._print()
-
-    def _print(self) -> None:
-        kernel = 0
-        for number, step in enumerate(self.steps):
-            if isinstance(step, Kernel):
-                if kernel in self.failed:
-                    self._print_failed(step, self.wanted[kernel])
-                else:
-                    self._print_kernel(step, kernel, self.printed[kernel])
-                kernel += 1
-            else:
-                self._print_library(step)
-            dying = self.dies.get(number, [])
-            dead = [self.variables[n] for n in dying if n in self.variables]
-            dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
-            self.ledger.done()
-            if dead and number + 1 < len(self.steps):
-                self._print_deaths(dead)
-                self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
-        self._print_results()
-        self.ledger.done()
 
     def _print_deaths(self, dead: list[str]) -> None:
         self.lines.append(f"del {', '.join(dead)}")
 
-    def _deaths(self) -> dict[int, list[Node]]:
-        """For each step the owners of arrays that nothing needs behind it."""
-        last: dict[Node, int] = {}
-        printed = iter(self.printed)
-        owner = self.memory.owner
-        for number, step in enumerate(self.steps):
-            if isinstance(step, Kernel):
-                last.update((e.key, number) for e in next(printed).entries if e.kind in {"array", "growing"})
-            else:
-                last[step] = number
-                last.update((owner(n), number) for a in step.needs for n in (a, *below(a)))
-            last.update((n, number) for n in self._sizes_of(step))
-        kept = {*map(owner, self.results), *self.graph.parameters}
-        dies: dict[int, list[Node]] = {}
-        for node, number in last.items():
-            if node not in kept and not (is_base(node) and node.op is CONSTANT) and not is_leaf(node):
-                dies.setdefault(number, []).append(node)
-        return dies
-
-    def _targets(self) -> dict[Node, int]:
-        """The arrays that are results as they are, and which: a run can be given others in their place."""
-        found: dict[Node, int] = {}
-        for k, node in enumerate(self.results):
-            owner = self.memory.owner(node)
-            whole = node.type == owner.type and node.type.form == "array" and not is_growing(owner)
-            made = not is_base(node) and kind_of(node) != "view" and owner not in self.graph.parameters
-            if whole and made and not self.memory.traded and all(is_fixed(s, self.known) for s in owner.type.shape):
-                found.setdefault(owner, k)
-        return found
-
-    def _sizes_of(self, step: Step) -> Iterator[Node]:
-        """The integers that the shapes of what a step makes mention."""
-        made = [step] if isinstance(step, Node) else [s.root for s in step.stages]
-        for node in made:
-            for t in node.types:
-                yield from (n for s in t.shape for n in nodes_of(s))
-
     # parts
-
-    def size(self, size: Size) -> str:
-        """A size as an expression of Python."""
-        if isinstance(size, int):
-            return str(size)
-        return " + ".join(
-            "*".join([*([str(c)] if c != 1 or not m else []), *(self._atom(a) for a, p in m for _ in range(p))])
-            for m, c in size.terms
-        )
 
     def _atom(self, a: Any) -> str:
         if isinstance(a, Apply):
@@ -225,10 +102,6 @@ class Driver:
         self.names[name] = node.type.dtype
         return name
 
-    def _new(self, node: Node) -> str:
-        name = self.variables[node] = f"v{len(self.variables)}"
-        return name
-
     def _allocate(self, node: Node) -> str:
         if is_growing(node):
             self.made.add(node)
@@ -248,26 +121,6 @@ class Driver:
         self.lines.append(f"{name} = {fresh}")
         self.made.add(node)
         return name
-
-    def _extents(self, node: Node) -> tuple[Size, ...]:
-        """The shape of a new array; where it changes from iteration to iteration, room for the largest."""
-        if all(is_fixed(s, self.known) for s in node.type.shape):
-            return node.type.shape
-        return (self._most(node.type.size),)
-
-    def _most(self, size: Size) -> Size:
-        found = upper(size, self.known)
-        if found is None:
-            raise RefusedError(self.region)
-        return found
-
-    def _packed(self, node: Node) -> str:
-        """The name of a node's value as an array that kernels take."""
-        if node in self.made:
-            return self.variables[node]
-        if node not in self.packs:
-            self.packs[node] = self._pack(node)
-        return self.packs[node]
 
     def _pack(self, node: Node) -> str:
         if node.op is CONSTANT:
@@ -306,41 +159,6 @@ class Driver:
             self.made.add(owner)
         self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {call}" if names else call)
 
-    def _begin_kernel(self, kernel: Kernel) -> None:
-        self.known.update(n for n in islice(self.variables, self.seen, None) if n is self.memory.owner(n))
-        self.seen = len(self.variables)
-        self.region = next((s.root for s in (*kernel.regions, *kernel.stages)), None)
-
-    def _print_kernel(self, kernel: Kernel, number: int, printed: Printed) -> None:
-        self._begin_kernel(kernel)
-        items: list[str] = []
-        after: list[str] = []
-        shared = any(entry.kind == "threads" for entry in printed.entries)
-        for entry in printed.entries:
-            if entry.kind == "size":
-                items.append(self._atom(entry.key))
-            elif entry.kind == "number":
-                items.append(self._number(entry.key))
-            elif entry.kind == "address":
-                items.append(self._address(entry.key))
-            elif entry.kind == "threads":
-                items.append(self._threads)
-            elif entry.kind == "tile":
-                items.append(self._reference(self._tile(entry, len(items), shared=shared)))
-            elif entry.kind == "parts":
-                items.append(self._reference(self._parts(entry, len(items))))
-            elif entry.kind == "fault":
-                items.append(self._reference(self._faults))
-                after += self._watch(printed.faults)
-            elif entry.kind == "traded":
-                name = self._traded(len(items))
-                items.append(self._reference(name))
-                after += self._trade(entry, name)
-            else:
-                items.append(self._reference(self._array(entry.key)))
-        self._launch(number, items)
-        self.lines += after
-
     # what a kernel's table holds
 
     _threads = "threads"
@@ -370,10 +188,6 @@ class Driver:
         self.names[f"table{number}"] = struct.Struct(f"{len(items) + 1}q").pack
         self.names[f"kernel{number}"] = None
         self.lines.append(f"kernel{number}(unused, unused, table{number}({', '.join(['flag', *items])}))")
-
-    def _array(self, owner: Node) -> str:
-        there = owner in self.variables or owner.op is CONSTANT
-        return self._packed(owner) if there else self._allocate(owner)
 
     def _tile(self, entry: Entry, number: int, *, shared: bool = False) -> str:
         tile = f"t{number}"
@@ -511,15 +325,7 @@ class Driver:
         return [*sizes, "size = sizer(sizes, {})"] if "needs_size" in self.names else sizes
 
     def _checks(self) -> list[str]:
-        """That no fold without a first value is over nothing."""
-        checks: list[str] = []
-        for stage in (s for step in self.steps if isinstance(step, Kernel) for s in step.stages):
-            extent = product(tuple(stage.domain[k] for k in stage.reduced))
-            open_ = not is_at_least(extent, 1) and not nodes_of(extent) and stage.kind == "fold"
-            if stage.reduced and getattr(stage.root.op, "start", 0) is None and open_:
-                message = f"zero-size array to reduction operation {stage.root.op.name} which has no identity"
-                checks.append(f"if {self.size(extent)} == 0: raise ValueError({message!r})")
-        return checks
+        return [f"if {self.size(extent)} == 0: raise ValueError({text!r})" for extent, text in self.refusals()]
 
     def _need(self) -> str:
         """The bytes that are needed at once, as far as they are known before anything runs; empty where that is never much."""

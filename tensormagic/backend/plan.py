@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tensormagic.backend.blocks import plan_block
 from tensormagic.backend.cpu import print_kernel
@@ -22,6 +22,7 @@ from tensormagic.backend.sizes import RefusedError
 from tensormagic.backend.states import in_states
 from tensormagic.backend.steps import Block, Region, arrays, needed, produced
 from tensormagic.backend.tapes import untaped
+from tensormagic.backend.walk import Walk
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
@@ -57,10 +58,13 @@ class PlannedKernel:
         return f"Kernel({listed}: {len(self.source.splitlines())} lines of source)"
 
 
+W = TypeVar("W", bound=Walk)
+
+
 class Drive(Protocol):
     """Makes a driver."""
 
-    def __call__(self, failed: frozenset[int], *, given: bool = False, kind: type[Driver] = Driver) -> Driver: ...
+    def __call__(self, kind: type[W], failed: frozenset[int] = frozenset(), *, given: bool = False) -> W: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +84,8 @@ class Plan:
     driver
         What prints the function that runs them.
     drive
-        What makes a driver that leaves kernels with these numbers to NumPy; where ``given``, one whose results are computed in
-        arrays that it is given; ``kind`` is the class, which prints it.
+        What makes a driver of a class, which prints it, that leaves kernels with these numbers to NumPy; where ``given``, one whose
+        results are computed in arrays that it is given.
     regions
         For regions that Python runs iteration by iteration the plans of their graphs.
     """
@@ -122,10 +126,10 @@ class Plan:
         }
         own = {k: of[p.printed.source] for k, p in enumerate(self.kernels[: self.driver.kernels])}
         failed = frozenset(k for k, function in own.items() if function is None)
-        driver = self.drive(failed) if failed else self.driver
+        driver = self.drive(Driver, failed) if failed else self.driver
         kernels = {k: function for k, function in own.items() if function is not None}
         run: Any = driver.compile(kernels, regions)
-        run.given = cache(lambda: self.drive(failed, given=True).compile(kernels, regions))
+        run.given = cache(lambda: self.drive(Driver, failed, given=True).compile(kernels, regions))
         return run
 
 
@@ -238,11 +242,11 @@ def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carr
     printed = [k.printed for k in planned]
     planned += [k for plans in regions.values() for plan in plans.values() for k in plan.kernels]
 
-    def drive(failed: frozenset[int], *, given: bool = False, kind: type[Driver] = Driver) -> Driver:
+    def drive(kind: type[W], failed: frozenset[int] = frozenset(), *, given: bool = False) -> W:
         needs = [wanted[k] for k in wanted]
         return kind(graph, block, memory, steps, printed, regions, carries, needs, failed, given=given)
 
-    return Plan(graph, tuple(steps), tuple(planned), library, drive(frozenset()), drive, regions)
+    return Plan(graph, tuple(steps), tuple(planned), library, drive(Driver), drive, regions)
 
 
 def _blocks(block: Block) -> Iterator[Block]:

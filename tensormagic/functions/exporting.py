@@ -89,7 +89,7 @@ class _Export:
                 checks.append(_checked(left, relation, right, sizes))
         with without_library():
             plan = plan_graph(graph)
-        driver: Any = plan.drive(frozenset(), given=True, kind=CDriver)
+        driver = plan.drive(CDriver, given=True)
         for kernel in plan.kernels:
             number = len(self.kernels)
             names.append(self.kernels.setdefault(kernel.printed.source, f"{self.name}_kernel{number}"))

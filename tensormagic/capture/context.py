@@ -116,8 +116,8 @@ class Capture:
         What data-dependent values were taken for: an error that is met after that may be none for other data.
     undecided
         The dtypes that numbers, and arrays made of them, would be of in NumPy for some data, where these are narrower than here.
-    number_classes, number_types
-        The data-dependent classes of numbers; and all classes among these.
+    number_classes, number_types, settled
+        The data-dependent classes of numbers; all classes among these; and what was computed of such numbers as each class computes it.
     watched
         Lists and dictionaries that stand for elements of grown lists, with what they held: a change would be lost.
     stores, ordered, by_layout
@@ -174,6 +174,7 @@ class Capture:
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])
     number_types: list[Type] = field(default_factory=list[Type])
+    settled: WeakSet[Node] = field(default_factory=WeakSet[Node])
     watched: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
     stores: bool = False
     deciding: list[Guard] = field(default_factory=list)
@@ -366,6 +367,8 @@ def record(node: Node) -> Node:
     """Note that the user's current expression built ``node``."""
     frame, errors = user_frame(), errstate.asked()
     capture = _current.get()
+    if capture is not None and capture.number_classes:
+        node = hooks.by_class(node)
     if frame is not None:
         place = span(frame)
         quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])

@@ -20,6 +20,7 @@ class Hooks:
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
     address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
+    by_class: Callable[[Node], Node]  # what each class gives, where data decide of which class a number is
     batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensormagic.capture import context
+from tensormagic.capture import by_class, context
 from tensormagic.capture.numbers import as_python, compared, in_range
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, apply, atom, evaluate, is_at_least
@@ -99,6 +99,11 @@ _ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {
 
 def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
     """The node of a pointwise op; sums and products of sizes stay sizes."""
+    capture = context.current()
+    return by_class.computed(op, nodes, _one) if capture is not None and capture.number_classes else _one(op, nodes)
+
+
+def _one(op: Pointwise, nodes: Sequence[Node]) -> Node:
     if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
         left, right = (size_of(n) for n in nodes)
         plain = isinstance(left, int) and (isinstance(right, int) or op.name in {"floor_divide", "remainder"})

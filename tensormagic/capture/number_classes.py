@@ -7,11 +7,13 @@ the common type, and give one of the class that it is of.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tensormagic.ops.regions.region import Region
 from tensormagic.ops.scalars import scalar
 
-_COMBINATIONS = 16  # of classes that the numbers may be of which another is computed from
+COMBINATIONS = 16  # of classes that the numbers may be of which another is computed from
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,17 @@ def note(node: Node, classes: Classes) -> None:
         capture.number_classes[node] = classes
 
 
-def is_noted(node: Node) -> bool:
-    """Whether it is data-dependent of which class a number is that a branch or a loop gives."""
+def noted(node: Node) -> Classes | None:
+    """The classes of a number, where it is data-dependent of which of them it is."""
     capture = context.current()
-    return capture is not None and node in capture.number_classes
+    return None if capture is None else capture.number_classes.get(node)
+
+
+def nodes() -> set[Node]:
+    """The numbers whose class is data-dependent so far, and what says of which they are: no branch computes them again."""
+    capture = context.current()
+    known: Mapping[Node, Classes] = {} if capture is None else capture.number_classes
+    return {*known, *(c.code for c in known.values())}
 
 
 def classes_of(node: Node) -> Classes | None:
@@ -75,11 +84,14 @@ def classes_of(node: Node) -> Classes | None:
     known: Mapping[Node, Classes] = {} if capture is None else capture.number_classes
     if node in known:
         return known[node]
-    inside = topological([node], stop=lambda n: n in known or isinstance(n.op, Region)) if known else []
+    settled = WeakSet[Node]() if capture is None else capture.settled
+    if node in settled:
+        return _one(node.type)
+    inside = topological([node], stop=lambda n: n in known or n in settled or isinstance(n.op, Region)) if known else []
     below = [n for n in inside if n in known]
     if not below:
         return _one(node.type)
-    if prod(len(known[n].types) for n in below) > _COMBINATIONS:
+    if prod(len(known[n].types) for n in below) > COMBINATIONS:
         return None
     found: dict[tuple[Type, ...], Type] = {}
     written = _as_written(inside)
@@ -89,7 +101,7 @@ def classes_of(node: Node) -> Classes | None:
         if t is None:
             return None
         found[types] = t
-    return _chosen(found, [known[n] for n in below])
+    return chosen(found, [known[n] for n in below])
 
 
 def _one(t: Type) -> Classes:
@@ -114,13 +126,18 @@ def _as_written(inside: list[Node]) -> dict[Node, Node]:
 def _type_with(node: Node, given: Mapping[Node, Node], written: Mapping[Node, Node]) -> Type | None:
     """The type of a node, with others in place of some below; None where that depends on what the code has written."""
     try:
-        types = {_with(node, {**given, **w}).type for w in ({}, written)}
+        types = {as_computed(node, {**given, **w}).type for w in ({}, written)}
     except (TensorError, TypeError, ValueError):  # an operation that has no such numbers
         return None
     return types.pop() if len(types) == 1 else None
 
 
-def _with(node: Node, given: Mapping[Node, Node]) -> Node:
+def as_class(node: Node, t: Type) -> Node:
+    """A number in the common type as one of the class that it may be of."""
+    return to_form(astype(to_form(node, "scalar"), t.dtype), t.form)  # it fits
+
+
+def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
     """A node with others in place of some below, as the code would compute it: beside NumPy's numbers Python's promote weakly."""
     memo = dict(given)
     for n in topological([node], stop=memo.__contains__):
@@ -131,17 +148,20 @@ def _with(node: Node, given: Mapping[Node, Node]) -> Node:
     return memo[node]
 
 
-def _chosen(found: Mapping[tuple[Type, ...], Type], below: list[Classes]) -> Classes:
+def holds(types: tuple[Type, ...], below: Sequence[Classes]) -> Node:
+    """Whether numbers are of these classes."""
+    conditions = [scalar.equal(c.code, constant(_number(t))) for c, t in zip(below, types, strict=True)]
+    return reduce(scalar.logical_and, conditions, constant(True))
+
+
+def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> Classes:
     """The classes of what is computed of numbers, for the class of each of these."""
     types = frozenset(found.values())
     if len(types) == 1:
         return _one(*types)
     code = constant(-1)
     for given, t in found.items():
-        holds = constant(True)
-        for classes, each in zip(below, given, strict=True):
-            holds = scalar.logical_and(holds, scalar.equal(classes.code, constant(_number(each))))
-        code = scalar.where(holds, constant(_number(t)), code)
+        code = scalar.where(holds(given, below), constant(_number(t)), code)
     return Classes(code, types)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, tables
+from tensormagic.capture import by_class, context, tables
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_read, is_table
 from tensormagic.capture.hooks import hooks
@@ -456,7 +456,8 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
     if isinstance(operands[0], np.generic) and len(operands) > 1:  # ``np.float32(2) ** x``: NumPy calls the ufunc
         return build(op, *_scalars(operands))
     made = _checked_power if op is scalar.power else functools.partial(build, op)
-    return made(*_by_loop(op, _scalars(operands)))
+    nodes = [node_of(v) for v in operands]
+    return by_class.of_function(lambda given: made(*_by_loop(op, _scalars(given))).node, nodes, wrap)
 
 
 def _by_loop(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:

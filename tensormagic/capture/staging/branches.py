@@ -434,6 +434,7 @@ def _both_ways(
     result: Slot | None = None,
 ) -> int | None:
     """Trace both ways, and do what either does; gives the number of a way that only raises, where the other one is to be run."""
+    coded = number_classes.nodes()
     outcomes = (attempt(world, ways[0], may_raise=True), attempt(world, ways[1], may_raise=True))
     raising = only_raises(outcomes)
     if raising is not None:
@@ -442,7 +443,7 @@ def _both_ways(
     for outcome in outcomes:
         once_each(outcome.slots)
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
-    known = {*world.nodes(), predicate, *(n for b in stored for n in unasked(b.node))}
+    known = {*world.nodes(), *coded, predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
     choice.older = Older(world)
     choice.arrays = {memory(s.array) for s in world.arrays}

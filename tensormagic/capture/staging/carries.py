@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.capture import number_classes
+from tensormagic.capture import context, number_classes
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
 from tensormagic.capture.staging.regions import grown_type, may_be, of_type
@@ -101,6 +101,8 @@ class Carry:
     code: Carry | None = None
     becomes: Type | None = None
     """What a number of Python's is after the first iteration, where that is one type for sure."""
+    narrowed: bool = False
+    """Whether it was taken for NumPy's number where an iteration may leave Python's as it is."""
 
     @classmethod
     def of_buffer(cls, label: str, node: Node) -> Carry:
@@ -166,11 +168,15 @@ class Carry:
             self.becomes = after if len(types) == 1 else None
         if len(others) != 1 or len(types) == 1 or (own := others.pop()).dtype == after.dtype:
             return after
-        if not may_be(own.dtype, self.start):
+        holds = may_be(own.dtype, self.start)
+        if not holds and context.in_cell():
             raise NeedsPython(
                 f"{loop}: {self.label} begins as {self.start.type} and may become {own}",
                 f"Begin with a number of {own.dtype}.",
             )
+        if self.narrowed or not holds:  # it computes one of Python's that NumPy's is not
+            return after
+        self.narrowed = True
         return own
 
     def settle_class(self, loop: str, end: Node) -> bool:

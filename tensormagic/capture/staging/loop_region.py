@@ -175,7 +175,7 @@ class Leaving:
         plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
         if not plain or any(n in iterations or context.may_fail(n) for n in within):
             return None
-        if any(map(number_classes.is_noted, parts.nodes)):
+        if any(map(number_classes.noted, parts.nodes)):
             return None
         last = scalar.subtract(size_node(self.loop.index["within"][1]), constant(1))
         return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.loop.index: last})])

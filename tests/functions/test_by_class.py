@@ -1,0 +1,107 @@
+"""Numbers of which data decide the class: functions compute as Python computes with that class, or refuse the line."""
+
+from __future__ import annotations
+
+import linecache
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+STARTS = ("0", "0.0", "0.1", "1", "-2.7", "np.float32(0.1)", "np.float64(0.3)", "int(x[0])", "float(x[1])", "x[2]")
+STEPS = (
+    "s + v", "s * 0.3", "s * v", "s - 1", "s / 2", "s // 2", "-s", "abs(s)", "s + t", "max(s, v)", "min(s, 0.2)", "v",
+    "np.sqrt(abs(s))", "s * 3 + 1", "1 / (s + 5)",
+)  # fmt: skip
+CONDITIONS = ("v > 0", "v > 1", "v > 100", "s > 0.05", "s > v", "x[0] > 1.2")
+RESULTS = ("s", "s * 0.3", "s + x[1]", "s * x", "(s, t)", "s / 3", "s * 2", "np.zeros(2) + s", "x.sum() * 0.1 + s")
+
+
+def drawn(seed: int) -> str:
+    """A function, as text."""
+    r = random.Random(seed)
+    branch = [f"if {r.choice(CONDITIONS)}:", f"    s = {r.choice(STEPS)}"]
+    branch += ["else:", f"    s = {r.choice(STEPS)}"] if r.random() < 0.5 else []
+    lines = [f"s = {r.choice(STARTS)}", f"t = {r.choice(STARTS)}", "v = x[0]"]
+    lines += ["for v in x:", *(f"    {line}" for line in branch)] if seed % 2 else branch
+    return "def f(x):\n" + "".join(f"    {line}\n" for line in [*lines, f"return {r.choice(RESULTS)}"])
+
+
+def made(source: str, seed: int) -> Any:
+    name = f"<by class {seed}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    space: dict[str, Any] = {"np": np}
+    exec(compile(source, name, "exec"), space)
+    return space["f"]
+
+
+def said(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(said, value))
+    return (value.dtype.str, value.tolist()) if isinstance(value, np.ndarray) else (type(value).__name__, repr(value))
+
+
+@pytest.mark.share(2)
+@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.filterwarnings("ignore")
+def test_each_class_computes_as_it_does_in_python(monkeypatch: pytest.MonkeyPatch, seed: int):
+    monkeypatch.setattr(tm.config, "math", "exact")
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    source = drawn(seed)
+    function = made(source, seed)
+    captured = tm.tensor(function)
+    for x in (d := (np.random.default_rng(seed).normal(size=5) * 1.3).astype(("f4", "f8", "f4")[seed % 3]), -d):
+        try:
+            want = said(function(x.copy()))
+        except ZeroDivisionError:
+            with pytest.raises((ZeroDivisionError, CaptureError)):
+                captured(x.copy())
+            continue
+        try:
+            got = said(captured(x.copy()))
+        except CaptureError as error:
+            assert "depend" in str(error), source  # noqa: PT017 (it says what data decide)
+            continue
+        assert got == want, source
+
+
+def test_a_python_float_is_weak_where_a_branch_leaves_it():
+    def f(a: Any) -> Any:
+        s = 0.1
+        for v in a:
+            if v > 0:
+                s = s * 0.3 + v
+        return s * 0.3
+
+    a = np.array([1.5, -0.3, 2.7, -1.1], np.float32)
+    for x in (a, -abs(a)):
+        assert said(tm.tensor(f)(x)) == said(f(x))
+
+
+def test_only_pythons_zero_divides_with_an_error():
+    def f(x: Any) -> Any:
+        s = 0
+        if x[0] > 0:
+            s = x[1]
+        return 1 / s
+
+    captured = tm.tensor(f)
+    with np.errstate(all="ignore"):
+        assert np.isinf(captured(np.array([1.0, 0.0])))
+    with pytest.raises(ZeroDivisionError):
+        captured(np.array([-1.0, 0.0]))
+
+
+def test_an_array_whose_dtype_data_would_decide_is_refused_by_its_line():
+    def f(x: Any) -> Any:
+        s = 0
+        if x[0] > 0:
+            s = x[0]
+        return np.arange(3) * s
+
+    with pytest.raises(CaptureError, match=r"depending on the data"):
+        tm.tensor(f)(np.array([1.0, 0.0]))

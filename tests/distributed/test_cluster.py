@@ -175,7 +175,7 @@ def test_what_takes_long_is_computed_twice(client: Any, monkeypatch: pytest.Monk
 
 def test_an_interrupt_stops_the_cluster(client: Any, monkeypatch: pytest.MonkeyPatch):
     go, done = threading.Event(), []
-    instead(monkeypatch, lambda chunk: go.wait(20) and done.append(chunk))
+    instead(monkeypatch, lambda chunk: go.wait(20) and (time.sleep(0.05), done.append(chunk)))
 
     def interrupted(*_of: Any) -> None:
         raise KeyboardInterrupt

@@ -132,6 +132,8 @@ class Capture:
         Containers of which data choose one: the code may not change them.
     made
         What the expressions of a function have given, used or not; of a cell, what may raise when it is computed.
+    looked
+        The operations of a cell that have been looked at for that.
     awaited
         Checks, and what is printed, in functions that have given no value that waits for them.
     within
@@ -188,6 +190,7 @@ class Capture:
     standing: int = 0
     chosen: list[Any] = field(default_factory=list)
     made: list[Node] = field(default_factory=list[Node])
+    looked: set[Node] = field(default_factory=set[Node])
     awaited: list[Node] = field(default_factory=list[Node])
     within: list[set[Node]] = field(default_factory=list[set[Node]])
 
@@ -426,15 +429,25 @@ def met(node: Node) -> Node:
 
 def _keep(capture: Capture, node: Node) -> None:
     """Keep what code has computed, used or not: in functions all of it, in cells what may raise when the graph runs."""
-    if capture.trials or not (capture.abstract or _is_new_and_may_fail(node)):
+    if capture.trials or not (capture.abstract or _is_new_and_may_fail(capture, node)):
         return
     capture.made.append(node)
     if not capture.abstract and len(capture.made) % _OFTEN == 0:
         capture.made[:] = [n for n in capture.made if not hooks.is_computed(n)]  # these have not raised
 
 
-def _is_new_and_may_fail(node: Node) -> bool:
-    return may_fail(node) or any(n.needs and n not in _built and _is_new_and_may_fail(n) for n in node.needs)
+def _is_new_and_may_fail(capture: Capture, node: Node) -> bool:
+    """Whether an expression may raise, by its last operation or by one before it that no other expression has given."""
+    if all(_is_known(capture, n) for n in node.needs):
+        return may_fail(node)
+    inside = topological([node], stop=lambda n: n is not node and _is_known(capture, n))
+    new = [n for n in inside if n is node or not _is_known(capture, n)]
+    capture.looked.update(new)
+    return any(map(may_fail, new))
+
+
+def _is_known(capture: Capture, node: Node) -> bool:
+    return not node.needs or node in _built or node in capture.looked
 
 
 def tried(node: Node) -> Node:

@@ -58,3 +58,11 @@ def test_what_a_try_has_caught_is_not_raised_again(notebook):
     ran = notebook.ok("%%tensor\ntry:\n    np.linalg.inv(A)\nexcept np.linalg.LinAlgError as e:\n    told = str(e)")
     assert ran.error is None
     assert notebook["told"] == "Singular matrix"
+
+
+def test_a_long_chain_of_what_no_expression_gives_is_looked_at_once(notebook):
+    """A generator's state after each draw is one: 3,000 of them are deeper than Python's stack."""
+    notebook.ok("rng, seen = np.random.default_rng(4), {}")
+    notebook.ok("%%tensor -q\nfor k in range(3000):\n    seen[f'{k % 7}'] = rng.random()\nlast = seen['3'] + 1")
+    want = np.random.default_rng(4).random(3000)
+    assert float(notebook["last"]) == want[[k for k in range(3000) if k % 7 == 3][-1]] + 1

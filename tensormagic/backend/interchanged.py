@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.kernel_text import KernelText, Line
@@ -77,30 +78,32 @@ class Interchanged:
         index, lines, scalars = text.fresh("iteration"), text.lines, text.scalars
         text.lines = []
         own = {c: axes_of(c.type.shape)[1] for c, _ in self.ends}
-        body: Body | None = None
-        after: list[str] = []
-        for k in range(together):
-            text.scalars = dict(scalars)
-            if self.region.index is not None:
-                text.scalars[self.region.index, ()] = f"({index} + {k})" if k else index
-            if body is None:
-                body = Body(text, self.nest, self.nest.loops[0], None)
-                for carry, _ in self.ends:  # each element is read before any of them is written
-                    body.value(carry, own[carry])
-            else:
-                body.begin_again({c: v for (c, _), v in zip(self.ends, after, strict=True)})
-            body.print_stages()
-            after = [body.after_store(c, body.value(e, own[c])) for c, e in self.ends]
-        if body is None:
-            return []
-        for (carry, _), value in zip(self.ends, after, strict=True):
-            body.store(carry, own[carry], value)
+        text.scalars = self._scalars(scalars, index)
+        body = Body(text, self.nest, self.nest.loops[0], None)
+        for carry, index_of in own.items():  # each element is read before any of them is written
+            body.value(carry, index_of)
+        after = self._print_iteration(body)
+        for k in range(1, together):
+            text.scalars = self._scalars(scalars, f"({index} + {k})")
+            body.begin_again(dict(zip(own, after, strict=True)))
+            after = self._print_iteration(body)
+        for (carry, index_of), value in zip(own.items(), after, strict=True):
+            body.store(carry, index_of, value)
         inside = [*text.lines, *body.sections[0], *body.printed()]
         text.lines, text.scalars = lines, scalars
         return [
             (f"for {index} in range({bounds}):", self.region.root),
             *indented([("if stopped(table):", None), ("    return", None), *inside]),
         ]
+
+    def _scalars(self, scalars: dict[Any, str], index: str) -> dict[Any, str]:
+        """The numbers that are known in an iteration."""
+        return {**scalars, **({} if self.region.index is None else {(self.region.index, ()): index})}
+
+    def _print_iteration(self, body: Body) -> list[str]:
+        """What one iteration computes; what the elements that are carried are after it."""
+        body.print_stages()
+        return [body.after_store(c, body.value(e, axes_of(c.type.shape)[1])) for c, e in self.ends]
 
 
 def interchanged(text: KernelText, region: Region) -> Interchanged | None:

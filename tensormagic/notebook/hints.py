@@ -227,8 +227,13 @@ def _unpacked(_: re.Match[str], line: Line) -> str:
 # types ----------------------------------------------------------------------------------------------------------------
 
 
+def _kind(value: Any) -> str:
+    """The kind of an array's dtype; nothing for what has none."""
+    return getattr(getattr(value, "dtype", None), "kind", "")
+
+
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str | bytes) or getattr(getattr(value, "dtype", None), "kind", "") in {"U", "S", "T"}
+    return isinstance(value, str | bytes) or _kind(value) in {"U", "S", "T"}
 
 
 def _operands(_: re.Match[str], line: Line) -> str:
@@ -246,7 +251,7 @@ def _operands(_: re.Match[str], line: Line) -> str:
         return "These operators are for booleans and integers: compare first, in brackets, as in (a > 0) & (b > 0)."
     if name := line.holding(lambda value: isinstance(value, list | tuple)):
         return f"{name} is a {type(line.space[name]).__name__}: np.array({name}) makes an array of it."
-    if name := line.holding(lambda value: getattr(getattr(value, "dtype", None), "kind", "") == "O"):
+    if name := line.holding(lambda value: _kind(value) == "O"):
         return f"{name} holds Python objects. If these are numbers, convert them: {name}.astype(float)."
     return ""
 

@@ -80,12 +80,19 @@ class Product(Items):
         return tuple(found[::-1])
 
 
+class Places(Product):
+    """``np.ndindex``: the places in an array of a shape."""
+
+    def __init__(self, shape: Sequence[Any]) -> None:
+        super().__init__([Range(0, n, 1) for n in shape])
+
+
 class Placed(Items):
     """``np.ndenumerate``: the elements of an array, each with its place."""
 
     def __init__(self, array: Tensor) -> None:
         self.array = array
-        self.places = Product([Range(0, extent(n), 1) for n in array.type.shape])
+        self.places = Places([*map(extent, array.type.shape)])
 
     def count(self) -> Size:
         return self.places.count()
@@ -142,7 +149,7 @@ def ndindex(*shape: Any) -> Any:
     extents = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     if not all(type(n) is int or (isinstance(n, Tensor) and not n.ndim) for n in extents):
         return np.ndindex(*shape)
-    return LazyIterator(Product([Range(0, n, 1) for n in extents]), np.ndindex)
+    return LazyIterator(Places(extents), np.ndindex)
 
 
 @implements(np.ndenumerate)
@@ -164,6 +171,8 @@ def pythons(items: Items) -> Any:
         return enumerate(pythons(items.items), int(items.start))
     if isinstance(items, Reversed):
         return reversed(tuple(pythons(items.items)))
+    if isinstance(items, Places):
+        return np.ndindex(*map(len, items.parts))
     if isinstance(items, Product):
         return itertools.product(*map(pythons, items.parts))
     return np.ndenumerate(items.array.numpy()) if isinstance(items, Placed) else iter(items)
@@ -173,11 +182,10 @@ def going_on(iterator: LazyIterator) -> Any:
     """Python's own iterator, which goes on where a cell's has ended; itself where that is not known."""
     if iterator.lost:
         return iterator
-    items = iterator.items
     if iterator.ended:
         made: Any = iterator.own_class
         return made(0) if made is np.ndindex else made(())
-    found = np.ndindex(*map(len, items.parts)) if iterator.own_class is np.ndindex else pythons(items)  # type: ignore[attr-defined]
+    found = pythons(iterator.items)
     for _ in itertools.islice(found, iterator.taken):
         pass
     return found

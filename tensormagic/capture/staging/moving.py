@@ -22,7 +22,7 @@ from tensormagic.capture.namespace import Module
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging.iterators import Enumerated, Reversed, Zipped
 from tensormagic.capture.staging.plainly import Plainly
-from tensormagic.capture.staging.ranges import After, Appended, Range, Rest, Rows
+from tensormagic.capture.staging.ranges import After, Appended, Range, Rows
 from tensormagic.capture.staging.slots import UNBOUND
 from tensormagic.capture.staging.trial import World, trial
 from tensormagic.capture.value import Tensor, extent
@@ -200,8 +200,6 @@ class Moved(Plainly):
             return enumerate(self._over(items.items), items.start)
         if isinstance(items, Zipped) and not items.strict:
             return zip(*map(self._over, items.parts), strict=False)
-        if isinstance(items, Rest):
-            return islice(iter(self._over(items.items)), 1, None)
         if isinstance(items, After):
             return islice(iter(self._over(items.items)), items.taken, None)
         if isinstance(items, Reversed) and isinstance(found := self._over(items.items), range | Elements):

@@ -109,19 +109,6 @@ class First(Items):
         return self.items.at(index)
 
 
-class Rest(Items):
-    """A sequence without its first value; it has one."""
-
-    def __init__(self, items: Items) -> None:
-        self.items = items
-
-    def count(self) -> Size:
-        return self.items.count() - 1
-
-    def at(self, index: Any) -> Any:
-        return self.items.at(index + 1)
-
-
 class After(Items):
     """A sequence without its first values, of which there may be fewer."""
 
@@ -134,6 +121,16 @@ class After(Items):
 
     def at(self, index: Any) -> Any:
         return self.items.at(index + self.taken)
+
+
+class Rest(After):
+    """A sequence without its first value; it has one."""
+
+    def __init__(self, items: Items) -> None:
+        super().__init__(items, 1)
+
+    def count(self) -> Size:
+        return self.items.count() - 1
 
 
 class Appended(Items):

@@ -23,6 +23,10 @@ def test_the_table_of_operations_is_up_to_date():
     assert (DOCS / "ops.md").read_text() == generator("generate_ops").table()
 
 
+def test_the_table_of_errors_is_up_to_date():
+    assert (DOCS / "error-classes.md").read_text(encoding="utf-8") == generator("generate_errors").page()
+
+
 def test_every_operation_says_what_it_is():
     assert not [op.name for op in registry.values() if not op.doc.endswith(".")]
 

@@ -1,0 +1,98 @@
+"""The reference leaves nothing out: every option, magic, setting, command, name and error that there is stands on its page."""
+
+import argparse
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+import tensormagic as tm
+from tensormagic import cli
+from tensormagic.config import Config
+from tensormagic.notebook.magic import TensorMagics
+
+DOCS = Path(__file__).parents[2] / "docs"
+OPTIONS = (DOCS / "options.md").read_text(encoding="utf-8")
+
+
+def spelled(text, words):
+    """The words that a page has nowhere as code, in backticks or in an example."""
+    code = " ".join(re.findall(r"`[^`\n]+`|^```i?python\n.*?^```", text, re.MULTILINE | re.DOTALL))
+    return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", code)]
+
+
+def untold(parser):
+    """The options of a parser of which the page has no spelling."""
+    found = [action.option_strings for action in (parser._actions if parser else ()) if action.dest != "help"]
+    return [spellings for spellings in found if spellings and len(spelled(OPTIONS, spellings)) == len(spellings)]
+
+
+def magics(notebook):
+    """The magics of the package, by name."""
+    found = {}
+    for kind, sign in (("line", "%"), ("cell", "%%")):
+        for name, magic in notebook.shell.magics_manager.magics[kind].items():
+            if name.startswith("tensor") or name == "rewrite":
+                found[sign + name] = magic
+    return found
+
+
+def test_every_magic_and_every_option_of_it_is_on_the_page(notebook):
+    there = magics(notebook)
+    assert {"%%tensor", "%tensor", "%%rewrite", "%tensor_formula"} <= set(there)
+    assert spelled(OPTIONS, there) == []
+    for name, magic in there.items():
+        assert untold(magic.parser if hasattr(magic, "parser") else None) == [], name
+
+
+def test_every_default_of_an_option_can_be_set_and_the_page_says_how():
+    assert spelled(OPTIONS, ["%config TensorMagics", "%config TensorMagics.math"]) == []
+    assert set(TensorMagics.class_own_traits(config=True)) >= {"math", "show", "quiet", "verbose"}
+
+
+def test_every_setting_is_on_the_page_with_its_variable():
+    fields = [field.name for field in dataclasses.fields(Config)]
+    assert spelled(OPTIONS, [f"tm.config.{name}" for name in fields]) == []
+    assert spelled(OPTIONS, [f"TENSORMAGIC_{name.upper()}" for name in fields]) == []
+
+
+def test_every_command_is_on_the_page_with_its_options(monkeypatch):
+    made = {}
+    add = argparse._SubParsersAction.add_parser
+
+    def kept(self, name, **more):
+        made[name] = add(self, name, **more)
+        return made[name]
+
+    monkeypatch.setattr(argparse._SubParsersAction, "add_parser", kept)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert {"demo", "lab", "export", "doctor"} <= set(made)
+    assert spelled(OPTIONS, [f"tensormagic {name}" for name in made]) == []
+    assert [name for name, parser in made.items() if untold(parser)] == []
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert [name for name in tm.__all__ if not re.search(rf"(::|tm\.|\.){name}\b|: {name}$", text, re.MULTILINE)] == []
+
+
+def test_every_public_error_and_warning_is_explained():
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    kinds = [
+        name for name in tm.__all__ if isinstance(vars(tm).get(name), type) and issubclass(vars(tm)[name], Exception)
+    ]
+    assert len(kinds) > 10
+    assert spelled(text, set(kinds) - {"TensorError"}) == []
+    assert "tm.TensorError" in text
+
+
+def test_every_page_is_in_the_contents_and_the_decisions_are_last():
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL)
+    listed = {line for tree in trees for line in tree.splitlines() if line and not line.startswith(":")}
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert pages - listed == set()
+    assert trees[-1].split()[-1] == "decisions/*"
+    assert re.search(r"^tutorial\ninstall$", trees[0], re.MULTILINE)

@@ -1,6 +1,14 @@
 """Sphinx's configuration. The documentation builds without a network."""
 
+import shutil
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import numpy as np
+
+import tensormagic as tm
+
+HERE = Path(__file__).resolve().parent
 
 project = "tensormagic"
 author = "tensormagic contributors"
@@ -9,6 +17,30 @@ version = release = installed_version("tensormagic")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build", "jupyter_execute"]
+
+# The tutorials are the notebooks of the repository, as they are.
+(HERE / "tutorials").mkdir(exist_ok=True)
+for notebook in HERE.parent.glob("notebooks/*.ipynb"):
+    shutil.copy(notebook, HERE / "tutorials" / notebook.name)
+
+# Live views as pages stand in frames: they need no kernel.
+(HERE / "_live").mkdir(exist_ok=True)
+html_static_path = ["_live"]
+time = np.linspace(0, 5, 80)
+
+
+def swing(damping: float, frequency: float = 3.0) -> np.ndarray:
+    """A damped swing."""
+    return np.exp(-damping * time) * np.cos(frequency * time)
+
+
+def valley(u: float, v: float) -> float:
+    """Rosenbrock's valley, less steep."""
+    return (1 - u) ** 2 + 2 * (v - u**2) ** 2
+
+
+tm.live(swing, damping=(0, 2), frequency=(1, 6)).to_html(HERE / "_live" / "live-line.html")
+tm.live(valley, u=(-2, 2), v=(-1, 3)).to_html(HERE / "_live" / "live-plane.html")
 
 html_theme = "furo"
 html_title = f"tensormagic {release}"

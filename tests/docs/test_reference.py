@@ -95,4 +95,6 @@ def test_every_page_is_in_the_contents_and_the_decisions_are_last():
     pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
     assert pages - listed == set()
     assert trees[-1].split()[-1] == "decisions/*"
-    assert re.search(r"^tutorial\ninstall$", trees[0], re.MULTILINE)
+    notebooks = {f"tutorials/{path.stem}" for path in DOCS.parent.glob("notebooks/*.ipynb")}
+    assert notebooks <= listed
+    assert trees[0].split()[-len(listed & set(trees[0].split())) :][0] == "tutorial"

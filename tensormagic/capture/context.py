@@ -22,6 +22,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, LimitError, TensorError
 from tensormagic.ir.graph import Graph, Guard
+from tensormagic.ir.modules import is_users
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -322,7 +323,27 @@ def is_ours(frame: FrameType) -> bool:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is the user's."""
+    """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
+    frame = _asking()
+    found = frame
+    while found is not None and not is_users(found.f_code.co_filename):
+        found = found.f_back
+    return frame if found is None else found
+
+
+def asking_library() -> str:
+    """The function of a library that the user's code has called, if it is that which asks for something; empty if not."""
+    frame, name = _asking(), ""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        module = str(frame.f_globals.get("__name__", ""))
+        if not _own(module):
+            name = f"{module.partition('.')[0]}'s {frame.f_code.co_name}"
+        frame = frame.f_back
+    return "" if frame is None else name
+
+
+def _asking() -> FrameType | None:
+    """The innermost frame that is neither of this package nor of NumPy."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None and _own(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

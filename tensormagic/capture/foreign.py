@@ -62,7 +62,7 @@ def _is_plain(owner: Any) -> bool:
 
 
 def _is_users(filename: str) -> bool:
-    from tensormagic.capture.staging.source import is_users
+    from tensormagic.ir.modules import is_users
 
     return is_users(filename)
 

@@ -120,6 +120,11 @@ def needs_value(
     if capture.abstract or capture.trials:
         if capture.abstract and _is_stored() and not what.startswith("a key"):
             not_own("the code")
+        if library := context.asking_library():
+            what, advice = (
+                f"{what} in {library}",
+                f"Call {library.split()[-1]} in a cell, where the value can be computed.",
+            )
         raise ValueNeededError(f"{what} needs a value, but the code is only being captured", advice)
     if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
         capture.taken.setdefault(node, context.span(frame))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import CodeType, TracebackType
 
-from tensormagic.capture.staging.source import is_part_of, is_users
+from tensormagic.capture.staging.source import is_part_of
+from tensormagic.ir.modules import is_users
 
 _SHOWN = 20  # frames at either end of a deep recursion
 

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tensormagic.capture.staging import attributes
-from tensormagic.capture.staging.source import is_users, staged_code
+from tensormagic.capture.staging.source import staged_code
 from tensormagic.functions.named import named
 from tensormagic.ir.alive import once_for_each
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import is_users, module_of
 
 _QUIET = {  # modules whose functions depend on their operands alone
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",

@@ -17,8 +17,8 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
 from tensormagic.capture.staging.arrived import arrive, mark
-from tensormagic.capture.staging.source import is_users
 from tensormagic.functions.named import named
+from tensormagic.ir.modules import is_users
 
 Texts = dict[str, tuple[bytes, frozenset[int]]]
 """By file: its text, compressed, and the marks of the code that stands in it."""

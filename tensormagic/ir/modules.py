@@ -1,8 +1,17 @@
-"""Where classes come from."""
+"""Where classes and code come from."""
 
 from __future__ import annotations
 
+import linecache
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LIBRARIES = tuple(
+    {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 def module_of(kind: type) -> str:
@@ -14,3 +23,12 @@ def module_of(kind: type) -> str:
 def package_of(kind: type) -> str:
     """The first part of that name."""
     return module_of(kind).partition(".")[0]
+
+
+@lru_cache(maxsize=4096)
+def is_users(filename: str) -> bool:
+    """Whether a file is the user's: a cell, or a file that is no installed library's."""
+    if filename.startswith("<"):
+        return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
+    path = Path(filename).resolve()
+    return not path.is_relative_to(_PACKAGE) and not str(path).startswith(_LIBRARIES)

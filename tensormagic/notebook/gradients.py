@@ -159,15 +159,19 @@ def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
 
 
 def _tell_taken(code: Code, captured: Captured, nodes: Mapping[str, Node]) -> None:
-    """Warn where Python took numbers of what depends on a variable: what it made of them has no derivative."""
-    for number, site in captured.capture.taken.items():
-        for name, node in nodes.items():
-            if depends([number], node):
-                place = errors.of_site(site)
-                message = f"a number that depends on {name} was read here: grad_{name} leaves out whatever was computed from it\n"
-                warnings.warn_explicit(
-                    message + "\n".join(place.drawn()), ConstantGradientWarning, code.cell.label, place.line
-                )
+    """Warn, once for each place, where Python took numbers of what depends on a variable: what it made of them has no derivative."""
+    told = {
+        (name, site)
+        for number, site in captured.capture.taken.items()
+        for name, node in nodes.items()
+        if depends([number], node)
+    }
+    for name, site in sorted(told, key=lambda t: (t[1].line, t[1].column, t[0])):
+        place = errors.of_site(site)
+        message = (
+            f"a number that depends on {name} was read here: grad_{name} leaves out whatever was computed from it\n"
+        )
+        warnings.warn_explicit(message + "\n".join(place.drawn()), ConstantGradientWarning, site.cell, place.line)
 
 
 @contextmanager

@@ -73,6 +73,40 @@ def test_what_does_not_reach_the_variable_is_not_told(notebook):
     np.testing.assert_array_equal(notebook["grad_x"], [2.0, 2.0, 2.0])
 
 
+LIBRARIES = {  # code of a library reads many numbers: on one line of the user's
+    "quad": "quad(lambda t: x[0] * np.exp(-x[1] * t), 0, 1)[0]",
+    "brentq": "brentq(lambda t: t**3 - x[0], 0, 2)",
+    "minimize": "minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).fun",
+    "solve_ivp": "solve_ivp(lambda t, y: -x[0] * y, (0, 1), [1.0]).y[0, -1]",
+    "mean": "statistics.mean(x)",
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_what_a_library_reads_is_told_once_at_the_users_line(notebook, name):
+    notebook.ok(
+        f"{SETUP}\nimport statistics\nfrom scipy.integrate import quad, solve_ivp\nfrom scipy.optimize import brentq, minimize"
+    )
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        notebook.ok(f"%%tensor -q --grad x\ny = x.sum()\nv = {LIBRARIES[name]}\ny + v")
+    (said,) = [w for w in found if w.category is ConstantGradientWarning]
+    assert f"v = {LIBRARIES[name]}" in str(said.message)
+    assert said.lineno == 3
+    np.testing.assert_array_equal(notebook["grad_x"], np.ones(3))
+
+
+@pytest.mark.parametrize("name", ["quad", "brentq"])
+def test_a_function_names_the_library_that_asks_for_numbers(notebook, name):
+    notebook.ok(
+        f"{SETUP}\nimport tensormagic as tm\nfrom scipy.integrate import quad\nfrom scipy.optimize import brentq"
+    )
+    ran = notebook(f"def f(x):\n    return {LIBRARIES[name]}\ntm.grad(f)(x)")
+    assert f"in scipy's {name} needs a value" in ran.out
+    assert f"Call {name} in a cell" in ran.out
+    assert f"    return {LIBRARIES[name]}" in ran.out
+
+
 def test_a_function_refuses_by_name(notebook):
     notebook.ok(SETUP)
     ran = notebook("%%tensor objective\nx.tobytes()[0] * x.sum()")

@@ -15,11 +15,11 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.home import content
 from tensormagic.capture.staging.slots import Slot
-from tensormagic.capture.staging.source import is_part, is_users
+from tensormagic.capture.staging.source import is_part
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.modules import module_of, package_of
+from tensormagic.ir.modules import is_users, module_of, package_of
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 

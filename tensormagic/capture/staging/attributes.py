@@ -10,8 +10,7 @@ from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, Modu
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tensormagic.capture.staging.source import is_users
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import is_users, module_of
 
 __all__ = ["Attributes", "containers_of", "differs", "is_longer", "is_users_class", "is_users_module", "refill"]
 

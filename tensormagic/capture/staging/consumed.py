@@ -12,10 +12,10 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.ranges import Items
-from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.staging.trial import refuse_taken
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import is_users
 from tensormagic.ir.size import Size
 
 

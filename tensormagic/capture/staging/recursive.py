@@ -14,11 +14,11 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
 from tensormagic.capture.staging.sharing import join
-from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, Unknown, World, attempt, trial
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.modules import is_users
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type

@@ -8,11 +8,9 @@ import contextlib
 import functools
 import linecache
 import operator
-import sysconfig
 import warnings
 from collections.abc import Generator, Iterable, Iterator
 from functools import lru_cache
-from pathlib import Path
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -21,13 +19,10 @@ from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
 from tensormagic.capture.staging.trees import cloned, placed, walk
 from tensormagic.ir.alive import Alive
+from tensormagic.ir.modules import is_users
 
 _FACTORY = "__tensor_factory__"
 _MADE = "__tensor_made__"
-_PACKAGE = Path(__file__).resolve().parents[2]
-_LIBRARIES = tuple(
-    {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 _FUTURE: int = functools.reduce(
     operator.or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names)
 )
@@ -209,15 +204,6 @@ def staged_code(code: CodeType) -> CodeType | None:
 def _staged_in(_filename: str, code: CodeType) -> CodeType | None:
     own = located(code)  # equal code may stand in several files
     return _stage(own) if is_stageable(own) else None
-
-
-@lru_cache(maxsize=4096)
-def is_users(filename: str) -> bool:
-    """Whether a file is the user's: a cell, or a file that is no installed library's."""
-    if filename.startswith("<"):
-        return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
-    path = Path(filename).resolve()
-    return not path.is_relative_to(_PACKAGE) and not str(path).startswith(_LIBRARIES)
 
 
 def is_stageable(code: CodeType) -> bool:

@@ -25,13 +25,12 @@ from tensormagic.capture.staging.attributes import (
     refill,
 )
 from tensormagic.capture.staging.slots import Slot
-from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.steps import named
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.strangers import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, DTypeError, ForeignStoreError, ShapeError
-from tensormagic.ir.modules import package_of
+from tensormagic.ir.modules import is_users, package_of
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import REQUIRE
 

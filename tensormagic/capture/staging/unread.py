@@ -12,10 +12,11 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.raising import attempting
-from tensormagic.capture.staging.source import is_users, staged_code
+from tensormagic.capture.staging.source import staged_code
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.steps import enters, reads
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import is_users
 
 _QUIET = {"errstate", "catch_warnings", contextlib.nullcontext.__name__, "redirect_stdout"}  # that catch no error
 _MATCHES = {"CHECK_EXC_MATCH", "CHECK_EG_MATCH"}

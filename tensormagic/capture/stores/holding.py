@@ -19,12 +19,11 @@ import numpy as np
 from tensormagic.capture import inputs
 from tensormagic.capture.home import content
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
-from tensormagic.capture.staging.source import is_users
 from tensormagic.capture.steps import STORES, is_in_place
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ir.type import Size
 
 LIMIT = 2000  # arrays, and containers, that are looked at

@@ -212,7 +212,7 @@ def run_cell(
         _one_each(visible, found, notebook)
         random.lift(visible, notebook, capture)
         items.note(capture, found, notebook, code.parsed.reads)
-        with holding.lifted(code.cell.source, visible, notebook, found) as held:
+        with holding.lifted(code.cell.source, visible, notebook, found, moving) as held:
             _note_unseen(code, found, visible, held)
             inside = own if shares(code, reach, moving) else None
             start = {**notebook, **visible}

@@ -18,6 +18,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, unread
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.stores.holding import is_own
 from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
@@ -109,6 +110,8 @@ class Closed:
             name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
             self.names.append(name)
             leaves, build = flatten(args[position])
+            for leaf in leaves:
+                _refuse_object(leaf, name, function.name)
             nodes = [self._stand_in(node_of(v), function, name) for v in leaves]
             self.moving.append((nodes, build))
             tensors += (own := [stand_in_tensor(n, name) for n in nodes])
@@ -180,6 +183,16 @@ class Closed:
         rest = iter([wrap(n) for n in self.open(nodes)])
         parts = [build(rest) for _, build in self.moving]
         return parts[0] if single else tuple(parts)
+
+
+def _refuse_object(value: Any, name: str, function: str) -> None:
+    """Refuse a derivative with respect to an object of a class that the user has written."""
+    if is_own(value):
+        kind = type(value).__name__
+        raise DifferentiationError(
+            f"{name} of {function} is {kind}, and there is no derivative with respect to an object in a function",
+            f"Pass what it holds, as in {function}(w, b); make {kind} a dataclass; or use a cell: %%tensor --grad {name}.",
+        )
 
 
 def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:

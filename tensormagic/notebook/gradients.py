@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from IPython.core.error import UsageError
 
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Captured, Code
-from tensormagic.capture.items import input_of, lifted
+from tensormagic.capture.items import input_of
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.stores.holding import Recast
 from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.tables import Labelled
-from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import gradient_nodes, not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
@@ -26,67 +23,10 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.notebook import errors
 from tensormagic.notebook.options import Options
+from tensormagic.notebook.parted import Parted, is_container, is_in, root_of
 from tensormagic.transform.grad import depends
 
-__all__ = ["Parted", "differentiated", "is_container"]
-
-
-@dataclass(frozen=True)
-class Parted:
-    """The variables that gradients are with respect to, containers among them taken apart.
-
-    Parameters
-    ----------
-    notebook, space
-        The variables, and as the cell sees them: with lazy arrays in these containers.
-    parts
-        The lazy arrays in each container, by their names: ``params['w']``.
-    entry
-        What the lazy arrays among them were before the cell has stored into them.
-    """
-
-    notebook: dict[str, Any]
-    space: dict[str, Any]
-    parts: dict[str, dict[str, Tensor]]
-    entry: dict[str, Node]
-
-    @classmethod
-    def of(cls, names: Iterable[str], notebook: dict[str, Any]) -> Parted:
-        """Take the containers among ``names`` apart."""
-        space, parts = Recast(notebook), dict[str, dict[str, Tensor]]()
-        for name in names:
-            value = notebook.get(name)
-            own: dict[str, Tensor] = {}
-            if is_container(value):
-                space[name] = lifted(value, name, own)
-            if own:
-                parts[name] = own
-        entry = {name: value.node for name in names if isinstance(value := notebook.get(name), Tensor)}
-        return cls(notebook, space, parts, entry)
-
-    def check(self) -> None:
-        """Refuse what the cell has changed in a container: that would not reach the notebook's."""
-        for name, own in self.parts.items():
-            if name not in own and {id(v) for v in flatten(self.space[name])[0] if isinstance(v, Tensor)} != {
-                id(v) for v in own.values()
-            }:
-                raise CaptureError(
-                    f"the cell changes {name}, and --grad asks for the gradient with respect to it",
-                    f"Give the new values other names, and change {name} in the next cell.",
-                )
-
-    def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
-        """A container like the notebook's, with gradients in place of what they are with respect to."""
-        if name in self.parts[name]:
-            return gradients[name]
-        leaves, build = flatten(self.space[name])
-        by_id = {id(tensor): gradients[part] for part, tensor in self.parts[name].items()}
-        return build(iter([by_id.get(id(leaf), leaf) for leaf in leaves]))
-
-
-def is_container(value: Any) -> bool:
-    """Whether a value holds others: a list, a tuple, a dictionary, a dataclass."""
-    return isinstance(value, list | tuple | dict) or (is_dataclass(value) and not isinstance(value, type))
+__all__ = ["differentiated"]
 
 
 def differentiated(
@@ -96,9 +36,9 @@ def differentiated(
     parted.check()
     moving: dict[str, Node] = {}
     for wanted in options.grad:
-        with placed(lambda name=wanted: name_site(code, name)):
-            if wanted in parted.parts:
-                moving |= {part: tensor.node for part, tensor in parted.parts[wanted].items()}
+        with placed(lambda name=wanted: name_site(code, root_of(name))):
+            if (root := root_of(wanted)) in parted.parts:
+                moving |= {part: tensor.node for part, tensor in parted.parts[root].items()}
             else:
                 moving[wanted] = _moving(code, wanted, captured, parted)
     _refuse_lost(captured, moving)
@@ -126,22 +66,18 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     together = [n for n in moving if n not in apart]
     found = dict(zip(together, gradient_nodes(top, together), strict=True))
     found |= {n: gradient_nodes(top, [n])[0] for n in apart}
-    _tell_zeros(code, options.of, top, nodes)
+    _tell_zeros(code, options, top, nodes)
     for name, node in nodes.items():
         taken.tell(top, node, name)
     return {name: wrap(found[node]) for name, node in nodes.items()}
 
 
-def _tell_zeros(code: Code, of: str, top: Node, nodes: Mapping[str, Node]) -> None:
-    """Warn of variables that the value does not depend on."""
-    for name in dict.fromkeys(name.partition("[")[0].partition(".")[0] for name in nodes):
-        if not any(
-            depends([through_memory(top, n)], n)
-            for part, n in nodes.items()
-            if part == name or part.startswith((f"{name}[", f"{name}."))
-        ):
-            what = of or "the cell's value"
-            place = errors.of_site(value_site(code, of))
+def _tell_zeros(code: Code, options: Options, top: Node, nodes: Mapping[str, Node]) -> None:
+    """Warn of what gradients are asked for with respect to, and the value does not depend on."""
+    for name in options.grad:
+        if not any(depends([through_memory(top, n)], n) for part, n in nodes.items() if is_in(part, name)):
+            what = options.of or "the cell's value"
+            place = errors.of_site(value_site(code, options.of))
             message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
             warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
 
@@ -229,10 +165,18 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
     if node is None or not node.type.inexact:
         what = f"{node.type}" if node is not None else type(value).__name__
         raise DifferentiationError(
-            f"{name} is {what}: there is no derivative with respect to it",
-            f"Convert it to a float: {name} = np.asarray({name}, float).",
+            f"{name} is {what}: there is no derivative with respect to it", _as_floats(name, value)
         )
     return node
+
+
+def _as_floats(name: str, value: Any) -> str:
+    """How to make a variable one that has a derivative."""
+    if isinstance(value, int):
+        return f"Write {float(value)} for {value}, or {name} = float({name})."
+    if hasattr(value, "astype"):
+        return f"Convert it: {name} = {name}.astype(float)."
+    return "There are derivatives with respect to floats, arrays of floats, and containers and objects that hold such."
 
 
 def _at_entry(tensor: Tensor) -> Node:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import keyword
 import re
 import unicodedata
 from collections.abc import Callable, Container, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -263,7 +265,7 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "name": _identifier(next(iter(names), ""), "NAME"),
         "inputs": _names(values, "input"),
         "outputs": _names(values, "output"),
-        "grad": _names(values, "grad") or (),
+        "grad": tuple(map(_path, _split(values.get("grad", "")))),
         "of": _identifier(values.get("of", ""), "--of"),
         "live": _ranges(values.get("live", [])),
         "axis": _axis(values.get("live", [])),
@@ -320,6 +322,19 @@ def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
     if option not in values:
         return None
     return tuple(_identifier(name, f"--{option}") for name in _split(values[option]))
+
+
+def _path(text: str) -> str:
+    """A variable, or what is reached from one by attributes and constant indices: ``net.layers[0].w``."""
+    with suppress(SyntaxError):
+        parsed = top = ast.parse(text, mode="eval").body
+        while isinstance(top, ast.Attribute) or (
+            isinstance(top, ast.Subscript) and isinstance(top.slice, ast.Constant)
+        ):
+            top = top.value
+        if isinstance(top, ast.Name):
+            return ast.unparse(parsed)
+    raise UsageError(f"%%tensor --grad: {text!r} is neither a variable nor a path like net.layers[0].w")
 
 
 def _identifier(name: str, option: str) -> str:

@@ -36,10 +36,11 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node, topological
 from tensormagic.notebook import in_background
 from tensormagic.notebook.effects import own_iterators, without_effects
-from tensormagic.notebook.gradients import Parted, differentiated, is_container, value_site
+from tensormagic.notebook.gradients import differentiated, value_site
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.options import Options
+from tensormagic.notebook.parted import Parted, is_container, root_of
 from tensormagic.ops.leaf import INPUT, constant
 
 _WHOLE = (bool, int, np.bool_, np.integer)
@@ -197,8 +198,8 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
     with placed, taken_back(code, notebook, shell) as kept:
         parted = Parted.of(options.grad, notebook)
         mark = wrap(constant(0))
-        with session.working("capturing"):
-            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, options.grad)
+        with session.working("capturing"), parted.lent():
+            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, parted.names)
         outcome = _outcome(code, options, captured, parted)
         outcome.kept = kept
         outcome.unused = unused_in_cell(captured.capture, (t.node for t in living.since(mark)))
@@ -236,9 +237,10 @@ def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
             redirect_stdout(StringIO()),
         ):
             parted = Parted.of(options.grad, notebook)
-            captured = run_cell(
-                without_effects(code, notebook), parted.space, options.inputs, shell.user_ns, options.grad
-            )
+            with parted.lent():
+                captured = run_cell(
+                    without_effects(code, notebook), parted.space, options.inputs, shell.user_ns, parted.names
+                )
             outcome = _outcome(code, options, captured, parted)
             gradients, moving, read, wholes = outcome.gradients, outcome.moving, outcome.inputs, outcome.wholes
             session.compute([t.node for t in gradients.values()])
@@ -276,7 +278,7 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
     for name in options.outputs or ():
         if name not in binds and name not in notebook:
             raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
-    for name in options.grad:
+    for name in map(root_of, options.grad):
         if name not in notebook and name not in binds:
             raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
     if options.of and options.of not in binds and options.of not in notebook:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tensormagic.capture import inputs
 from tensormagic.capture.home import content
+from tensormagic.capture.items import Lifting
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
 from tensormagic.capture.steps import STORES, is_in_place
 from tensormagic.capture.stores.overlap import connect, share
@@ -111,20 +112,28 @@ def notebooks_array(place: Place, number: Callable[[Size], int]) -> Any:
 
 @contextmanager
 def lifted(
-    source: str, visible: dict[str, Any], notebook: Mapping[str, Any], found: Mapping[str, Tensor]
+    source: str,
+    visible: dict[str, Any],
+    notebook: Mapping[str, Any],
+    found: Mapping[str, Tensor],
+    moving: Iterable[str] = (),
 ) -> Generator[Held]:
-    """Put lazy arrays for the arrays in what ``visible`` names lead to, where a cell stores anywhere; and the arrays back afterwards."""
+    """Put lazy arrays for the arrays in what ``visible`` names lead to, where a cell stores anywhere; and the arrays back afterwards.
+
+    So it is for what ``moving`` names lead to, which gradients are with respect to, where a cell stores nowhere.
+    """
     held = Held({id(t.place.buffer.array): t for t in found.values() if t.place.buffer.array is not None})
     roots = {n: notebook[n] for n in visible if n not in found}
     originals = notebook.originals if isinstance(notebook, Recast) else {}
     search = _Search(held, [v for v in roots.values() if isinstance(v, np.ndarray)], found, originals)
     roots = {n: v for n, v in roots.items() if not isinstance(v, ModuleType) or is_users_module(v)}
-    if roots and (_stores(ast.parse(source)) or any(map(search.stores, roots.values()))):
-        for name, value in roots.items():
-            if isinstance(value, tuple):
-                visible[name] = search.replaced(value, name)
-            else:
-                search.walk(value, name)
+    if roots and not _stores(ast.parse(source)) and not any(map(search.stores, roots.values())):
+        roots = {n: v for n, v in roots.items() if n in moving}
+    for name, value in roots.items():
+        if isinstance(value, tuple):
+            visible[name] = search.replaced(value, name)
+        else:
+            search.walk(value, name)
     try:
         yield held
     finally:
@@ -273,6 +282,8 @@ class _Search:
         """What a container, a function or an object holds."""
         if isinstance(value, dict):
             self._entries(value, list(value), lambda k: f"{name}[{k!r}]")
+        elif isinstance(value, Lifting):
+            return  # one lazy array already
         elif isinstance(value, list | deque):
             self._entries(value, range(len(value)), lambda k: f"{name}[{k}]")
         elif isinstance(value, FunctionType):

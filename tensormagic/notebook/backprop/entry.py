@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from tensormagic.notebook.backprop.subject import Subject, of_function
 from tensormagic.notebook.display import Views
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
+from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.backprop import BackpropView
 
@@ -95,4 +95,4 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
 
 def _asked(subject: Subject, names: Sequence[str]) -> Subject:
     """What is shown, with the gradients that a cell asks for, if it reads what these are of."""
-    return replace(subject, wanted=frozenset(names) & frozenset(re.split(r"[.\[]", n)[0] for n in subject.graph.names))
+    return replace(subject, wanted=frozenset(map(root_of, names)) & frozenset(map(root_of, subject.graph.names)))

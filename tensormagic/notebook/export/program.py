@@ -15,6 +15,7 @@ from tensormagic.notebook.export.body import Body, indented, taken_apart
 from tensormagic.notebook.export.scope import Scope
 from tensormagic.notebook.export.source import Cell, Lines
 from tensormagic.notebook.live.ranges import parameter
+from tensormagic.notebook.parted import root_of
 
 __all__ = ["Chunk", "Program", "Writer"]
 
@@ -163,6 +164,11 @@ class Writer:
     def check_gradients(self, body: Body) -> None:
         """Refuse gradients that a function of the cell's inputs does not have."""
         for name in body.options.grad:
+            if name != root_of(name):
+                raise body.cell.error(
+                    f"--grad {name} names a part of a variable, and a function has derivatives with respect to its arguments",
+                    f"Read it into a variable in an earlier cell, and use that here: part = {name}.",
+                )
             if name in body.parsed.binds and name not in body.parsed.reads:
                 raise body.cell.error(
                     f"--grad {name} names a variable that the cell itself assigns",

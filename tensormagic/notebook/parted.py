@@ -1,0 +1,247 @@
+"""The variables that gradients are with respect to, containers and objects among them taken apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.items import input_of, is_numbers, lifted
+from tensormagic.capture.stores.holding import Recast, attributes_of, is_own
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError, DifferentiationError
+from tensormagic.ir.node import Node
+
+_MOST = 2000  # objects and containers that are looked into
+
+Path = tuple[tuple[str, Any], ...]  # ("attribute", name) and ("item", key) from a variable to a part
+
+
+def root_of(path: str) -> str:
+    """The variable of a path: ``net`` of ``net.layers[0].w``."""
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value holds others: a list, a tuple, a dictionary, a dataclass."""
+    return isinstance(value, list | tuple | dict) or (is_dataclass(value) and not isinstance(value, type))
+
+
+@dataclass(frozen=True)
+class Parted:
+    """The variables that gradients are with respect to, containers and objects among them taken apart.
+
+    Containers are copied for the cell, with lazy arrays in the copy; objects stay what they are, since functions and other objects
+    know them, and hold lazy numbers while the cell is captured (``lent``). Their arrays stay there: captured code knows them.
+
+    Parameters
+    ----------
+    notebook, space
+        The variables, and as the cell sees them: with lazy arrays in these containers.
+    parts
+        The lazy arrays in each container or object, by their names: ``params['w']``, ``net.layers[0].w``.
+    entry
+        What the lazy arrays among them were before the cell has stored into them.
+    inside
+        What was found in objects.
+    names
+        The variables.
+    """
+
+    notebook: dict[str, Any]
+    space: dict[str, Any]
+    parts: dict[str, dict[str, Tensor]]
+    entry: dict[str, Node]
+    inside: dict[str, _Inside]
+    names: list[str]
+
+    @classmethod
+    def of(cls, names: Iterable[str], notebook: dict[str, Any]) -> Parted:
+        """Take the containers and objects among ``names`` apart."""
+        space, parts, inside = Recast(notebook), dict[str, dict[str, Tensor]](), dict[str, _Inside]()
+        wanted = dict[str, list[str]]()
+        for name in names:
+            wanted.setdefault(root_of(name), []).append(name)
+        for root, paths in wanted.items():
+            value = notebook.get(root)
+            if paths != [root] or _is_object(value) or _holds_objects(value):
+                inside[root] = _Inside.of(value, root, paths)
+                parts[root] = inside[root].parts
+                continue
+            own: dict[str, Tensor] = {}
+            if is_container(value):
+                space[root] = lifted(value, root, own)
+            if own:
+                parts[root] = own
+        entry = {name: value.node for name in wanted if isinstance(value := notebook.get(name), Tensor)}
+        return cls(notebook, space, parts, entry, inside, list(wanted))
+
+    @contextmanager
+    def lent(self) -> Generator[None]:
+        """Objects hold lazy numbers while a cell is captured, and what the cell has left there afterwards."""
+        for one in self.inside.values():
+            one.put()
+        try:
+            yield
+        finally:
+            for one in self.inside.values():
+                one.put_back()
+
+    def check(self) -> None:
+        """Refuse what the cell has changed in a container: that would not reach the notebook's."""
+        for name, own in self.parts.items():
+            if name in self.inside or name in own:
+                continue
+            if {id(v) for v in flatten(self.space[name])[0] if isinstance(v, Tensor)} != {id(v) for v in own.values()}:
+                raise CaptureError(
+                    f"the cell changes {name}, and --grad asks for the gradient with respect to it",
+                    f"Give the new values other names, and change {name} in the next cell.",
+                )
+
+    def whole(self, name: str, gradients: Mapping[str, Tensor]) -> Any:
+        """A container like the notebook's, with gradients in place of what they are with respect to; for an object their namespace."""
+        if name in self.inside:
+            paths = self.inside[name].paths
+            return _gathered([(paths[part], gradients[part]) for part in self.parts[name]])
+        if name in self.parts[name]:
+            return gradients[name]
+        leaves, build = flatten(self.space[name])
+        by_id = {id(tensor): gradients[part] for part, tensor in self.parts[name].items()}
+        return build(iter([by_id.get(id(leaf), leaf) for leaf in leaves]))
+
+
+@dataclass
+class _Inside:
+    """The floats and arrays of floats in an object, or at paths in a container.
+
+    Parameters
+    ----------
+    parts, paths
+        The lazy array of each, and where it is, by its name.
+    lent
+        What is put into which place for as long as a cell is captured, and what belongs there.
+    """
+
+    parts: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    paths: dict[str, Path] = field(default_factory=dict[str, Path])
+    lent: list[tuple[Any, Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any, Any]])
+
+    @classmethod
+    def of(cls, value: Any, name: str, wanted: list[str]) -> _Inside:
+        """What is found in ``value``, the variable ``name``, at the paths ``wanted`` and below them."""
+        found, met = cls(), dict[str, Any]()
+
+        def walk(value: Any, name: str, path: Path, place: tuple[Any, Any] | None, seen: tuple[int, ...]) -> None:
+            asked = any(is_in(name, w) for w in wanted)
+            for step, key, holder in _steps(value) if id(value) not in seen and len(met) < _MOST else ():
+                text = f".{key}" if step == "attribute" else f"[{key!r}]"
+                fixed = None if isinstance(holder, tuple) else (holder, key)
+                walk(holder[key], name + text, (*path, (step, key)), fixed, (*seen, id(value)))
+            met[name] = value
+            if asked and (new := _part(value, name, found.parts, movable=place is not None)) is not value:
+                found.lent.append((*(place or ()), new, value))  # type: ignore[arg-type]
+            if name in found.parts:
+                found.paths[name] = path
+
+        walk(value, name, (), None, ())
+        for one in wanted:
+            if not any(is_in(part, one) for part in found.parts):
+                raise _nothing(one, met)
+        return found
+
+    def put(self) -> None:
+        for holder, key, new, _ in self.lent:
+            holder[key] = new
+
+    def put_back(self) -> None:
+        for holder, key, new, old in self.lent:
+            if _at(holder, key) is new:
+                holder[key] = old
+
+
+def _at(holder: Any, key: Any) -> Any:
+    try:
+        return holder[key]
+    except (KeyError, IndexError):
+        return None
+
+
+def is_in(path: str, above: str) -> bool:
+    """Whether a path is ``above``, or of a part of that."""
+    return path == above or path.startswith((f"{above}.", f"{above}["))
+
+
+def _steps(value: Any) -> list[tuple[str, Any, Any]]:
+    """What a container or an object is made of: attribute or item, its name or key, and what holds it."""
+    if isinstance(value, dict):
+        return [("item", k, value) for k in value]
+    if isinstance(value, list | tuple):
+        return [] if is_numbers(value) else [("item", k, value) for k in range(len(value))]
+    return [("attribute", k, inside) for inside in attributes_of(value) for k in inside]
+
+
+def _part(value: Any, name: str, parts: dict[str, Tensor], *, movable: bool) -> Any:
+    """What stands for a part of an object while a cell is captured; ``parts`` gets its lazy array, if it has a derivative."""
+    if isinstance(value, np.ndarray | Tensor):
+        tensor = input_of(value, name) if isinstance(value, np.ndarray) else value
+        if tensor is not None and tensor.type.inexact:
+            parts[name] = tensor
+        return value
+    if movable and (isinstance(value, float | complex | np.inexact) or is_numbers(value)):
+        return lifted(value, name, parts)
+    return value
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value is of a class that the user has written, and which is no dataclass."""
+    return is_own(value) and not is_container(value)
+
+
+def _holds_objects(value: Any) -> bool:
+    """Whether a container holds objects of the user's classes."""
+    return is_container(value) and any(map(_is_object, flatten(value)[0]))
+
+
+def _gathered(parts: list[tuple[Path, Tensor]]) -> Any:
+    """Gradients in the places of what they are with respect to: attributes in a namespace, items in a dictionary or a list."""
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
+    inner = dict[tuple[str, Any], list[tuple[Path, Tensor]]]()
+    for (first, *rest), gradient in parts:
+        inner.setdefault(first, []).append((tuple(rest), gradient))
+    found = {key: _gathered(below) for (_, key), below in inner.items()}
+    if all(step == "attribute" for step, _ in inner):
+        return SimpleNamespace(**found)
+    if all(type(key) is int for key in found):
+        return [found.get(k) for k in range(max(found) + 1)]
+    return found
+
+
+def _is_float(value: Any) -> bool:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "fc"
+    return isinstance(value, float | complex) or is_numbers(value) or (isinstance(value, Tensor) and value.type.inexact)
+
+
+def _nothing(path: str, met: Mapping[str, Any]) -> DifferentiationError:
+    """The error where no float is found at a path, or below it."""
+    if root_of(path) not in met or met[root_of(path)] is None:
+        what = f"there is no {root_of(path)} before the cell runs"
+        return DifferentiationError(what, f"Make {root_of(path)} in an earlier cell.")
+    what = (
+        f"{path} is {type(met[path]).__name__}: there is no derivative with respect to it"
+        if path in met
+        else f"there is no {path}"
+    )
+    floats = [n for n, value in met.items() if _is_float(value)]
+    if floats:
+        return DifferentiationError(what, f"There are derivatives with respect to {', '.join(floats[:6])}.")
+    return DifferentiationError(
+        what, "A derivative is with respect to floats and arrays of floats: 2.0 for 2, x.astype(float)."
+    )

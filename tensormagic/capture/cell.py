@@ -330,6 +330,9 @@ class _Bound(dict[str, Any]):
             value = input_tensor(value, name)
         elif name in self.moving and isinstance(value, Tensor) and self._is_new(value):
             value.become_own()
+        capture = context.current()
+        if capture is not None and name in self.moving and isinstance(value, Tensor):
+            capture.bound.setdefault(name, value.node)
         super().__setitem__(name, value)
 
     def _is_new(self, value: Tensor) -> bool:

@@ -162,12 +162,26 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
             place = errors.of_site(name_site(code, name))
             warnings.warn_explicit(told, UserWarning, code.cell.label, place.line)
         node = tensor.node if own else parted.entry.get(name) or _at_entry(tensor)
+    if own and node is not None:
+        _tell_rebound(code, name, captured.capture.bound.get(name, node), node)
     if node is None or not node.type.inexact:
         what = f"{node.type}" if node is not None else type(value).__name__
         raise DifferentiationError(
             f"{name} is {what}: there is no derivative with respect to it", _as_floats(name, value)
         )
     return node
+
+
+def _tell_rebound(code: Code, name: str, first: Node, last: Node) -> None:
+    """Warn where a name has several values in the cell, each computed from the one before: the gradient is with respect to the last."""
+    if first is not last and depends([last], first):
+        place = errors.of_site(value_site(code, name))
+        message = (
+            f"grad_{name} is with respect to the last value of {name}, which the cell has computed from its first one\n"
+            + "\n".join(place.drawn())
+            + f"\n  For the first value give it a name of its own: {name}0 = ...; {name} = {name}0; and --grad {name}0."
+        )
+        warnings.warn_explicit(message, UserWarning, code.cell.label, place.line)
 
 
 def _as_floats(name: str, value: Any) -> str:

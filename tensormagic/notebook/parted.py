@@ -145,7 +145,7 @@ class _Inside:
                 walk(holder[key], name + text, (*path, (step, key)), fixed, (*seen, id(value)))
             met[name] = value
             if asked and (new := _part(value, name, found.parts, movable=place is not None)) is not value:
-                found.lent.append((*(place or ()), new, value))  # type: ignore[arg-type]
+                found.lent.append((*(place or ()), new, value))
             if name in found.parts:
                 found.paths[name] = path
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -151,3 +153,43 @@ def test_what_no_iteration_has_bound_cannot_be_deleted(notebook):
     notebook.ok("import numpy as np\nM = np.arange(12.0).reshape(3, 4)")
     error = notebook("%%tensor\nfor r in M[:0]:\n    q = r\ndel q").error
     assert isinstance(error, NameError)
+
+
+REBOUND = {  # a name that gradients are with respect to has its last value then, wherever it was bound; what is asked, and the slope
+    "a loop": ("q = 1.0\nfor i in range(3): q = q * 1.5\nq**2", 6.75),
+    "a long loop": ("q = 1.0\nfor i in range(50):\n    q = q * 1.1\nq * 3", 3.0),
+    "a loop from an integer": ("q = 1\nfor i in range(3): q = q * 1.5\nq**2", 6.75),
+    "a while loop": ("q = 8.0\nwhile q > 2: q = q / 2\nq**2", 4.0),
+    "a branch": ("q = 2.0\nif q > 1: q = q + 1\nq**2", 6.0),
+    "a statement": ("q = 2.0\ny = q**2\nq = q + 1\ny * q", 4.0),
+    "in place": ("q = 2.0\nq *= 3\nq**2", 12.0),
+}
+ONCE = {
+    "a statement": ("q = 3.0\nq**2", 6.0),
+    "two names": ("q = r = 3.0\nq * r", 3.0),
+    "unpacked": ("q, r = 3.0, 2.0\nq * r", 2.0),
+    "anew": ("q = 1.0\nq = 3.0\nq**2", 6.0),
+    "over values": ("for q in [1.0, 2.0]: s = q**2\ns", 4.0),
+    "a loop over others": ("q = 3.0\nfor i in range(20): r = q * i\nq + r", 20.0),
+}
+
+
+@pytest.mark.parametrize("name", REBOUND)
+def test_a_gradient_is_with_respect_to_the_last_value_of_a_name_and_says_so(notebook, name):
+    cell, slope = REBOUND[name]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        notebook.ok(f"%%tensor -q --grad q\n{cell}")
+    assert float(notebook["grad_q"]) == pytest.approx(slope)
+    (said,) = found
+    assert "grad_q is with respect to the last value of q" in str(said.message)
+    assert "q0 = ...; q = q0; and --grad q0" in str(said.message)
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_name_that_is_bound_once_needs_no_word(notebook, name):
+    cell, slope = ONCE[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notebook.ok(f"%%tensor -q --grad q\n{cell}")
+    assert float(notebook["grad_q"]) == pytest.approx(slope)

@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import contextlib
+import dis
 import functools
 import linecache
 import operator
@@ -98,7 +99,19 @@ def staged_cell(
     end = None
     if last is not None:
         end = compiled(ast.Expression(staging.visit(last.body)), filename, "eval")  # every node of it has its place
-    return compiled(placed(tree), filename, "exec"), end
+    return _by_name(compiled(placed(tree), filename, "exec")), end
+
+
+def _by_name(code: CodeType) -> CodeType:
+    """A cell's code that binds its variables by the mapping that it is run in, which may be no plain dictionary.
+
+    Python binds them as globals where a function inside declares them so, as the parts of loops and branches do.
+    """
+    steps = bytearray(code.co_code)
+    for step in dis.get_instructions(code):
+        if step.opname == "STORE_GLOBAL":
+            steps[step.offset] = dis.opmap["STORE_NAME"]
+    return code.replace(co_code=bytes(steps))
 
 
 def _keep_plain(code: CodeType) -> None:

@@ -24,10 +24,11 @@ Every error derives from `tm.TensorError`, and most also from the class that Num
 
 
 def below(base: type) -> Iterator[type]:
-    """The classes of the package that derive from a class, by name, each behind what it derives from."""
+    """The classes of the package that users see and that derive from a class, by name, each behind what it derives from."""
     for found in sorted(base.__subclasses__(), key=lambda found: found.__name__):
         if found.__module__.startswith("tensormagic."):
-            yield found
+            if getattr(found, "told_as", None) is None:
+                yield found
             yield from below(found)
 
 

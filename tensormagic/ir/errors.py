@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TensorError(Exception):
     """Any error of tensormagic.
@@ -18,6 +20,22 @@ class TensorError(Exception):
         Exception.__init__(self, message)  # whatever class of NumPy's stands beside
         self.message = message
         self.hint = hint
+
+    told_as: type[TensorError] | None = None
+    """The class whose name users see, for one that only the package tells apart."""
+
+    def __init_subclass__(cls, *, told_as: type[TensorError] | None = None) -> None:
+        super().__init_subclass__()
+        cls.told_as = told_as or cls.told_as
+        if cls.told_as is not None:
+            cls.__name__, cls.__qualname__, cls.__module__ = (
+                cls.told_as.__name__,
+                cls.told_as.__qualname__,
+                cls.told_as.__module__,
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.told_as or type(self), self.args, self.__dict__
 
     numpys = ""
     """What NumPy says of the same: the text of the error, where there is one."""

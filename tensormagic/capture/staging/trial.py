@@ -40,7 +40,7 @@ MOST = 20_000  # values that are looked at
 ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into them
 
 
-class NeedsPython(CaptureError):  # noqa: N818 (says what to do about it)
+class NeedsPython(CaptureError, told_as=CaptureError):  # noqa: N818 (says what to do about it)
     """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
 
 
@@ -52,11 +52,11 @@ class ForeignArrayError(NeedsPython, ForeignStoreError):
     """An array of NumPy's own where one is needed that is captured: a function takes those that objects hold for inputs then."""
 
 
-class UnlikeShapesError(NeedsPython, ShapeError):
+class UnlikeShapesError(NeedsPython, ShapeError, told_as=ShapeError):
     """Control flow gives one name values of several shapes."""
 
 
-class UnlikeDTypesError(NeedsPython, DTypeError):
+class UnlikeDTypesError(NeedsPython, DTypeError, told_as=DTypeError):
     """Control flow gives one name values of several dtypes."""
 
 

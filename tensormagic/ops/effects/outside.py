@@ -220,7 +220,7 @@ class Log:
 _log: ContextVar[Log | None] = ContextVar("log", default=None)
 
 
-class Changed(GuardError):  # noqa: N818 (says what happened)
+class Changed(GuardError, told_as=GuardError):  # noqa: N818 (says what happened)
     """Something is otherwise than when the function was captured; ``log`` has what was called until then, where that was a result."""
 
     log: Log | None = None

@@ -31,6 +31,7 @@ __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_tex
 MOST_COPIED = 1 << 16  # bytes of a value on the device that are copied to be shown
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_ROWS = 20  # items of a container, a row each
+MOST_BESIDE = 4  # gradients on the line itself
 Bundle = dict[str, Any]
 
 
@@ -162,19 +163,25 @@ def headline(
     of: str = "",
     labels: Sequence[str] = (),
 ) -> str:
-    """The line: value, type, each gradient (``of`` another name), a word where rules changed digits; of containers a row an item."""
+    """The line: value, type, each gradient (``of`` another name), a word where rules changed digits; of containers a row an item.
+
+    Many gradients, of what a container or an object holds, have a row each.
+    """
     of = f" of {of}" if of and of != name else ""
     items = _items(value, labels)
     rows = [_row(label, item, computed) for label, item in items[:MOST_ROWS]]
     rows += [f"… {len(items) - MOST_ROWS} more"] if len(items) > MOST_ROWS else []
     parts = [] if items else [_value_part(value, computed)]
-    parts += [f"grad_{n}{of} {gradient_text(g)}" if computed else f"grad_{n}{of}" for n, g in gradients.items()]
+    slopes = [f"grad_{n}{of} {gradient_text(g)}" if computed else f"grad_{n}{of}" for n, g in gradients.items()]
+    below = slopes if len(slopes) > MOST_BESIDE else []
+    parts += [] if below else slopes
     parts.append(session.reasons.get(value.node, "") if isinstance(value, Tensor) else "")
     parts.append(digits_text(shown) if shown is not None else "")
     text = " · ".join(part for part in parts if part)
+    below = [*below[:MOST_ROWS], *([f"… {len(below) - MOST_ROWS} more"] if len(below) > MOST_ROWS else [])]
     if not items:
-        return f"{name} = {text}" if name else text
-    return "\n".join(filter(None, [f"{name}:" if name else "", *rows, text]))
+        return "\n".join([f"{name} = {text}" if name else text, *below])
+    return "\n".join(filter(None, [f"{name}:" if name else "", *rows, text, *below]))
 
 
 def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:

@@ -332,7 +332,7 @@ class _Bound(dict[str, Any]):
             value.become_own()
         capture = context.current()
         if capture is not None and name in self.moving and isinstance(value, Tensor):
-            capture.bound.setdefault(name, value.node)
+            capture.bound.setdefault(name, (value, value.node))
         super().__setitem__(name, value)
 
     def _is_new(self, value: Tensor) -> bool:

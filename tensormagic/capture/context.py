@@ -83,7 +83,7 @@ class Capture:
     lost
         What was stored into arrays that are not captured, as numbers, and where.
     bound
-        The first value that the code has bound to each name that gradients are with respect to.
+        The first value that the code has bound to each name that gradients are with respect to, and its node then.
     generators
         Whether the code has made random generators.
     on_values
@@ -156,7 +156,7 @@ class Capture:
     held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)
-    bound: dict[str, Node] = field(default_factory=dict[str, Node])
+    bound: dict[str, tuple[Any, Node]] = field(default_factory=dict[str, tuple[Any, Node]])
     on_values: list[str] = field(default_factory=list[str])
     generators: bool = False
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])

@@ -163,7 +163,9 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
             warnings.warn_explicit(told, UserWarning, code.cell.label, place.line)
         node = tensor.node if own else parted.entry.get(name) or _at_entry(tensor)
     if own and node is not None:
-        _tell_rebound(code, name, captured.capture.bound.get(name, node), node)
+        first, before = captured.capture.bound.get(name, (value, node))
+        if first is not value and depends([node], before):
+            _tell_rebound(code, name)
     if node is None or not node.type.inexact:
         what = f"{node.type}" if node is not None else type(value).__name__
         raise DifferentiationError(
@@ -172,16 +174,15 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
     return node
 
 
-def _tell_rebound(code: Code, name: str, first: Node, last: Node) -> None:
+def _tell_rebound(code: Code, name: str) -> None:
     """Warn where a name has several values in the cell, each computed from the one before: the gradient is with respect to the last."""
-    if first is not last and depends([last], first):
-        place = errors.of_site(value_site(code, name))
-        message = (
-            f"grad_{name} is with respect to the last value of {name}, which the cell has computed from its first one\n"
-            + "\n".join(place.drawn())
-            + f"\n  For the first value give it a name of its own: {name}0 = ...; {name} = {name}0; and --grad {name}0."
-        )
-        warnings.warn_explicit(message, UserWarning, code.cell.label, place.line)
+    place = errors.of_site(value_site(code, name))
+    message = (
+        f"grad_{name} is with respect to the last value of {name}, which the cell has computed from its first one\n"
+        + "\n".join(place.drawn())
+        + f"\n  For the first value give it a name of its own: {name}0 = ...; {name} = {name}0; and --grad {name}0."
+    )
+    warnings.warn_explicit(message, UserWarning, code.cell.label, place.line)
 
 
 def _as_floats(name: str, value: Any) -> str:

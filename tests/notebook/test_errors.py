@@ -85,7 +85,7 @@ BAD = {
     "a gradient of integers": (
         "%%tensor --grad n\nnp.sum(w) * n",
         DifferentiationError,
-        ["n is int", "Hint: Convert it to a float"],
+        ["n is int", "Hint: Write 3.0 for 3, or n = float(n)."],
     ),
     "a gradient of an array": (
         "%%tensor --grad w\nX @ w",

@@ -1,10 +1,14 @@
 """Sphinx's configuration. The documentation builds without a network."""
 
 import shutil
+from collections.abc import Callable
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
 
 import tensormagic as tm
 
@@ -41,6 +45,24 @@ def valley(u: float, v: float) -> float:
 
 tm.live(swing, damping=(0, 2), frequency=(1, 6)).to_html(HERE / "_live" / "live-line.html")
 tm.live(valley, u=(-2, 2), v=(-1, 3)).to_html(HERE / "_live" / "live-plane.html")
+
+html_math_renderer = "mathml"  # formulas are part of the page, and no script is fetched for them
+
+
+def mathml(*, block: bool) -> Callable[[Any, Any], None]:
+    """What writes a formula as MathML."""
+
+    def visit(translator: Any, node: Any) -> None:
+        translator.body.append(tex2mathml(node.astext(), as_block=block))
+        raise SkipNode
+
+    return visit
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.add_html_math_renderer("mathml", (mathml(block=False), None), (mathml(block=True), None))
+
 
 html_theme = "furo"
 html_title = f"tensormagic {release}"

@@ -55,7 +55,7 @@ _PRELUDE = """\
 enum { OK, SIZES, MEMORY, OVERLAP, RAISED };
 
 struct array { void *head[2]; void *data; int own; };
-static const unsigned char idle;
+static const int64_t idle[3];
 static _Thread_local char text[512];
 
 #define TRY(call) do { if ((status = (call)) != OK) goto done; } while (0)
@@ -214,7 +214,7 @@ class CDriver(Walk):
         return name
 
     def _launch(self, number: int, items: Sequence[str]) -> None:
-        listed = ", ".join(f"(int64_t){item}" for item in ["&idle", *items])
+        listed = ", ".join(f"(int64_t){item}" for item in ["idle", *items])
         self.lines += ["{", f"    int64_t table[] = {{{listed}}};", f"    @{number}(&unused, &unused, table);", "}"]
 
     def _parts(self, entry: Entry, number: int) -> str:

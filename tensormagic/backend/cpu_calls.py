@@ -14,6 +14,7 @@ from tensormagic.backend.cpu_formulas import FORMULAS, Wanted, named, operands
 from tensormagic.backend.cpu_kinds import (
     FLOATS,
     KINDS,
+    MOST_BUFFERS,
     Buffer,
     Kind,
     UnknownTextError,
@@ -207,6 +208,27 @@ def _stopped(at: Place, _given: Operands) -> Value:
     return code.new("bool", f"icmp ne i8 {flag.text}, 0")
 
 
+def _asked(at: Place, _given: Operands) -> Value:
+    """The flag and the byte behind it, which asks how far it is."""
+    code = at.code
+    pointer = code.new(_MEMORY, f"inttoptr i64 {entry(code, 0).text} to ptr")
+    both = code.new("int16", f"load atomic i16, ptr {pointer.text} monotonic, align 2")
+    return code.new("bool", f"icmp ne i16 {both.text}, 0")
+
+
+def _told(at: Place, given: Operands) -> Value:
+    """How far the loop is goes behind the flag and what asks, which is cleared; whether the flag is raised."""
+    code = at.code
+    first = code.new(_MEMORY, f"inttoptr i64 {entry(code, 0).text} to ptr")
+    for k in (1, 2):
+        place = code.new(_MEMORY, f"getelementptr i64, ptr {first.text}, i64 {k}")
+        value = code.cast(at.value(given[k]), "int64")
+        code.do(f"store i64 {value.text}, ptr {place.text}{scopes(at.module, MOST_BUFFERS)}")
+    ask = code.new(_MEMORY, f"getelementptr i8, ptr {first.text}, i64 1")
+    code.do(f"store atomic i8 0, ptr {ask.text} release, align 1")
+    return _stopped(at, given)
+
+
 def _gemm(at: Place, given: Operands) -> Value:
     """BLAS at an address: by columns, which is its way, everything is transposed, and so the operands change places."""
     code = at.code
@@ -390,6 +412,8 @@ CALLS: dict[str, Callable[[Place, Operands], Value]] = {
     **{name: _rule(name) for name in FUNCTIONS},
     "real": _real,
     "stopped": _stopped,
+    "asked": _asked,
+    "told": _told,
     "gemm": _gemm,
     "add_reassoc": _add_reassoc,
     "max_propagate": _pair("maximum"),

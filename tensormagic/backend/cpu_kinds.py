@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
+
 
 class UnknownTextError(Exception):
     """Something in a kernel's text that this compiler does not know."""

@@ -20,8 +20,8 @@ from numba.extending import intrinsic, lower_builtin
 
 from tensormagic.backend import vecmath, vecmath_complex
 from tensormagic.backend.cpu_extrema import EXTREMA
+from tensormagic.backend.cpu_kinds import MOST_BUFFERS
 from tensormagic.backend.cpu_rows import ADDED_ROWS, MOST_PARTS, MOST_SHARES, ROW_STEP, ROW_TILE, SHARE, TILE_ROOM
-from tensormagic.backend.kernel_text import MOST_BUFFERS
 
 ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind reference count and type
 
@@ -82,7 +82,7 @@ def _scopes(module: Any, number: int) -> tuple[Any, Any]:
     known = module.__dict__.setdefault("buffer_scopes", {})
     if number not in known:
         domain = module.add_metadata(["tensormagic kernel"])
-        scopes = [module.add_metadata([f"buffer {k}", domain]) for k in range(MOST_BUFFERS)]
+        scopes = [module.add_metadata([f"buffer {k}", domain]) for k in range(MOST_BUFFERS + 1)]
         apart = module.add_metadata([s for k, s in enumerate(scopes) if k != number])
         known[number] = module.add_metadata([scopes[number]]), apart
     return known[number]
@@ -275,6 +275,38 @@ def stopped(_typing: Any, table: Any) -> Any:
 
 
 @intrinsic
+def asked(_typing: Any, table: Any) -> Any:
+    """Whether the flag is raised, or the byte behind it, which asks how far it is."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(_entry(builder, args[0], 0), ir.IntType(16).as_pointer())
+        both = builder.load_atomic(pointer, "monotonic", 2)
+        return builder.icmp_unsigned("!=", both, ir.Constant(ir.IntType(16), 0))
+
+    return types.boolean(table), generate
+
+
+@intrinsic
+def told(_typing: Any, table: Any, done: Any, count: Any) -> Any:
+    """Write how far the loop is behind the flag and what asks, which is cleared; whether the flag is raised."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        first = _entry(builder, args[0], 0)
+        for k, kind in ((1, done), (2, count)):
+            place = builder.add(first, ir.Constant(ir.IntType(64), 8 * k))
+            value = context.cast(builder, args[k], kind, types.int64)
+            stored = builder.store(value, builder.inttoptr(place, ir.IntType(64).as_pointer()))
+            _say_apart(builder, stored, MOST_BUFFERS)
+        byte = ir.IntType(8)
+        ask = builder.inttoptr(builder.add(first, ir.Constant(ir.IntType(64), 1)), byte.as_pointer())
+        builder.store_atomic(ir.Constant(byte, 0), ask, "release", 1)
+        flag = builder.load_atomic(builder.inttoptr(first, byte.as_pointer()), "monotonic", 1)
+        return builder.icmp_unsigned("!=", flag, ir.Constant(byte, 0))
+
+    return types.boolean(table, done, count), generate
+
+
+@intrinsic
 def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
     """``a * b + c``, rounded once where that is one instruction: for the accumulators of products of matrices only."""
 
@@ -362,6 +394,8 @@ NAMES: dict[str, Any] = {
     "share_rows": share_rows,
     "real": real,
     "stopped": stopped,
+    "asked": asked,
+    "told": told,
     "multiply_add": multiply_add,
     "gemm": gemm,
 }

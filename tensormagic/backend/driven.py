@@ -15,6 +15,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ops.interpret import bind
 from tensormagic.ops.op import as_form
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
+from tensormagic.ops.regions.loops import turning
 
 Run = Callable[..., list[Any]]
 _STORES = frozenset(["set", "add_at"])
@@ -83,16 +84,22 @@ def _repetition(node: Node, runs: Mapping[str, Run], values: Sequence[Any], flag
     sizes: dict[Any, int] | None = None
     tested = {} if first else bind(node["test"], given)
     number = 0
-    while (
-        number < len(iterations) if iterations is not None else runs["test"](tested, *state, *constants, flag=flag)[0]
-    ):
-        if flag and ctypes.c_uint8.from_address(flag).value:
-            raise KeyboardInterrupt
-        operands = [number, *state, *constants] if first else [*state, *constants]
-        if sizes is None:
-            sizes = bind(body, operands)
-        state = _apart(runs["body"](sizes, *operands, flag=flag))
-        number += 1
+    turning.loops.append(iteration := [0, 0 if iterations is None else len(iterations)])
+    try:
+        while (
+            number < len(iterations)
+            if iterations is not None
+            else runs["test"](tested, *state, *constants, flag=flag)[0]
+        ):
+            if flag and ctypes.c_uint8.from_address(flag).value:
+                raise KeyboardInterrupt
+            operands = [number, *state, *constants] if first else [*state, *constants]
+            if sizes is None:
+                sizes = bind(body, operands)
+            state = _apart(runs["body"](sizes, *operands, flag=flag))
+            iteration[0] = number = number + 1
+    finally:
+        turning.loops.pop()
     return state
 
 

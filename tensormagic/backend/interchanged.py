@@ -16,11 +16,11 @@ from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.kernel_text import KernelText, Line
 from tensormagic.backend.kinds import kind_of
 from tensormagic.backend.lower import ANYWHERE, IndexTuple, Stage, axes_of, variable
-from tensormagic.backend.region_text import number
+from tensormagic.backend.region_text import number, poll
 from tensormagic.backend.schedule import MOST_NEST_OPS, Loop, Nest, Storage
 from tensormagic.backend.steps import Region
 from tensormagic.ir.node import Node, as_size, topological
-from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.size import Size, nodes_of, product
 from tensormagic.ops.move import Index
 
 SHORT = 6  # operations of an iteration up to which several are written one after the other: reading and writing is most of its work
@@ -53,14 +53,14 @@ class Interchanged:
         known = 0 if head is None else as_size(head)
         together, count = self._together(known), f"np.int64({iterations})"
         if together == 1:
-            return iterations, self._print_loop(text, count, 1)
+            return iterations, self._print_loop(text, count, count, 1)
         if isinstance(known, int) and known % together == 0:
-            return iterations, self._print_loop(text, f"0, {count}, {together}", together)
+            return iterations, self._print_loop(text, f"0, {count}, {together}", count, together)
         rest = text.fresh("rest")
         return iterations, [
             (f"{rest} = {count} % {together}", None),
-            *self._print_loop(text, f"0, {count} - {rest}, {together}", together),
-            *self._print_loop(text, f"{count} - {rest}, {count}", 1),
+            *self._print_loop(text, f"0, {count} - {rest}, {together}", count, together),
+            *self._print_loop(text, f"{count} - {rest}, {count}", count, 1),
         ]
 
     def _together(self, count: Size | None) -> int:
@@ -73,7 +73,7 @@ class Interchanged:
             return most
         return min(range(most, 0, -1), key=lambda k: count // k + count % k)
 
-    def _print_loop(self, text: KernelText, bounds: str, together: int) -> list[Line]:
+    def _print_loop(self, text: KernelText, bounds: str, count: str, together: int) -> list[Line]:
         """The loop over iterations, ``together`` of them at once, around that over the elements of the tile."""
         index, lines, scalars = text.fresh("iteration"), text.lines, text.scalars
         text.lines = []
@@ -91,10 +91,9 @@ class Interchanged:
             body.store(carry, index_of, value)
         inside = [*text.lines, *body.sections[0], *body.printed()]
         text.lines, text.scalars = lines, scalars
-        return [
-            (f"for {index} in range({bounds}):", self.region.root),
-            *indented([("if stopped(table):", None), ("    return", None), *inside]),
-        ]
+        rows = text.product(product(self.nest.rows))
+        done = f"(start * {count} + (stop - start) * {index}) // {rows}"  # as if all elements were as far
+        return [(f"for {index} in range({bounds}):", self.region.root), *indented([*poll(done, count), *inside])]
 
     def _scalars(self, scalars: dict[Any, str], index: str) -> dict[Any, str]:
         """The numbers that are known in an iteration."""

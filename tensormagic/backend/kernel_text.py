@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cpu_kinds import MOST_BUFFERS
 from tensormagic.backend.cpu_rows import ROW_TILE
 from tensormagic.backend.inline import is_growing
 from tensormagic.backend.memory import Memory
@@ -20,7 +21,6 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
-MOST_BUFFERS = 64  # how many of a kernel's buffers are told apart
 WIDE_TILE = 1 << 16  # elements in a tile where nothing is kept for it: how often the stop flag is looked at
 _PLAIN = frozenset({0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
 INNER = "jklpquvw"  # the names of loops inside rows

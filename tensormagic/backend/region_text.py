@@ -110,22 +110,32 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
         lines: list[Line] = [(f"next_{name} = {value}", region.root) for name, value in values]
         return [*lines, *((f"{name} = next_{name}", region.root) for name, _ in values), *_moves(text, block)]
 
-    polls: list[Line] = []
-    if not text.depth or any(not isinstance(p, Nest) for p in block.parts):
-        polls = [("if stopped(table):", None), ("    return", None)]
+    inner = (
+        [("if stopped(table):", None), ("    return", None)]
+        if any(not isinstance(p, Nest) for p in block.parts)
+        else []
+    )
     if region.head is not None and region.index is not None:
-        iterations, index = number(text, region.head), text.fresh("iteration")
+        iterations, index = f"np.int64({number(text, region.head)})", text.fresh("iteration")
         text.scalars[region.index, ()] = index
-        text.lines.append((f"for {index} in range(np.int64({iterations})):", region.root))
+        text.lines.append((f"for {index} in range({iterations}):", region.root))
+        polls = inner if text.depth else poll(index, iterations)
         text.lines += indented([*polls, *_inside(text, block, parts, latch)])
         return
-    test = region.blocks["test"]
+    test, turn = region.blocks["test"], text.fresh("turn")
+    text.lines += [] if text.depth else [(f"{turn} = 0", None)]
     text.lines.append(("while True:", region.root))
 
     def stop() -> list[Line]:
         return [(f"if not {number(text, test.results[0])}:", region.root), ("    break", region.root)]
 
+    polls = inner if text.depth else [*poll(turn, "0"), (f"{turn} = {turn} + 1", None)]
     text.lines += indented([*polls, *_inside(text, test, parts, stop), *_inside(text, block, parts, latch)])
+
+
+def poll(done: str, count: str) -> list[Line]:
+    """What an outermost loop does in each iteration: look at the flag, and where that is raised tell how far it is, or end."""
+    return [("if asked(table):", None), (f"    if told(table, {done}, {count}):", None), ("        return", None)]
 
 
 def _print_choice(text: KernelText, region: Region, parts: PrintParts) -> None:

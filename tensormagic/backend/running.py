@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from tensormagic.backend.kernel_text import Fault
 from tensormagic.ir.graph import Guard, check, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
+from tensormagic.ops.regions.loops import turning
 
 
 def raised(faults: Sequence[Fault], noted: Any) -> None:
@@ -60,8 +62,40 @@ class Interpreted:
 
 # interrupts -----------------------------------------------------------------------------------------------------------
 
-_idle_flag = np.zeros(1, np.uint8)
-IDLE: int = _idle_flag.ctypes.data
+
+class Flag:
+    """Memory that machine code looks at while it runs: it may be told to stop, and asked how far it is.
+
+    The first byte stops it. The second one asks: the outermost loop writes its iteration, and how many there will be (0 where
+    that is not known), behind these two and clears it.
+    """
+
+    def __init__(self) -> None:
+        self._words = np.zeros(3, np.int64)
+        self._bytes = self._words.view(np.uint8)
+        self.address: int = self._words.ctypes.data
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return bool(self._bytes[0])
+
+    def stop(self) -> None:
+        """Have it stop."""
+        self._bytes[0] = 1
+
+    def iteration(self) -> tuple[int, int] | None:
+        """The iteration that was told last, and how many there will be; None where there is none; the next one is waited for a moment."""
+        self._bytes[1] = 1
+        for _ in range(4):
+            if self._bytes[1]:
+                time.sleep(5e-4)
+        done, count = self._words[1:].tolist()
+        return (done, count) if done or count else None
+
+
+_idle_flag = Flag()
+IDLE: int = _idle_flag.address
 _unused = np.zeros(1, np.uint64)
 UNUSED: int = (
     _unused.ctypes.data
@@ -69,9 +103,15 @@ UNUSED: int = (
 
 
 class _Stoppable(threading.local):
-    """The address of the flag that stops what this thread runs."""
+    """The flags of what this thread runs, the innermost last."""
 
-    flag: int = IDLE
+    def __init__(self) -> None:
+        self.flags: list[Flag] = []
+
+    @property
+    def address(self) -> int:
+        """Where what begins now is told to stop."""
+        return self.flags[-1].address if self.flags else IDLE
 
 
 stoppable = _Stoppable()
@@ -82,26 +122,30 @@ def patiently(
 ) -> list[Any]:
     """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early."""
     if threading.current_thread() is not threading.main_thread():
-        return run(sizes, *values, flag=stoppable.flag, **more)
-    flag = np.zeros(1, np.uint8)
+        return run(sizes, *values, flag=stoppable.address, **more)
+    flag, loops = Flag(), turning.loops
     outcome: list[Any] = []
 
     def work() -> None:
         flags.clear()
+        turning.loops = loops
         try:
-            outcome.append((True, run(sizes, *values, flag=flag.ctypes.data, **more), flags.seen()))
+            outcome.append((True, run(sizes, *values, flag=flag.address, **more), flags.seen()))
         except BaseException as error:  # noqa: BLE001 (raised again by the thread that waits)
             outcome.append((False, error, flags.seen()))
 
     thread = threading.Thread(target=work, name="tensormagic run", daemon=True)
+    stoppable.flags.append(flag)
     thread.start()
     try:
         while thread.is_alive():
             thread.join(0.1)
     except BaseException:
-        flag[0] = 1
+        flag.stop()
         thread.join()
         raise
+    finally:
+        stoppable.flags.remove(flag)
     done, value, found = outcome[0]
     flags.take_over(found)
     if done:

@@ -21,7 +21,8 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend import running
-from tensormagic.capture import context
+from tensormagic.capture import context, floating
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.compiled import Compiled, captured_for
@@ -54,15 +55,39 @@ class Submitted(Future[Any]):
         self.place = place
         self._thread = 0  # that runs it
         self._guard = threading.Lock()
-        self._stop = np.zeros(1, np.uint8)
+        self._flag = running.Flag()
+        self._doing: session.Doing | None = None  # what its thread does
 
     def __repr__(self) -> str:
-        """``Submitted(loss of In[3] line 2: running)``."""
-        state = "running" if self.running() else "waiting"
+        """``Submitted(loss of In[3] line 2: computing for 5 s · iteration 1,200 of 10,000 · by NumPy)``."""
+        return f"Submitted({self.name} of {self.place}: {self.state})"
+
+    @property
+    def state(self) -> str:
+        """What is said of it: that it waits, how far it is, or how it has ended."""
+        if not self.done():
+            far = self.far
+            if far is not None and far.seconds >= 1:
+                return far.words
+            return "running" if self.running() else "waiting"
+        failed = None if self.cancelled() else self.exception()
+        return "cancelled" if self.cancelled() else f"failed: {failed!r}" if failed else "done"
+
+    @property
+    def progress(self) -> float | None:
+        """The part that is done, of a loop's iterations or of the time that the same took before; None where nothing tells it."""
         if self.done():
-            failed = None if self.cancelled() else self.exception()
-            state = "cancelled" if self.cancelled() else f"failed: {failed!r}" if failed else "done"
-        return f"Submitted({self.name} of {self.place}: {state})"
+            return 1.0
+        far = self.far
+        if far is None:
+            return None if self.running() else 0.0
+        return far.fraction if far.fraction >= 0 else None
+
+    @property
+    def far(self) -> session.Far | None:
+        """How far it is, in words and as a part; None where it does not run."""
+        doing = self._doing
+        return None if doing is None else doing.far()
 
     def __await__(self) -> Generator[Any, None, Any]:
         return asyncio.wrap_future(self).__await__()
@@ -78,8 +103,8 @@ class Submitted(Future[Any]):
         with self._guard:
             if not self._thread:
                 return super().cancel()
-            if not self._stop[0]:
-                self._stop[0] = 1
+            if not self._flag.stopped:
+                self._flag.stop()
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(Stopped))
             return True
 
@@ -103,15 +128,18 @@ class Submitted(Future[Any]):
         result, failed = None, None
         try:
             try:
-                running.stoppable.flag = self._stop.ctypes.data
+                running.stoppable.flags.append(self._flag)
+                self._doing = session.doing()
                 result = call()
             finally:
-                running.stoppable.flag = running.IDLE
+                running.stoppable.flags.clear()
+                self._doing = None
                 with self._guard:
                     self._thread = 0
         except BaseException as error:  # noqa: BLE001 (it is the future's)
             failed = error
-        if self._stop[0]:
+            hooks.failed(error)
+        if self._flag.stopped:
             result, failed = None, CancelledError()
         if failed is None:
             self.set_result(result)
@@ -156,7 +184,7 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
     -------
     Submitted
         ``result(timeout)``, ``exception()``, ``done()``, ``cancel()``, ``add_done_callback(...)``, as futures of ``concurrent.futures``
-        have; ``await`` works, too.
+        have; ``await`` works, too. ``progress`` is how much is done, from 0 to 1.
 
     Raises
     ------
@@ -188,7 +216,12 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
     except TypeError as error:
         raise error if isinstance(error, TensorError) else ArgumentError(str(error)) from None
     owned = [_copy(v) for v in values]
-    return background(made.traced.name, context.here(), lambda: made.built(made.executable.run(sizes, *owned)))
+
+    def call() -> Any:
+        with floating.told(lambda: made.traced.lens):
+            return made.built(made.executable.run(sizes, *owned))
+
+    return background(made.traced.name, context.here(), call)
 
 
 def background(name: str, place: str, call: Callable[[], Any], after: Collection[Future[Any]] = ()) -> Submitted:
@@ -285,7 +318,7 @@ class _Pool:
             threading.Thread(target=self._work, name=f"tensormagic submit {next(self._order)}", daemon=True).start()
 
     def _work(self) -> None:
-        session.apart.now = True
+        session.background_thread()
         while True:
             with suppress(Stopped):  # it comes late
                 self._count(1)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from IPython.core.display_functions import publish_display_data
 
 from tensormagic import session
 from tensormagic.ir.node import made
-from tensormagic.ops.regions.loops import turning
 
 if TYPE_CHECKING:
     from tensormagic.notebook.widgets.strips import Bar
@@ -62,8 +61,7 @@ class _Watch:
         self._bar: Bar | None = None
         self._busy: float | None = None  # since when something is done at each look
         self._nodes = made()
-        self._of: object = None  # what the bar told last
-        self._expected = 0.0  # seconds that the same took before
+        self._doing = session.doing()
         threading.Thread(target=self._work, name="tensormagic progress", daemon=True).start()
 
     def _work(self) -> None:
@@ -77,21 +75,16 @@ class _Watch:
     def _look(self) -> None:
         """Show what runs, once it takes long: by itself, or one after the other."""
         now = time.perf_counter()
-        work = list(session.at_work) or self._growing(now)
+        work = list(self._doing.work) or self._growing(now)
         if not work:
             self._busy = None
             self._close()
             return
         self._busy = now if self._busy is None else self._busy
-        found = _shown([w for w in work if now - w[1] >= AFTER] or work)
+        found = session.shown([w for w in work if now - w[1] >= AFTER] or work)
         if self._bar is None and now - found[1] < AFTER and now - self._busy < AFTER:
             return
-        what, since = found
-        if self._of is not what:
-            self._of = what
-            self._expected = what.seconds.get(what.tier_at_work, 0.0) if isinstance(what, session.Executable) else 0.0
-        told = isinstance(what, session.Executable)
-        words, fraction = _told(what, since, self._expected) if told else _staged(what, since)
+        words, fraction, _ = self._doing.far_with(*found)
         if self._bar is None:
             from tensormagic.notebook.widgets.strips import Bar
 
@@ -119,36 +112,3 @@ class _Watch:
         bar, self._bar = self._bar, None
         if bar is not None:
             bar.close()
-
-
-def _shown(
-    work: Sequence[tuple[session.Executable | session.Stage, float]],
-) -> tuple[session.Executable | session.Stage, float]:
-    """What is told of what is done: what computes, else the outermost stage of what is prepared."""
-    return next((one for one in work if not isinstance(one[0], str)), work[0])
-
-
-def _staged(stage: session.Stage, since: float) -> tuple[str, float]:
-    """What is said of a stage before a computation, of which it is not known how much is done; or of what is counted."""
-    seconds = f"{time.perf_counter() - since:.0f} s"
-    if isinstance(stage, session.Counted):
-        return f"{stage} · {seconds}", stage.done / max(stage.count, 1)
-    return f"{stage} for {seconds}", -1.0
-
-
-def _told(executable: session.Executable, since: float, expected: float) -> tuple[str, float]:
-    """What is said of a computation, and the part of it that is done; -1 where that is not known."""
-    elapsed = time.perf_counter() - since
-    tier = executable.tier_at_work
-    parts = [f"{'compiling' if tier == 'compiler' else 'computing'} for {elapsed:.0f} s"]
-    fraction = -1.0
-    iterations = [tuple(iteration) for iteration in turning[:1]]
-    if tier == "numpy" and iterations:
-        iteration, count = iterations[0]
-        parts.append(f"iteration {iteration:,} of {count:,}" if count else f"iteration {iteration:,}")
-        fraction = min(iteration / count, 1.0) if count else -1.0
-    elif expected > AFTER:
-        parts.append(f"it took {expected:.0f} s before")
-        fraction = min(elapsed / expected, 0.99)
-    parts.append({"numpy": "by NumPy", "numba": "by compiled code"}.get(tier, "by Numba"))
-    return " · ".join(parts), fraction

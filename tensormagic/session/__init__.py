@@ -5,19 +5,23 @@ from tensormagic.session.closing import close_over
 from tensormagic.session.demand import compute, have, number_of, place, shape_of, value_of
 from tensormagic.session.kept import coming, device_array, forget_values, is_computed, norm_of, reasons
 from tensormagic.session.programs import executable, executable_as, forget, prepare
+from tensormagic.session.progress import Doing, Far, background_thread, doing, shown
 from tensormagic.session.tiers import Executable
-from tensormagic.session.work import Counted, Stage, apart, at_work, working
+from tensormagic.session.work import Counted, Stage, at_work, working
 
 __all__ = [
     "Counted",
+    "Doing",
     "Executable",
+    "Far",
     "Stage",
-    "apart",
     "at_work",
+    "background_thread",
     "close_over",
     "coming",
     "compute",
     "device_array",
+    "doing",
     "executable",
     "executable_as",
     "forget",
@@ -31,6 +35,7 @@ __all__ = [
     "prepare",
     "reasons",
     "shape_of",
+    "shown",
     "value_of",
     "working",
 ]

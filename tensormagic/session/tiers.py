@@ -233,11 +233,25 @@ class Executable:
         self._fit(sizes)
         flags.clear()
         start = time.perf_counter()
-        results = run(sizes, *values)
+        try:
+            results = run(sizes, *values)
+        except Exception as error:
+            self._name(error, time.perf_counter() - start, sizes, values)
+            raise
         elapsed = self.seconds["numba"] = time.perf_counter() - start
         if context.cells and flags.suspicious(results):
             self._warn_again(elapsed, sizes, values)
         return results
+
+    def _name(self, error: Exception, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
+        """Have an error of machine code know its node: NumPy meets the same one, where that takes no long time."""
+        quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
+        if quick and not self.tells and not self.calls and not isinstance(error, MemoryError | WideError):
+            try:
+                self.by_numpy(sizes, *values)
+            except Exception as again:  # noqa: BLE001 (looked at)
+                if str(again) == str(error):
+                    error.tensor_node = getattr(again, "tensor_node", None)  # type: ignore[attr-defined]
 
     def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
         """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""

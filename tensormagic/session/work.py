@@ -30,23 +30,21 @@ Stage = str | Counted  # what is done before a computation, or in place of one
 at_work: list[tuple[Executable | Stage, float]] = []  # what runs or is done, and since when: for whoever shows that
 
 
-class _Apart(threading.local):
-    """Whether this thread works in the background: nobody waits for it, and nobody is told."""
+class _Own(threading.local):
+    """What this thread does: one that works in the background has a list of its own, as nobody waits for it."""
 
-    now = False
+    work = at_work
 
 
-apart = _Apart()
+own = _Own()
 
 
 @contextmanager
 def working(stage: Executable | Stage) -> Generator[None]:
     """Have it known what is done, as "rewriting", where that may take long."""
-    if apart.now:
-        yield
-        return
-    at_work.append((stage, time.perf_counter()))
+    work = own.work
+    work.append((stage, time.perf_counter()))
     try:
         yield
     finally:
-        at_work.pop()
+        work.pop()

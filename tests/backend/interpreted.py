@@ -156,6 +156,7 @@ NAMES: dict[str, Any] = {
     "parallel": lambda rows, share, _threads, _work: range(0, rows, share),
     "real": lambda table, place: np.int64(table[place]).view(np.float64),
     "stopped": lambda _table: False,
+    "asked": lambda _table: False,
     "multiply_add": lambda a, b, c: a * b + c,
     "add_reassoc": lambda a, b: a + b,
     "max_propagate": np.maximum,

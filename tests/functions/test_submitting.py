@@ -133,6 +133,80 @@ def test_work_that_runs_is_cancelled(tier):
     assert np.array_equal(tm.submit(lambda x: x * 2, X).result(60), X * 2)  # the threads go on
 
 
+def coupled(x, count):
+    for _ in range(count):
+        x = np.sin(x) + x.mean() * 0.5
+    return x
+
+
+def solved(x, count):
+    for _ in range(count):
+        x = np.linalg.solve(np.eye(3) * 2, x[:3]) + np.exp(-x[:3]) + 1
+    return x
+
+
+def until_large(x):
+    while x.sum() < 1e300:
+        x = np.cos(x)
+    return x
+
+
+@pytest.mark.parametrize("function", [long, coupled, solved, tm.grad(lambda x: coupled(x, 3_000_000).sum())])
+def test_a_loop_tells_how_far_it_is(tier, function):
+    count = 1_000_000_000 if tier == "numba" else 10_000_000
+    more = (count,) if function in {long, coupled, solved} else ()
+    future = tm.submit(function, X[:3], *more)
+    seen: list[float] = []
+    while len(seen) < 3:
+        assert not future.done()
+        found = future.progress
+        if found and found not in seen:
+            seen.append(found)
+        time.sleep(0.01)
+    assert seen == sorted(seen)
+    assert 0 < seen[0] < seen[-1] <= 1
+    while " of " not in future.state:  # a second passes before it is told
+        time.sleep(0.05)
+    assert not more or f" of {count:,} " in repr(future)
+    assert ("by compiled code" if tier == "numba" else "by NumPy") in repr(future)
+    assert future.cancel()
+    with pytest.raises(CancelledError):
+        future.result(60)
+    assert future.progress == 1.0
+
+
+def test_a_loop_without_a_count_tells_its_iteration(tier):
+    future = tm.submit(until_large, X)
+    while "iteration" not in future.state:
+        time.sleep(0.05)
+    assert future.progress is None
+    assert " of " not in future.state
+    behind = [tm.submit(long, X, 100_000_000) for _ in range(2 * (os.cpu_count() or 1))]
+    assert (behind[-1].progress, behind[-1].state) == (0.0, "waiting")
+    assert all(f.cancel() for f in [future, *behind])
+
+
+def test_loops_of_other_threads_are_not_told(tier):
+    futures = [tm.submit(coupled, X, count) for count in (200_000_000, 100_000_000)]
+    while not all(f" of {n},000,000" in f.state for f, n in zip(futures, (200, 100), strict=True)):
+        if (os.cpu_count() or 1) < 2:
+            break
+        time.sleep(0.05)
+    assert session.doing().far() is None
+    assert tm.compile(long, X[:3], 5)(X[:3], 5).shape == (3,)
+    assert all(f.cancel() for f in futures)
+
+
+def test_errors_name_the_line_that_failed(tier):
+    def taken(x, k):
+        y = np.sin(x)
+        return y[k] * 2
+
+    error = tm.submit(taken, X, np.array([1, 5000])).exception(60)
+    assert isinstance(error, IndexError)
+    assert [s.line for s in error.tensor_sites] == [taken.__code__.co_firstlineno + 2]
+
+
 def test_work_that_waits_is_cancelled_before_it_begins():
     gates = [tm.submit(long, X, 100_000_000) for _ in range(32)]
     last = tm.submit(lambda x: x + 1, X)

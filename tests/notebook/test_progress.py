@@ -61,7 +61,7 @@ def test_what_is_counted_is_told_with_how_far_it_is(monkeypatch):
         now[0], stage.done = 3.0, 300
         watch._look()
     assert bars[0].said == ["on the cluster: chunk 300 of 1,200 · 3 s"]
-    assert progress._staged(stage, 0.0)[1] == 0.25
+    assert session.doing().far_with(stage, 0.0).fraction == 0.25
 
 
 def test_stages_that_are_told(monkeypatch):
@@ -72,12 +72,12 @@ def test_stages_that_are_told(monkeypatch):
             stages.append(work[0] if isinstance(work[0], str) else "computing")
             super().append(work)
 
-    monkeypatch.setattr(session.work, "at_work", Noted())
+    monkeypatch.setattr(session.work.own, "work", Noted())
     monkeypatch.setattr(tm.config, "tier", "numpy")
     x = np.linspace(0.0, 1.0, 11)
     tm.tensor(lambda x: np.sin(x) * 3.0 - x)(x)
     assert stages == ["capturing", "building the graph", "rewriting", "computing"]
-    assert list(session.work.at_work) == []
+    assert list(session.work.own.work) == []
 
 
 def test_a_graph_that_grows_is_told(monkeypatch):

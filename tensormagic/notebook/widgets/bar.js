@@ -1,4 +1,4 @@
-// A bar with words, and a button that interrupts the kernel where the page can do that.
+// A bar with words, and a button that cancels what is shown, or interrupts the kernel where the page can do that.
 
 function kernelOf(model) {
   return model.widget_manager?.context?.sessionContext?.session?.kernel;
@@ -15,9 +15,14 @@ function render({ model, el }) {
   words.setAttribute("role", "status");
   const button = document.createElement("button");
   button.type = "button";
-  button.textContent = "Interrupt";
-  button.hidden = typeof kernelOf(model)?.interrupt !== "function";
-  button.addEventListener("click", () => kernelOf(model)?.interrupt());
+  if (model.get("cancels")) {
+    button.textContent = "Cancel";
+    button.addEventListener("click", () => model.send("cancel"));
+  } else {
+    button.textContent = "Interrupt";
+    button.hidden = typeof kernelOf(model)?.interrupt !== "function";
+    button.addEventListener("click", () => kernelOf(model)?.interrupt());
+  }
   row.append(bar, words, button);
   el.append(row);
 

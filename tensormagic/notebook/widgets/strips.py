@@ -68,12 +68,24 @@ class Banner(_Strip):
 
 
 class Bar(_Strip):
-    """Words, and the part that is done; -1 where that is not known."""
+    """Words, and the part that is done; -1 where that is not known.
+
+    Parameters
+    ----------
+    cancel
+        What its button does; where it is not given, that interrupts the kernel.
+    """
 
     _esm = joined(_here, ["bar"])
     _css = (_here / "bar.css").read_text(encoding="utf-8")
 
     fraction = traitlets.Float(default_value=-1.0).tag(sync=True)
+    cancels = traitlets.Bool().tag(sync=True)
+
+    def __init__(self, words: str, fraction: float, cancel: Callable[[], object] | None = None) -> None:
+        super().__init__(words=words, fraction=fraction, cancels=cancel is not None)
+        if cancel is not None:
+            self.on_msg(lambda _, content, __: cancel() if content == "cancel" else None)
 
     def say(self, words: str, fraction: float) -> None:
         """Say something else, in one message."""

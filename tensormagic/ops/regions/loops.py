@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,9 +37,15 @@ from tensormagic.ops.regions.region import (
 from tensormagic.ops.regions.rows import axes_of_results, packed_axes
 from tensormagic.ops.rows import Axes, Found, Mixed
 
-turning: list[
-    list[int]
-] = []  # of each loop that NumPy runs, the outermost first: its iteration, and how many there will be
+
+class _Turning(threading.local):
+    """Of each loop that Python runs on this thread, the outermost first: its iteration, and how many there will be."""
+
+    def __init__(self) -> None:
+        self.loops: list[list[int]] = []
+
+
+turning = _Turning()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,11 +108,11 @@ class Repeat(Region):
         del values[carries:]
         state = [formed(values.pop(), t) for t in reversed(entry[:carries])][::-1]
         iteration = [0, count or 0]
-        turning.append(iteration)
+        turning.loops.append(iteration)
         try:
             return packed(self._repeated(node, state, constants, iteration, count))
         finally:
-            turning.pop()
+            turning.loops.pop()
 
     def _repeated(
         self, node: Node, state: list[Value], constants: list[Value], iteration: list[int], count: int | None

@@ -1,0 +1,99 @@
+"""How far a thread is with what it computes, for another one that looks at it. It changes nothing in what is computed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tensormagic.backend.running import Flag, stoppable
+from tensormagic.ops.regions.loops import turning
+from tensormagic.session import work
+from tensormagic.session.tiers import Executable
+
+LONG = 1.0  # seconds that the same took before, from which on the time that has gone tells how far it is
+
+_TIERS = {"numpy": "by NumPy", "numba": "by compiled code"}
+
+
+class Far(NamedTuple):
+    """What is said of a computation, the part of it that is done (-1 where that is not known), and for how long it has run."""
+
+    words: str
+    fraction: float
+    seconds: float
+
+
+@dataclass
+class Doing:
+    """What a thread does, as it goes on.
+
+    Parameters
+    ----------
+    work
+        What runs and what is prepared, the outermost first, and since when.
+    loops
+        The loops that Python runs, the outermost first: iteration, and how many there will be.
+    flags
+        Those of machine code that runs, the innermost last.
+    """
+
+    work: list[tuple[Executable | work.Stage, float]]
+    loops: list[list[int]]
+    flags: list[Flag]
+
+    @property
+    def shown(self) -> tuple[Executable | work.Stage, float] | None:
+        """What is told of all that is done, and since when."""
+        work = list(self.work)
+        return shown(work) if work else None
+
+    def far(self) -> Far | None:
+        """How far it is; None where it does nothing."""
+        found = self.shown
+        return None if found is None else self.far_with(*found)
+
+    def far_with(self, what: Executable | work.Stage, since: float) -> Far:
+        """How far it is with something."""
+        elapsed = time.perf_counter() - since
+        if isinstance(what, work.Counted):
+            return Far(f"{what} · {elapsed:.0f} s", what.done / max(what.count, 1), elapsed)
+        if not isinstance(what, Executable):
+            return Far(f"{what} for {elapsed:.0f} s", -1.0, elapsed)
+        tier = what.tier_at_work
+        parts = [f"{'compiling' if tier == 'compiler' else 'computing'} for {elapsed:.0f} s"]
+        iteration, expected, fraction = self._iteration(tier), what.seconds.get(tier, 0.0), -1.0
+        if iteration is not None:
+            done, count = iteration
+            parts.append(f"iteration {done:,} of {count:,}" if count else f"iteration {done:,}")
+            fraction = min(done / count, 1.0) if count else -1.0
+        elif expected > LONG:
+            parts.append(f"it took {expected:.0f} s before")
+            fraction = min(elapsed / expected, 0.99)
+        parts.append(_TIERS.get(tier, "by Numba"))
+        return Far(" · ".join(parts), fraction, elapsed)
+
+    def _iteration(self, tier: str) -> tuple[int, int] | None:
+        """The iteration of the outermost loop, and how many there will be, or 0."""
+        if tier not in _TIERS:
+            return None
+        for iteration, count in self.loops[:1]:
+            return iteration, count
+        asked = self.flags[-1:] if tier == "numba" else []
+        return asked[0].iteration() if asked else None
+
+
+def shown(doing: Sequence[tuple[Executable | work.Stage, float]]) -> tuple[Executable | work.Stage, float]:
+    """What is told of what is done: what computes, else the outermost stage of what is prepared."""
+    return next((one for one in doing if isinstance(one[0], Executable | work.Counted)), doing[0])
+
+
+def doing() -> Doing:
+    """What this thread does."""
+    return Doing(work.own.work, turning.loops, stoppable.flags)
+
+
+def background_thread() -> None:
+    """Have this thread be one that nobody waits for: what it does is not taken for what the notebook does."""
+    work.own.work = []

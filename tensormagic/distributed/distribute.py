@@ -247,7 +247,21 @@ def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any) -> 
     found = traced(function, given)
     leaves = [v for v in flatten(given)[0] if isinstance(v, Typed | Tensor) or is_input(v)]
     places = [k for k, v in enumerate(leaves) if isinstance(v, Typed)]
-    return Captured(key, given, found, split(found.graph, places, sites=found.lens.of), found.record)
+    each = _is_of_each_row(function, given)
+    return Captured(key, given, found, split(found.graph, places, sites=found.lens.of, each=each), found.record)
+
+
+def _is_of_each_row(function: Callable[..., Any], given: tuple[Any, ...]) -> bool:
+    """Whether it is what :func:`tensormagic.vmap` gives, over the rows of what is split and of nothing else."""
+    made: Any = of_callable(function).made
+    if made is None or made[0] != "vmap":
+        return False
+    (_, *rest), options = made[1:]
+    axes = rest[0] if rest else options.get("in_axes", 0)
+    own = axes if isinstance(axes, tuple | list) else [axes] * len(given)
+    return len(own) == len(given) and all(
+        (type(a) is int and a == 0) if isinstance(g, Typed) else a is None for a, g in zip(own, given, strict=True)
+    )
 
 
 def _typed(chunk: Chunked, least: int) -> Typed:

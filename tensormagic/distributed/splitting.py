@@ -131,6 +131,8 @@ def split(
     places: Sequence[int],
     level: str | None = None,
     sites: Callable[[Node], Sequence[Site]] = site.of,
+    *,
+    each: bool = False,
 ) -> Split:
     """The stages of a graph whose parameters at ``places`` come as chunks of rows.
 
@@ -144,6 +146,8 @@ def split(
         What may be rewritten; as it is set, where none is given.
     sites
         Where nodes came from, for messages.
+    each
+        Whether it is that of a function of single rows, for a stack of them: then rows are apart, whatever is done for all at once.
 
     Raises
     ------
@@ -160,7 +164,7 @@ def split(
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
     while True:
         try:
-            return _Splitting(source, graph, tuple(places), batch, own, sites).result()
+            return _Splitting(source, graph, tuple(places), batch, own, sites, each).result()
         except _Simpler as found:
             graph = graph.with_results(site.substituted(graph.results, {found.node: found.same}))
 
@@ -235,6 +239,7 @@ class _Splitting:
     batch: Symbol
     own: Symbol
     sites: Callable[[Node], Sequence[Site]]
+    each: bool
 
     def __post_init__(self) -> None:
         self.axis: dict[Node, Any] = {}  # None for what is whole, or a part; a tuple for several results
@@ -248,6 +253,9 @@ class _Splitting:
 
     def _learn(self, node: Node) -> None:
         level = max((self.level[a] for a in node.needs), default=0)
+        if self.each and node.op is not PARAMETER and self._is_of_rows(node):
+            self.axis[node], self.level[node], self.less[node] = self._axis_by_size(node), 0, 0
+            return
         found = self._axis(node)
         if found is not None and any(nodes_of(s) for n in (node, *node.args) for t in n.types for s in t.shape):
             self._refuse(node, "has a size that depends on data, where rows are split")
@@ -256,6 +264,19 @@ class _Splitting:
         self.axis[node], self.level[node] = found, level
         if node.op is not SIZE:
             self._fits(node, found)
+
+    def _is_of_rows(self, node: Node) -> bool:
+        return any(self.axis[a] is not None for a in node.needs) or _mentions(node, self.batch)
+
+    def _axis_by_size(self, node: Node) -> int:
+        """The axis that is as long as there are rows; -1 where there is none, as in the middle of what is done for all at once."""
+        if node.op.name in _EFFECTS:
+            self._refuse(node, "is done once for each call, and not for each chunk")
+        return (
+            next((k for k, s in enumerate(node.type.shape) if s == atom(self.batch)), -1)
+            if len(node.types) == 1
+            else -1
+        )
 
     def _axis(self, node: Node) -> Any:
         """The axis of rows, or one for each result; None for what is whole; for a part, what combines two of them."""
@@ -304,7 +325,7 @@ class _Splitting:
         parts = [p for p in self.parts if p in needed]
         count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
         self.halo = max((self.less.get(n, 0) for n in needed), default=0)
-        regions = any(
+        regions = self.each or any(
             isinstance(n.op, Region) and self.axis[n] is not None for n in needed
         )  # made for sizes of at least 2
         stages = tuple(self._stage(k, parts, rows) for k in range(count))

@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,6 @@ RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(4000, 3)), RNG.normal(size=4000)
 P = {"w": RNG.normal(size=3), "b": 0.5}
 TABLE = np.arange(4.0) ** 2
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with cluster(2) as own, distributed.Client(own) as found:
-        yield found
 
 
 def loss(x, y, p):

@@ -1,6 +1,5 @@
 """Functions over the workers of a Dask cluster: what is split, what comes back, and what is refused."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,10 @@ import tensormagic as tm
 distributed = pytest.importorskip("distributed", reason="Dask is an optional extra of the package")
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
-from tests.distributed.clusters import cluster  # noqa: E402
-
 pytestmark = pytest.mark.usefixtures("by_numpy")
 
 RNG = np.random.default_rng(3)
 X, Y, W = RNG.normal(size=(50, 3)), RNG.normal(size=50), RNG.normal(size=3)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with cluster(2) as own, distributed.Client(own) as found:
-        yield found
 
 
 def loss(x, y, p):

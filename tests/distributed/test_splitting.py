@@ -309,7 +309,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "as many iterations as rows": (lambda x, y, w: tm.fori_loop(0, len(y), lambda i, c: c + i, y), "loop counts rows"),
     "until all rows are small": (
         lambda x, y, w: tm.while_loop(lambda c: (c > 1).any(), lambda c: c / 2, y),
-        "while has any over all rows in it",
+        "while goes on for all rows as long as any one does",
     ),
 }
 

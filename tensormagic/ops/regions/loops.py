@@ -19,6 +19,7 @@ from tensormagic.ops.loop_text import Given, Scope, Text, is_heavy
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import packed
+from tensormagic.ops.regions.lanes import wants
 from tensormagic.ops.regions.region import (
     Pulled,
     Pushed,
@@ -34,7 +35,7 @@ from tensormagic.ops.regions.region import (
     unread,
     unused,
 )
-from tensormagic.ops.regions.rows import axes_of_results, packed_axes
+from tensormagic.ops.regions.rows import axes_of_lanes, axes_of_results, packed_axes
 from tensormagic.ops.rows import Axes, Found, Mixed
 
 
@@ -90,6 +91,10 @@ class Repeat(Region):
         own = list(axes[first:])
         if any(a is not None for a in axes[:first]):
             raise Mixed("has a number of iterations that differs between rows")
+        goes_on = None if self.counted else wants(node["test"])
+        if goes_on is not None and any(a is not None for a in own):
+            axes_of_lanes(node["test"], node["body"], goes_on, node.args, own, rows, self.name)
+            return packed_axes(own[:carries])
         found = axes_of_results(unindexed(node["body"], first), node.args[first:], own, rows, self.name)
         if not self.counted:
             axes_of_results(node["test"], node.args, own, rows, self.name)

@@ -9,6 +9,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, Symbol, atom, atoms
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE
+from tensormagic.ops.regions.lanes import TOGETHER, check_lanes
 from tensormagic.ops.regions.region import matched, symbols_in
 from tensormagic.ops.rows import FIRST, Axes, Mixed, axis_of_rows, missing_rows
 
@@ -25,6 +26,26 @@ def axes_of_results(graph: Graph, operands: Sequence[Node], axes: Axes, rows: Si
         table[node] = found = _axis(node, [table[a] for a in node.args], own, count)
         _check(node, found, own, count)
     return [table[r] for r in graph.results]
+
+
+def axes_of_lanes(
+    test: Graph, body: Graph, goes_on: Node, operands: Sequence[Node], axes: Axes, rows: Size, what: str
+) -> None:
+    """Raise where the rows of a loop on these operands do not go on each by itself, as long as ``goes_on`` says."""
+    own, count = _own_rows(body, operands, rows, what)
+
+    def axis(node: Node, given: list[Any]) -> Any:
+        found = _axis(node, given, own, count)
+        _check(node, found, own, count)
+        return found
+
+    table: dict[Node, Any] = dict(zip(test.parameters, axes, strict=True))
+    for node in test.nodes[: test.nodes.index(goes_on) + 1]:
+        if node not in table:
+            table[node] = axis(node, [table[a] for a in node.args])
+    if table[goes_on] is None:
+        raise Mixed(TOGETHER)
+    check_lanes(body, axes, goes_on, axis)
 
 
 def packed_axes(found: Sequence[int | None]) -> Any:

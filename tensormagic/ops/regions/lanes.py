@@ -1,0 +1,96 @@
+"""Loops that go on as long as any row wants to, of which each row goes on by itself: ``tm.vmap`` makes such of ``while``.
+
+A row that is done keeps what it has, however many iterations the others need. So a chunk may stop when its own rows are done. That
+is derived from the graphs: the test asks whether *any* row is not done, and each result of the body is what it was where a row is
+done. What is computed on the way for rows that are done is thrown away, whatever rows it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ops.rows import Mixed
+
+Axis = Callable[[Node, list[Any]], Any]
+"""The axis of rows in a node for those of its operands; None for what is the same for all rows; raises :class:`Mixed`."""
+
+TOGETHER = "goes on for all rows as long as any one does"
+_SPREADS = frozenset({"reshape", "broadcast", "transpose", "stop_gradient"})
+
+
+class _Own(IntEnum):
+    """How far a row is made of the same row alone."""
+
+    ALWAYS = 0
+    WHERE_NOT_DONE = 1
+    NEVER = 2
+
+
+def wants(test: Graph) -> Node | None:
+    """Which rows go on, where the test asks whether any does: a node with one number for each row."""
+    (answer,) = test.results
+    if answer.op.name != "any" or answer.args[0].type.ndim != 1:
+        return None
+    return answer.args[0]
+
+
+def check_lanes(body: Graph, axes: Sequence[Any], goes_on: Node, axis: Axis) -> None:
+    """Raise where a row that is done does not keep what it has, or where one that is not is made of others.
+
+    Parameters
+    ----------
+    body
+        An iteration.
+    axes
+        The axis of rows in each of its parameters.
+    goes_on
+        Which rows are not done, over the same parameters.
+    axis
+        Where rows are in a node of the body.
+    """
+    table: dict[Node, tuple[Any, _Own]] = {p: (a, _Own.ALWAYS) for p, a in zip(body.parameters, axes, strict=True)}
+    why: dict[Node, str] = {}
+    for node in body.nodes:
+        if node not in table:
+            table[node] = _learned(node, table, goes_on, axis, why)
+    for carry, end in zip(body.parameters, body.results, strict=False):
+        if end is carry:
+            continue
+        keeps = end.op.name == "where" and end.args[2] is carry and _implies(end.args[0], goes_on)
+        if not keeps or table[end][1] is not _Own.ALWAYS or table[end][0] is None:
+            reason = next((why[n] for n in body.nodes if n in why), "changes what is the same for all rows in it")
+            raise Mixed(reason if keeps or table[end][1] else TOGETHER)
+
+
+def _learned(
+    node: Node, table: dict[Node, tuple[Any, _Own]], goes_on: Node, axis: Axis, why: dict[Node, str]
+) -> tuple[Any, _Own]:
+    """The axis of rows in a node, and how far its rows are their own."""
+    given = [table[a] for a in node.args]
+    own = max((o for _, o in given), default=_Own.ALWAYS)
+    axes = [a for a, _ in given]
+    if node.op.name == "where" and _implies(node.args[0], goes_on) and given[0][1] is _Own.ALWAYS:
+        (_, _), (_, then), (_, otherwise) = given
+        if then is not _Own.NEVER:
+            own = _Own.ALWAYS if otherwise is _Own.ALWAYS else _Own.WHERE_NOT_DONE
+            axes = [axes[0], axes[1], axes[0] if otherwise is _Own.NEVER else axes[2]]
+    if own is _Own.NEVER:
+        return None, own
+    try:
+        return axis(node, axes), own
+    except Mixed as error:
+        why.setdefault(node, str(error))
+        return None, _Own.NEVER
+
+
+def _implies(mask: Node, goes_on: Node) -> bool:
+    """Whether a mask is true for no element of a row that is done."""
+    if mask is goes_on:
+        return True
+    if mask.op.name in _SPREADS:
+        return _implies(mask.args[0], goes_on)
+    return mask.op.name == "logical_and" and any(_implies(a, goes_on) for a in mask.args)

@@ -114,8 +114,8 @@ class Config:
     memory
         How many bytes a run may need at once; 0 for what the machine has left. A run that needs more is refused before it begins.
     threads
-        Among how many threads large loops of compiled code are shared: as many as the process may use processors, unless set. No value
-        depends on it.
+        Among how many threads large loops of compiled code are shared, and steps of a graph that need nothing of each other: as many as the
+        process may use processors, unless set. No value depends on it.
     plain
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder

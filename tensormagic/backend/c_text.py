@@ -213,9 +213,10 @@ class CDriver(Walk):
         self.arrays.append(name)
         return name
 
-    def _launch(self, number: int, items: Sequence[str]) -> None:
+    def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:
         listed = ", ".join(f"(int64_t){item}" for item in ["idle", *items])
         self.lines += ["{", f"    int64_t table[] = {{{listed}}};", f"    @{number}(&unused, &unused, table);", "}"]
+        self.lines += after
 
     def _parts(self, entry: Entry, number: int) -> str:
         name, (node, rows, kept) = f"t{len(self.arrays)}", entry.key

@@ -11,30 +11,29 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
-from tensormagic.backend.cpu import EIGHTHS
 from tensormagic.backend.cpu_rows import MOST_SHARES, SHARE, TILE_ROOM, part_room, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
 from tensormagic.backend.kernel_text import Entry, Fault
-from tensormagic.backend.kinds import is_base, is_library, is_product, kind_of
+from tensormagic.backend.kinds import is_base, is_library, kind_of
 from tensormagic.backend.ledger import is_view
-from tensormagic.backend.lower import Stage
+from tensormagic.backend.overlap import Overlap
+from tensormagic.backend.overlap import least as least_effort
 from tensormagic.backend.room import GATE, afford
 from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.sizes import is_fixed
-from tensormagic.backend.steps import Check, Region, needed, produced
+from tensormagic.backend.steps import Check, needed, produced
 from tensormagic.backend.threads import ALONE, least, team
 from tensormagic.backend.walk import Walk
+from tensormagic.backend.work import LONG, work_of
 from tensormagic.ir.graph import sizer
-from tensormagic.ir.node import Node, as_size
-from tensormagic.ir.size import Apply, Dim, Size, apply, nodes_of, product
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Apply, Dim, Size, apply, product
 from tensormagic.ops.contract import CONTRACT, operands_of_matmul, recipe_of
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
-from tensormagic.ops.regions.control import COND
 
-LONG = 160_000_000  # eighths of an operation, about 20 ms: what takes longer runs beside the main thread, which stays interruptible
 _serial = count()
 
 
@@ -176,21 +175,31 @@ class Driver(Walk):
 
     def _watch(self, faults: Sequence[Fault]) -> list[str]:
         """Have room for what a kernel says of a fault; gives the lines that raise it."""
-        self.lines.append("fault = zeros(4, int64)")
-        self.ledger.take("fault", 32)
-        return [f"if fault[0]: raised({self.constant('f', faults)}, fault)"]
+        name = self._faults
+        self.lines.append(f"{name} = zeros(4, int64)")
+        self.ledger.take(name, 32)
+        return [f"if {name}[0]: raised({self.constant('f', faults)}, {name})"]
 
     def _traded(self, number: int) -> str:
-        return f"traded{number}"
+        return self._local(f"traded{number}")
 
-    def _launch(self, number: int, items: Sequence[str]) -> None:
+    def _local(self, name: str) -> str:
+        """What is called so in this kernel."""
+        return name
+
+    def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:
         """Call a kernel with its table."""
         self.names[f"table{number}"] = struct.Struct(f"{len(items) + 1}q").pack
         self.names[f"kernel{number}"] = None
-        self.lines.append(f"kernel{number}(unused, unused, table{number}({', '.join(['flag', *items])}))")
+        self._print_call(f"kernel{number}(unused, unused, table{number}({', '.join(['flag', *items])}))")
+        self.lines += after
+
+    def _print_call(self, call: str, name: str = "") -> None:
+        """A call of a kernel; of a library, which gives what has that ``name``."""
+        self.lines.append(f"{name} = {call}" if name else call)
 
     def _tile(self, entry: Entry, number: int, *, shared: bool = False) -> str:
-        tile = f"t{number}"
+        tile = self._local(f"t{number}")
         if is_fixed(entry.count, self.known) and is_fixed(entry.width, self.known):
             room, largest = f"({self.size(entry.count)}) * tile_rows({self.size(entry.width)})", entry.count
         else:
@@ -203,7 +212,7 @@ class Driver(Walk):
 
     def _parts(self, entry: Entry, number: int) -> str:
         """Memory in which shares of a loop add up a node by elements."""
-        parts, (node, rows, kept) = f"parts{number}", entry.key
+        parts, (node, rows, kept) = self._local(f"parts{number}"), entry.key
         count = node.type.size
         most = apply("min", MOST_SHARES, apply("floordiv", rows * (entry.width + 1), SHARE))
         self.ledger.take(parts, most * count * node.type.dtype.itemsize)
@@ -262,7 +271,7 @@ class Driver(Walk):
         self.ledger.call(node, given=node in self.targets)
         if node in self.targets and call.startswith("matmul("):
             call = f"{call.removesuffix(')')}, out=into[{self.targets[node]}])"
-        self.lines.append(f"{self._new(node)} = {call}")
+        self._print_call(call, self._new(node))
 
     def _print_results(self) -> None:
         given: set[Node] = set()
@@ -300,7 +309,14 @@ class Driver(Walk):
         need = self._need()
         enough = [f"if (need := {need}) > {GATE}: afford(need, largest)"] if need else []
         team = [f"threads, hands = team({self.size(self.work)})"] if self._shares() else []
-        lines = [*self._checks(), *([long] if work else []), "flag = flag or idle", *team, *self.lines]
+        lines = [
+            *self._checks(),
+            *([long] if work else []),
+            "flag = flag or idle",
+            *self._beside(values),
+            *team,
+            *self.lines,
+        ]
         lines = [*self._numbers(), *enough, *lines]
         return f"def run(sizes, {values}flag=0{into}):\n" + "".join(f"    {line}\n" for line in lines)
 
@@ -309,6 +325,7 @@ class Driver(Walk):
         """The text of what gives ``run`` for sizes that are known: without ``sizes`` and ``flag``, and None where it takes long."""
         work, need = self._work(), self._need()
         left = [f"if {what} > {most}: return None" for what, most in ((work, LONG), (need, GATE)) if what]
+        left += [f"if {self.size(self.gate)} > least_effort(): return None"] if self.gate else []
         outer = [*self._numbers(), *left, "flag = idle"]
         teamed: list[str] = []
         if self._shares():
@@ -317,6 +334,23 @@ class Driver(Walk):
         lines = [*self._checks(), *teamed, *self.lines]
         inner = [f"def run({', '.join(self.parameters)}):", *(f"    {line}" for line in lines)]
         return "def bind(sizes):\n" + "".join(f"    {line}\n" for line in (*outer, *inner, "return run"))
+
+    @cached_property
+    def overlap(self) -> Overlap:
+        """What may run at the same time."""
+        return Overlap(self.graph, self.block, self.memory, self.steps, self.printed)
+
+    @property
+    def gate(self) -> Size:
+        """About how many picoseconds all that could be handed out takes; 0 where nothing can be."""
+        return 0 if self.given else self.overlap.gate
+
+    def _beside(self, values: str) -> list[str]:
+        """The line that runs steps at the same time where that pays; where it fails, they run in their order, to the first error."""
+        if not self.gate:
+            return []
+        gate = f"{self.size(self.gate)} > least_effort()"
+        return [f"if {gate} and (done := beside(sizes, ({values}), flag)) is not None: return done"]
 
     def _numbers(self) -> list[str]:
         """The lines in which the symbols of sizes get their numbers."""
@@ -351,30 +385,20 @@ class Driver(Walk):
         return any(e.kind == "threads" for k, p in enumerate(self.printed) if k not in self.failed for e in p.entries)
 
     def compile(
-        self, kernels: Mapping[int, Callable[..., None]], regions: Mapping[Node, Callable[..., Any]]
+        self,
+        kernels: Mapping[int, Callable[..., None]],
+        regions: Mapping[Node, Callable[..., Any]],
+        beside: Callable[..., list[Any] | None] | None = None,
     ) -> Callable[..., list[Any]]:
-        """The function, with the kernels and regions that it calls."""
-        texts, number = (self.source, "" if self.given else self.bound_source), next(_serial)
+        """The function, with the kernels and regions that it calls; ``beside`` runs steps at the same time."""
+        texts, number = (self.source, self.bound_source if beside else ""), next(_serial)
         space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
         space |= {name: regions[node] for node, name in self.regions.items()}
+        space |= {"beside": beside, "least_effort": least_effort}
         run = executed(texts[0], f"<tensormagic run {number}>", space)["run"]
-        if not self.given:
+        if beside is not None:
             run.bind = Binding(texts[1], f"<tensormagic bound run {number}>", space)
         return run
-
-
-def work_of(step: Stage | Region) -> Size:
-    """About how many eighths of an operation a step is; a data-dependent number of repetitions is taken for long."""
-    if isinstance(step, Stage):
-        domain = [s for s in step.domain if not nodes_of(s)]
-        return product(tuple(domain)) * (1 if is_product(step.root) else EIGHTHS * (step.ops + 1))
-    inner: Size = 1
-    for block in step.blocks.values():
-        inner = inner + sum((work_of(s) for s in block.steps if isinstance(s, (Stage, Region))), 0)
-    if step.root.op is COND:
-        return inner
-    iterations = None if step.head is None else as_size(step.head)
-    return inner * iterations if iterations is not None and not nodes_of(iterations) else inner * LONG
 
 
 def _is_turned(subscripts: str) -> bool:

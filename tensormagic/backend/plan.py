@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Protocol, TypeVar
 
+from tensormagic.backend.beside import Beside, Together
 from tensormagic.backend.blocks import plan_block
 from tensormagic.backend.cpu import print_kernel
 from tensormagic.backend.driven import bound, changed, is_driven
@@ -17,6 +18,7 @@ from tensormagic.backend.kernel_text import Printed
 from tensormagic.backend.kinds import is_inline, refuse, stored_below
 from tensormagic.backend.ledger import Ledger
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.overlap import Order
 from tensormagic.backend.schedule import Kernel, Step, arrange, schedule
 from tensormagic.backend.sizes import RefusedError
 from tensormagic.backend.states import in_states
@@ -64,7 +66,7 @@ W = TypeVar("W", bound=Walk)
 class Drive(Protocol):
     """Makes a driver."""
 
-    def __call__(self, kind: type[W], failed: frozenset[int] = frozenset(), *, given: bool = False) -> W: ...
+    def __call__(self, kind: Callable[..., W], failed: frozenset[int] = frozenset(), *, given: bool = False) -> W: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,11 @@ class Plan:
         failed = frozenset(k for k, function in own.items() if function is None)
         driver = self.drive(Driver, failed) if failed else self.driver
         kernels = {k: function for k, function in own.items() if function is not None}
-        run: Any = driver.compile(kernels, regions)
+
+        def in_order(order: Order) -> Callable[..., list[object]]:
+            return self.drive(partial(Beside, order=order), failed).compile(kernels, regions)
+
+        run: Any = driver.compile(kernels, regions, Together(driver.overlap, failed, in_order))
         run.given = cache(lambda: self.drive(Driver, failed, given=True).compile(kernels, regions))
         return run
 
@@ -242,7 +248,7 @@ def _plan(graph: Graph, found: Sequence[Node], origin: Mapping[Node, Node], carr
     printed = [k.printed for k in planned]
     planned += [k for plans in regions.values() for plan in plans.values() for k in plan.kernels]
 
-    def drive(kind: type[W], failed: frozenset[int] = frozenset(), *, given: bool = False) -> W:
+    def drive(kind: Callable[..., W], failed: frozenset[int] = frozenset(), *, given: bool = False) -> W:
         needs = [wanted[k] for k in wanted]
         return kind(graph, block, memory, steps, printed, regions, carries, needs, failed, given=given)
 

@@ -59,6 +59,7 @@ class Walk:
         given: bool = False,
     ) -> None:
         self.graph = graph
+        self.block = block
         self.results = block.results
         self.memory = memory
         self.given = given
@@ -69,6 +70,7 @@ class Walk:
         self.wanted = wanted
         self.failed = failed
         self.kernels = len(printed)
+        self.numbers = {step: k for k, step in enumerate(s for s in steps if isinstance(s, Kernel))}
         self.variables: dict[Any, str] = {}
         self.made: set[Node] = set()
         self.known: set[Node] = set(graph.parameters)  # those of `variables` that are there before a kernel
@@ -79,51 +81,58 @@ class Walk:
         self.lines: list[str] = []
         self.parameters = [f"p{k}" for k in range(len(graph.parameters))]
         self.variables.update(zip(graph.parameters, self.parameters, strict=True))
-        self.dies = self._deaths()
+        self.uses = self._uses()
         self.targets = self._targets() if given else {}
         self.ledger = Ledger(self.results, memory, self.driven)
         self._begin()
         self._print()
 
     def _print(self) -> None:
-        kernel = 0
-        for number, step in enumerate(self.steps):
-            if isinstance(step, Kernel):
-                if kernel in self.failed:
-                    self._print_failed(step, self.wanted[kernel])
-                else:
-                    self._print_kernel(step, kernel, self.printed[kernel])
-                kernel += 1
-            else:
-                self._print_library(step)
-            dying = self.dies.get(number, [])
-            dead = [self.variables[n] for n in dying if n in self.variables]
-            dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
+        dies: dict[int, list[Node]] = {}
+        for node, users in self.uses.items():
+            dies.setdefault(users[-1], []).append(node)
+        for number in range(len(self.steps)):
+            self._print_step(number)
             self.ledger.done()
-            if dead and number + 1 < len(self.steps):
-                self._print_deaths(dead)
-                self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
+            if number + 1 < len(self.steps):
+                self._bury(dies.get(number, []))
         self._print_results()
         self.ledger.done()
 
-    def _deaths(self) -> dict[int, list[Node]]:
-        """For each step the owners of arrays that nothing needs behind it."""
-        last: dict[Node, int] = {}
-        printed = iter(self.printed)
+    def _print_step(self, number: int) -> None:
+        step = self.steps[number]
+        if not isinstance(step, Kernel):
+            self._print_library(step)
+            return
+        kernel = self.numbers[step]
+        if kernel in self.failed:
+            self._print_failed(step, self.wanted[kernel])
+        else:
+            self._print_kernel(step, kernel, self.printed[kernel])
+
+    def _bury(self, dying: Sequence[Node]) -> None:
+        """Let go of arrays that nothing needs any more."""
+        dead = [self.variables[n] for n in dying if n in self.variables]
+        dead += [self.packs[n] for n in dying if self.packs.get(n, self.variables.get(n)) != self.variables.get(n)]
+        if dead:
+            self._print_deaths(dead)
+            self.ledger.give_back(key for n in dying for key in (n, ("packed", n)))
+
+    def _uses(self) -> dict[Node, list[int]]:
+        """For each owner of an array that is nobody else's the steps that need it, or make it."""
+        found: dict[Node, list[int]] = {}
         owner = self.memory.owner
         for number, step in enumerate(self.steps):
             if isinstance(step, Kernel):
-                last.update((e.key, number) for e in next(printed).entries if e.kind in {"array", "growing"})
+                entries = self.printed[self.numbers[step]].entries
+                used = [e.key for e in entries if e.kind in {"array", "growing"}]
             else:
-                last[step] = number
-                last.update((owner(n), number) for a in step.needs for n in (a, *below(a)))
-            last.update((n, number) for n in self._sizes_of(step))
+                used = [step, *(owner(n) for a in step.needs for n in (a, *below(a)))]
+            for node in dict.fromkeys([*used, *self._sizes_of(step)]):
+                found.setdefault(node, []).append(number)
         kept = {*map(owner, self.results), *self.graph.parameters}
-        dies: dict[int, list[Node]] = {}
-        for node, number in last.items():
-            if node not in kept and not (is_base(node) and node.op is CONSTANT) and not is_leaf(node):
-                dies.setdefault(number, []).append(node)
-        return dies
+        own = (n for n in found if n not in kept and not (is_base(n) and n.op is CONSTANT) and not is_leaf(n))
+        return {n: found[n] for n in own}
 
     def _targets(self) -> dict[Node, int]:
         """The arrays that are results as they are, and which: a run can be given others in their place."""
@@ -212,8 +221,7 @@ class Walk:
                 after += self._trade(entry, name)
             else:
                 items.append(self._reference(self._array(entry.key)))
-        self._launch(number, items)
-        self.lines += after
+        self._launch(number, items, after)
 
     def _array(self, owner: Node) -> str:
         there = owner in self.variables or owner.op is CONSTANT
@@ -300,6 +308,6 @@ class Walk:
         """What arrays are called after they have traded places; a kernel that is left early does not say it."""
         raise NotImplementedError
 
-    def _launch(self, number: int, items: Sequence[str]) -> None:
-        """Call a kernel with its table."""
+    def _launch(self, number: int, items: Sequence[str], after: Sequence[str]) -> None:
+        """Call a kernel with its table; what comes ``after`` looks at what it has left."""
         raise NotImplementedError

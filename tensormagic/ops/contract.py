@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.size import product
 from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import iota
@@ -99,6 +100,13 @@ class Contract(Op):
             return out.index(letter)
         return "logical_or" if node.type.dtype.kind == "b" else "add"
 
+    def effort(self, node: Node) -> Size:
+        inputs, _ = split(node["subscripts"])
+        whole = {
+            c: s for own, arg in zip(inputs, node.args, strict=True) for c, s in zip(own, arg.type.shape, strict=True)
+        }
+        return self.each * product(tuple(whole.values()))
+
     def guards(self, node: Node) -> list[Guard]:
         inputs, _ = split(node["subscripts"])
         seen: dict[str, Size] = {}
@@ -111,7 +119,7 @@ class Contract(Op):
         return found
 
 
-CONTRACT = Contract(name="contract", doc="The sum of products over shared letters of two operands.")
+CONTRACT = Contract(name="contract", each=30, doc="The sum of products over shared letters of two operands.")
 
 
 def split(subscripts: str) -> tuple[list[str], str]:

@@ -84,7 +84,9 @@ def _transform(
         part = real(part) if part.type.dtype.kind == "c" and x.type.dtype.kind != "c" else part
         return (_fitted(astype(part, x.type.dtype), node["axis"], x.type.shape[node["axis"]]),)
 
-    op = Opaque(name=name, split_rows=along_axis, types=types, numpy=function, tangent=tangent, back=pull, doc=doc)
+    op = Opaque(
+        name=name, split_rows=along_axis, types=types, numpy=function, tangent=tangent, back=pull, each=5000, doc=doc
+    )
     return op
 
 

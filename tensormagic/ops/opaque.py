@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.size import product
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
@@ -44,6 +45,9 @@ class Opaque(Op):
         What NumPy's ``LinAlgError`` says, for a call that raises one for some values, and with this text alone.
     names
         For parameters that name something of Python's or a library's: which names are taken from a file.
+    cubed
+        For a call of LAPACK, which has a loop over the columns for each element of the first operand: about how many picoseconds one
+        turn of it takes, on one core.
     """
 
     kind = "opaque"
@@ -57,6 +61,7 @@ class Opaque(Op):
     fails: str = ""
     split_rows: Callable[[Node, Axes, Size], Found] | None = field(default=None, repr=False)
     apart_rows: Callable[[Node], Node | None] | None = field(default=None, repr=False)
+    cubed: int = field(default=0, repr=False)
     names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
@@ -96,6 +101,10 @@ class Opaque(Op):
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
+
+    def effort(self, node: Node) -> Size:
+        shape = node.args[0].types[0].shape if self.cubed else ()
+        return super().effort(node) + (self.cubed * product(shape) * shape[-1] if shape else 0)
 
 
 def along_axis(node: Node, axes: Axes, _rows: Size) -> int:
@@ -145,6 +154,9 @@ class Item(Op):
         del size
         value = values[0][node["index"]]
         return value if node.type.shape else as_form(value, node.type.form)
+
+    def effort(self, node: Node) -> Size:
+        return 0
 
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:
         (every,) = axes

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend import cache, costs
+from tensormagic.backend.beside import at_once
 from tensormagic.backend.buffers import pool
 from tensormagic.backend.costs import Cost
 from tensormagic.backend.plan import Plan
@@ -24,6 +25,7 @@ from tensormagic.config import config
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.labels import symbol
 from tensormagic.notebook.pictures.views import places
 from tensormagic.notebook.pictures.watching import Looking, watched
 from tensormagic.notebook.run import Outcome, plain
@@ -107,6 +109,8 @@ class Speed:
         The time of each line in plain NumPy.
     digits
         Bits of the fraction that ``error`` was found with; 0 where nothing is more accurate than the cell itself.
+    at_once
+        Which kernels and calls of NumPy run at the same time, in groups.
     """
 
     parties: tuple[Party, ...]
@@ -115,6 +119,7 @@ class Speed:
     machine: Machine
     lines: Profile
     digits: int
+    at_once: tuple[tuple[str, ...], ...] = ()
 
     @property
     def numpy(self) -> Party:
@@ -235,7 +240,19 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
         machine.measured(),
         lines,
         int(np.finfo(np.longdouble).nmant) if truth is not None else 0,
+        _at_once(shown) if parties[1].how == "compiled" else (),
     )
+
+
+def _at_once(shown: Portrait) -> tuple[tuple[str, ...], ...]:
+    """The names of steps that run at the same time, for the value and its gradients."""
+    found: dict[tuple[str, ...], None] = {}
+    for plan in dict.fromkeys([shown.primal_executable.plan, shown.plan]):
+        kernels = plan.driver.overlap.numbers
+        for group in at_once(plan.driver.overlap, shown.number):
+            names = [f"kernel {kernels[s] + 1}" if isinstance(s, Kernel) else symbol(s.op.name) for s in group]
+            found[tuple(names)] = None
+    return tuple(found)
 
 
 def _truth(outcome: Outcome, shown: Portrait, expected: list[Any]) -> list[Any] | None:

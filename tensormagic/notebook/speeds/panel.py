@@ -30,6 +30,7 @@ _LINES = "time of each line in NumPy: one profiled run"
 _FIRST_LINES = "time of each line in NumPy: the first seconds of one profiled run"
 _ROOF = "roofline: what one core can do, and what was reached"
 _EXACT, _WIDE_SPREAD = 0.1, 0.5  # relative spreads: above these a ratio has two digits; is told to vary
+_GROUPS = 4  # of steps at the same time, and names in one, that are told
 _SAME = 0.95  # a ratio from here to its inverse is called the same
 _BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the longest is
 
@@ -193,7 +194,18 @@ def _roof_words(found: Speed) -> list[str]:
     )
     if config.threads > 1:
         told.append(f"large loops run on up to {config.threads} threads (tm.config.threads)")
+    if found.at_once:
+        told.append(
+            f"at the same time: {'; '.join(map(_group, found.at_once[:_GROUPS]))}{'; …' * (len(found.at_once) > _GROUPS)}"
+        )
     return told
+
+
+def _group(names: Sequence[str]) -> str:
+    """``svd and svd``, ``@, @ and kernel 2``, ``@ and 7 more``."""
+    if len(names) > _GROUPS:
+        return f"{names[0]} and {len(names) - 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]])
 
 
 def _a_second(number: float, unit: str) -> str:

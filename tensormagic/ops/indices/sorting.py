@@ -47,6 +47,7 @@ def _sort_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SORT = Opaque(
     name="sort",
+    each=5000,
     split_rows=along_axis,
     types=_sort_type,
     numpy=np.sort,
@@ -55,6 +56,7 @@ SORT = Opaque(
 )
 ARGSORT = Opaque(
     name="argsort",
+    each=5000,
     split_rows=along_axis,
     types=_argsort_type,
     numpy=np.argsort,
@@ -65,6 +67,7 @@ ARGSORT = Opaque(
 
 ROW_ORDER = Opaque(
     name="row_order",
+    each=5000,
     types=lambda args, _params: Type(np.dtype(np.int64), args[0].type.shape[:1]),
     numpy=lambda rows: np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows)),
     tangent=lambda _node, _tangents: None,
@@ -147,6 +150,7 @@ def _partition_rows(node: Node, axes: Axes, rows: Size) -> int:
 
 PARTITION = Opaque(
     name="partition",
+    each=5000,
     split_rows=_partition_rows,
     types=_sort_type,
     numpy=_by_rows(np.partition),
@@ -156,6 +160,7 @@ PARTITION = Opaque(
 )
 ARGPARTITION = Opaque(
     name="argpartition",
+    each=5000,
     split_rows=_partition_rows,
     types=_argsort_type,
     numpy=_by_rows(np.argpartition),
@@ -206,6 +211,7 @@ def _search_rows(_node: Node, axes: Axes, _rows: Size) -> int:
 
 SEARCHSORTED = Opaque(
     name="searchsorted",
+    each=5000,
     split_rows=_search_rows,
     types=_search_type,
     numpy=np.searchsorted,

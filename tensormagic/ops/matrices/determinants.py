@@ -89,6 +89,7 @@ def _adjugate_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Seque
 
 ADJUGATE = Opaque(
     name="adjugate",
+    cubed=350,
     split_rows=in_stack,
     types=square_type,
     numpy=_adjugate_numpy,
@@ -106,6 +107,7 @@ def _det_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 DET = Opaque(
     name="det",
+    cubed=20,
     split_rows=in_stack,
     types=lambda args, _params: typed(args[0].type.dtype, square(args[0])[0]),
     numpy=np.linalg.det,
@@ -137,6 +139,7 @@ def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, 
 
 SLOGDET = Opaque(
     name="slogdet",
+    cubed=20,
     split_rows=in_stack,
     types=_slogdet_types,
     numpy=np.linalg.slogdet,

@@ -33,7 +33,7 @@ def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return half + swap(half)
 
 
-GRAM = Opaque(name="gram", types=_type, numpy=_numpy, tangent=_tangent, doc="a.T @ a, for real matrices.")
+GRAM = Opaque(name="gram", cubed=20, types=_type, numpy=_numpy, tangent=_tangent, doc="a.T @ a, for real matrices.")
 
 
 def gram(a: Node) -> Node:

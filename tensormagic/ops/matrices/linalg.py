@@ -85,6 +85,7 @@ def _solve_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SOLVE = Opaque(
     name="solve",
+    cubed=30,
     split_rows=in_stack,
     types=_solve_type,
     numpy=np.linalg.solve,
@@ -145,6 +146,7 @@ def _triangular_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 SOLVE_TRIANGULAR = Opaque(
     name="solve_triangular",
+    cubed=30,
     split_rows=in_stack,
     types=_solve_type,
     numpy=_triangular_numpy,
@@ -167,6 +169,7 @@ def _inv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 INV = Opaque(
     name="inv",
+    cubed=60,
     split_rows=in_stack,
     types=square_type,
     numpy=np.linalg.inv,
@@ -202,6 +205,7 @@ def _pinv_numpy(a: Value, rcond: float | str | None) -> Value:
 
 PINV = Opaque(
     name="pinv",
+    cubed=350,
     split_rows=in_stack,
     types=_pinv_type,
     numpy=_pinv_numpy,
@@ -231,6 +235,7 @@ def _cholesky_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 CHOLESKY = Opaque(
     name="cholesky",
+    cubed=10,
     split_rows=in_stack,
     types=square_type,
     numpy=np.linalg.cholesky,
@@ -260,6 +265,7 @@ def _eigh_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...
 
 EIGH = Opaque(
     name="eigh",
+    cubed=200,
     split_rows=in_stack,
     types=_eigh_types,
     numpy=np.linalg.eigh,
@@ -289,6 +295,7 @@ def _eigvalsh_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 EIGVALSH = Opaque(
     name="eigvalsh",
+    cubed=80,
     split_rows=in_stack,
     types=lambda args, params: _eigh_types(args, params)[0],
     numpy=np.linalg.eigvalsh,
@@ -357,6 +364,7 @@ def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
 
 SVD = Opaque(
     name="svd",
+    cubed=300,
     split_rows=in_stack,
     types=_svd_types,
     numpy=np.linalg.svd,
@@ -378,6 +386,7 @@ def _svdvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SVDVALS = Opaque(
     name="svdvals",
+    cubed=150,
     split_rows=in_stack,
     types=lambda args, _params: _svd_types(args, {"full_matrices": False})[1],
     numpy=lambda a: np.linalg.svd(a, compute_uv=False),
@@ -425,6 +434,7 @@ def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
 
 QR = Opaque(
     name="qr",
+    cubed=100,
     split_rows=in_stack,
     types=_qr_types,
     numpy=np.linalg.qr,

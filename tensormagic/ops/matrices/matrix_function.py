@@ -94,6 +94,7 @@ def _back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tange
 
 MATRIX_FUNCTION = Opaque(
     name="matrix_function",
+    cubed=500,
     raises=True,
     types=_type,
     numpy=_numpy,

@@ -108,6 +108,7 @@ def _phase(vectors: Node, change: Node) -> Node:
 
 EIG = Opaque(
     name="eig",
+    cubed=1000,
     raises=True,
     types=_eig_types,
     numpy=_eig_numpy,
@@ -136,6 +137,7 @@ def _eigvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 EIGVALS = Opaque(
     name="eigvals",
+    cubed=500,
     raises=True,
     types=lambda args, params: _eig_types(args, params)[0],
     numpy=lambda a, real, site=-1: of_kind(np.linalg.eigvals(a), a.dtype, real, site),
@@ -346,6 +348,7 @@ def _lu_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
 
 LU = Opaque(
     name="lu",
+    cubed=20,
     raises=True,
     types=_lu_types,
     numpy=_lu_numpy,

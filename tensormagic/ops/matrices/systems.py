@@ -96,6 +96,7 @@ def _two_squares(args: tuple[Node, ...], _params: Mapping[str, Any]) -> tuple[Ty
 
 SCHUR = Opaque(
     name="schur",
+    cubed=700,
     raises=True,
     types=_two_squares,
     numpy=_schur_numpy,
@@ -157,6 +158,7 @@ def _sylvester_guards(node: Node) -> list[Guard]:
 
 SYLVESTER = Opaque(
     name="solve_sylvester",
+    cubed=1000,
     raises=True,
     types=_sylvester_type,
     numpy=_sylvester_numpy,

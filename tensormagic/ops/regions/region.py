@@ -188,6 +188,9 @@ class Region(Op):
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         return self.consume(node, list(values), size)
 
+    def effort(self, node: Node) -> Size:
+        return 0
+
     def push(self, node: Node, tangents: Sequence[Tangent]) -> Pushed:
         """Forward mode."""
         raise NotImplementedError

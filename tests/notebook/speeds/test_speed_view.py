@@ -308,3 +308,11 @@ def test_a_long_run_is_followed_for_its_first_seconds(monkeypatch):
     assert not found.whole
     assert sys.gettrace() is None
     assert "first seconds" in drawn(figures(lines=found), "a = 1\nb = 2")[1]
+
+
+def test_what_runs_at_the_same_time_is_named(monkeypatch):
+    monkeypatch.setattr(tm.config, "threads", 2)
+    groups = (("svd", "svd"), ("@", "sort", "kernel 2"), ("fft", *["@"] * 7), ("a", "b"), ("c", "d"))
+    text = drawn(figures(at_once=groups), "\nz")[1]
+    assert "at the same time: svd and svd; @, sort and kernel 2; fft and 7 more; a and b; …" in text
+    assert "at the same time" not in drawn(figures(), "\nz")[1]

@@ -1,0 +1,170 @@
+"""Calls that are handed to other threads while a plan runs: Python's threads, which wait in calls that let go of the interpreter's lock.
+
+It knows nothing of plans. A run that hands out calls does itself what nobody has begun when it needs it, so that it never waits for
+a thread to wake up.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from types import TracebackType
+from typing import Any, Self
+
+from tensormagic.backend import flags
+from tensormagic.config import config
+
+
+class Task:
+    """A call, and what became of it."""
+
+    __slots__ = ("call", "done", "error", "flags", "is_done", "value")
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call: Callable[[], Any] | None = call
+        self.done = threading.Lock()
+        self.done.acquire()
+        self.is_done = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self.flags = 0
+
+    def do(self, context: Context | None = None) -> None:
+        """Do it, on a thread of its own where a ``context`` is given: what goes wrong is raised by who needs the value."""
+        call, self.call = self.call, None
+        try:
+            if context is None:
+                self.value = call()  # type: ignore[misc]
+            else:
+                flags.clear()
+                self.value = context.run(call)  # type: ignore[arg-type]
+                self.flags = flags.seen()
+        except BaseException as error:
+            if context is None and not isinstance(error, Exception):  # an interrupt of the run itself
+                raise
+            self.error = error
+        self.is_done = True
+        self.done.release()
+
+
+class Team:
+    """What one run hands out.
+
+    Examples
+    --------
+    >>> with Team() as team:
+    ...     task = team.begin(lambda: 6 * 7)
+    ...     team.wait(task)
+    42
+    """
+
+    def __init__(self) -> None:
+        self._open: deque[Task] = deque()  # what nobody has begun: whoever takes it from here does it
+        self._context = copy_context()
+        self._thread = threading.get_ident()
+        self._outer: Team | None = None
+
+    def __enter__(self) -> Self:
+        self._outer = _teams.get(self._thread)
+        _teams[self._thread] = self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What has not begun never begins; what has, goes on for nobody."""
+        self._open.clear()
+        if self._outer is None:
+            _teams.pop(self._thread, None)
+        else:
+            _teams[self._thread] = self._outer
+
+    def begin(self, call: Callable[[], Any]) -> Task:
+        """Have a call done by a thread that has nothing to do, if there is one."""
+        task = Task(call)
+        self._open.append(task)
+        _ask(self)
+        return task
+
+    def wait(self, task: Task) -> Any:
+        """The value of a task: done here, where nobody has begun it; other tasks are done here while somebody is at it."""
+        try:
+            self._open.remove(task)
+        except ValueError:
+            while not task.is_done and (other := self._next()) is not None:
+                other.do()
+            if not task.is_done:
+                task.done.acquire()
+        else:
+            task.do()
+        flags.take_over(task.flags)
+        if task.error is not None:
+            raise task.error
+        value, task.value = task.value, None
+        return value
+
+    def _next(self) -> Task | None:
+        try:
+            return self._open.popleft()
+        except IndexError:
+            return None
+
+    def help(self) -> None:
+        """Do what nobody has begun, until there is nothing left."""
+        context = self._context.copy()
+        while (task := self._next()) is not None:
+            task.do(context)
+            del task
+
+
+# threads --------------------------------------------------------------------------------------------------------------
+
+_teams: dict[int, Team] = {}  # by the thread of their run
+_asked: queue.SimpleQueue[Team] = queue.SimpleQueue()
+_lock = threading.Lock()
+_started = 0  # threads that there are
+_busy = 0  # those that help
+
+
+def _ask(team: Team) -> None:
+    """Have a thread help, as long as there are fewer at work than ``config.threads``, those that run plans among them."""
+    global _started
+    waiting = _asked.qsize()
+    if len(_teams) + waiting + _busy >= config.threads:
+        return
+    if _started - _busy <= waiting:
+        _started += 1
+        threading.Thread(target=_help, args=(_asked,), name="tensormagic helper", daemon=True).start()
+    _asked.put(team)
+
+
+def _help(asked: queue.SimpleQueue[Team]) -> None:
+    while True:
+        team = asked.get()
+        _count(1)
+        try:
+            team.help()
+        finally:
+            _count(-1)
+        del team
+
+
+def _count(more: int) -> None:
+    global _busy
+    with _lock:
+        _busy += more
+
+
+def _after_fork() -> None:
+    """A forked child has none of the threads: it starts its own."""
+    global _asked, _lock, _started, _busy
+    _asked, _lock, _started, _busy = queue.SimpleQueue(), threading.Lock(), 0, 0
+    _teams.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -10,6 +10,7 @@ from tensormagic.backend import threads
 from tensormagic.backend.driver import Driver
 from tensormagic.backend.overlap import Order, Overlap, blas_threads, least
 from tensormagic.backend.room import GATE
+from tensormagic.backend.running import IDLE
 from tensormagic.backend.schedule import Step
 from tensormagic.backend.tasks import Team
 from tensormagic.config import config
@@ -135,7 +136,7 @@ class Together:
         if run is None:
             return None
         try:
-            with Team() as team:
+            with Team(waits=flag != IDLE) as team:
                 return run(team.begin, team.wait, sizes, *values, flag=flag)
         except Exception:  # noqa: BLE001 (met again, in the order of the program)
             self.failures += 1

@@ -54,6 +54,11 @@ class Task:
 class Team:
     """What one run hands out.
 
+    Parameters
+    ----------
+    waits
+        Whether a run that fails, or is interrupted, waits for what has begun: where that looks at memory of the caller's.
+
     Examples
     --------
     >>> with Team() as team:
@@ -62,7 +67,9 @@ class Team:
     42
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, waits: bool = False) -> None:
+        self._waits = waits
+        self._begun: list[Task] = []
         self._open: deque[Task] = deque()  # what nobody has begun: whoever takes it from here does it
         self._context = copy_context()
         self._thread = threading.get_ident()
@@ -76,16 +83,22 @@ class Team:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What has not begun never begins; what has, goes on for nobody."""
-        self._open.clear()
+        """What has not begun never begins; what has, goes on for nobody, or is waited for."""
+        left = set(self._begun)
+        while (task := self._next()) is not None:
+            left.discard(task)
         if self._outer is None:
             _teams.pop(self._thread, None)
         else:
             _teams[self._thread] = self._outer
+        for task in left if self._waits and error is not None else ():
+            if not task.is_done:
+                task.done.acquire()
 
     def begin(self, call: Callable[[], Any]) -> Task:
         """Have a call done by a thread that has nothing to do, if there is one."""
         task = Task(call)
+        self._begun.append(task)
         self._open.append(task)
         _ask(self)
         return task

@@ -384,6 +384,29 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
     assert all(bits(ours(A, B)) == expected for _ in range(5))
 
 
+def test_a_run_that_can_be_stopped_waits_for_what_has_begun():
+    ended, begun = [], threading.Event()
+
+    def slow(number):
+        begun.set()
+        time.sleep(0.2)
+        ended.append(number)
+
+    def failing_run(*, waits):
+        with tasks.Team(waits=waits) as team:
+            team.begin(lambda: slow(1))
+            assert begun.wait(20)
+            team.begin(lambda: None)
+            raise ZeroDivisionError
+
+    for waits in (True, False):
+        ended.clear()
+        begun.clear()
+        with pytest.raises(ZeroDivisionError):
+            failing_run(waits=waits)
+        assert ended == [1] * waits
+
+
 SCRIPT = """
 import os, numpy as np, tensormagic as tm
 from tensormagic.backend import beside, overlap, tasks

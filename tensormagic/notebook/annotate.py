@@ -7,7 +7,7 @@ part are yellow, and say so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -15,14 +15,15 @@ from pathlib import Path
 from tensormagic.backend.costs import Cost, by_node
 from tensormagic.backend.plan import Plan, PlannedKernel
 from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Drawn, count_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.folding import CARRIES
-from tensormagic.notebook.pictures.labels import clean, counted, symbol
+from tensormagic.notebook.pictures.labels import clean, counted, operation, symbol
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
-__all__ = ["annotate"]
+__all__ = ["annotate", "statements"]
 
 _MARKED = "yellow, *: NumPy runs a part of it"
 _WIDE = 820.0
@@ -77,15 +78,17 @@ def annotate(shown: Portrait, source: str) -> Drawn:
     kernels = list(shown.plan.kernels)
     found = by_line(shown, kernels)
     whole = sum(line.cost.flops for line in found.values()) or 1
+    gone = merged(shown, found)
     texts = [(k, text) for k, text in enumerate(source.splitlines(), 1) if k > 1 or text.strip()]
     rows: list[list[str]] = []
     pages: list[str] = []
     for number, text in texts:
         line = found.get(number)
-        cells = ["", "", ""] if line is None else [_ops(line), _cost(line), line.where]
+        cells = [gone.get(number, ""), "", ""] if line is None else [_ops(line), _cost(line), line.where]
         rows.append([f"{number:3} {text}", *cells])
         if line is None:
-            pages.append(f'<div class="row bare">{_summary(number, text, None, 0.0)}</div>')
+            told = f"<span>{gone[number]}</span>" if number in gone else ""
+            pages.append(f'<div class="row bare">{_summary(number, text, None, 0.0)}{told}</div>')
             continue
         summary = _summary(number, text, line, line.cost.flops / whole)
         body = "".join(_code(shown, kernels[k - 1], k, number) for k in sorted(line.kernels)) + _calls(line)
@@ -99,7 +102,7 @@ def annotate(shown: Portrait, source: str) -> Drawn:
     note = "click a line for its code" + (f"; {_MARKED.replace(', *', '')}" if any(marks) else "")
     title = f'<strong>lines</strong> <span class="note">{note}</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
-    return Drawn(page, words, _picture(texts, found, whole).picture("lines of the cell", words))
+    return Drawn(page, words, _picture(texts, found, gone, whole).picture("lines of the cell", words))
 
 
 # what is known --------------------------------------------------------------------------------------------------------
@@ -117,7 +120,7 @@ def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
             continue
         lines[node] = number
         line = found.setdefault(number, Line())
-        line.ops[symbol(shown.label(node))] += 1
+        line.ops[operation(shown.label(node))] += 1
         line.cost += cost
     for k, kernel in enumerate(kernels, 1):
         for number in {line_of(shown, n) for n in kernel.printed.origins if n is not None}:
@@ -128,6 +131,23 @@ def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
         if number is not None:
             _note_call(shown, found.setdefault(number, Line()), node)
     return found
+
+
+def merged(shown: Portrait, found: Mapping[int, Line]) -> dict[int, str]:
+    """What became of lines whose operations rules have left out: ``merged into line 5``."""
+    told: dict[int, str] = {}
+    graphs = [shown.primal]
+    for graph in graphs:
+        into: dict[Node, int | None] = {}  # the line that computes with what a node gives
+        for node in reversed(graph.nodes):
+            graphs += [inner for inner in node.params.values() if isinstance(inner, Graph)]
+            line = line_of(shown, node) if node.args else None
+            users = line if line in found else into.get(node)
+            if line is not None and line not in found:
+                told[line] = f"merged into line {users}" if users is not None else "left out: rules have replaced it"
+            for arg in node.args:
+                into.setdefault(arg, users)
+    return told
 
 
 def _note_call(shown: Portrait, line: Line, node: Node) -> None:
@@ -184,21 +204,30 @@ def _summary(number: int, text: str, line: Line | None, share: float) -> str:
     return shown + cells
 
 
+def statements(shown: Portrait, kernel: PlannedKernel) -> list[tuple[str, int | None]]:
+    """The lines of a kernel's source, and the line of the cell that each is for.
+
+    A comment names the cell that was printed first, which may be an earlier one with equal code: it stays where this cell has no line.
+    """
+    numbers = [None if node is None else line_of(shown, node) for node in (None, *kernel.printed.origins)]
+    pairs = zip(kernel.source.splitlines(), numbers, strict=True)
+    return [(text if number is None else text.partition("  # ")[0], number) for text, number in pairs]
+
+
 def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str:
     """A kernel's source, with the statements that are for this line marked; of a long one, these and what is around them."""
-    texts = kernel.source.splitlines()
-    lines = [None if node is None else line_of(shown, node) for node in (None, *kernel.printed.origins)]
+    texts, lines = zip(*statements(shown, kernel), strict=True)
     kept = (
         set(range(len(texts)))
         if len(texts) <= _SHORT
-        else _around(texts, [k for k, n in enumerate(lines) if n == line])
+        else _around(list(texts), [k for k, n in enumerate(lines) if n == line])
     )
     rows: list[str] = []
     for k, (text, own) in enumerate(zip(texts, lines, strict=True)):
         if k not in kept:
             rows += [] if rows[-1:] == ["⋮"] else ["⋮"]
             continue
-        body = escape(text.partition("  # ")[0], quote=False)
+        body = escape(text, quote=False)
         told = "" if own is None else f"<em>  # line {own}</em>"
         rows.append(f"<mark>{body}</mark>{told}" if own == line else f"{body}{told}")
     others = sorted({n for n in lines if n is not None} - {line})
@@ -231,7 +260,7 @@ def _calls(line: Line) -> str:
     )
 
 
-def _picture(texts: list[tuple[int, str]], found: dict[int, Line], whole: int) -> Sheet:
+def _picture(texts: list[tuple[int, str]], found: dict[int, Line], gone: Mapping[int, str], whole: int) -> Sheet:
     """The rows as a picture that stands alone: without the code, which takes a page that opens."""
     sheet = Sheet(_WIDE)
     sheet.text(14, 26, "lines", "ink bold")
@@ -250,6 +279,7 @@ def _picture(texts: list[tuple[int, str]], found: dict[int, Line], whole: int) -
         sheet.text(38, y, str(number), "ink small" if line is not None and line.yellow else "soft small", anchor="end")
         sheet.text(columns[0], y, text, "ink mono", room=325)
         if line is None:
+            sheet.text(columns[1], y, gone.get(number, ""), "ink small", room=165, size=11)
             continue
         sheet.bar(columns[2] - 4, y - 12, 125 * line.cost.flops / whole, 15, 'heat" fill-opacity="0.45', round_by=1)
         for x, cell, room in zip(columns[1:], (_ops(line), _cost(line), line.where), (165, 130, 132), strict=True):

@@ -51,6 +51,10 @@ class Extension:
         self.matcher = completion.matcher(shell)
         self.inspecting = Inspecting(shell, self.magics)
         self._plain: list[str] = []  # file names of cells that are not captured, under their present count
+        self._counter, self._ahead = (
+            0,
+            1,
+        )  # the shell's count before a cell, and by how much it was ahead of the cell's number
 
     def register(self) -> None:
         """Put everything into its place."""
@@ -129,8 +133,13 @@ class Extension:
         self.default.running = True
         self.progress.begin()
         self.default.tell()
-        body = text.partition("\n")[2] if text.startswith("%%tensor") else text
-        self.magics.gradients.check(body, self.shell.user_ns)
+        magic, _, body = text.partition("\n") if text.startswith("%%tensor") else ("", "", text)
+        self.magics.gradients.check(body, self.shell.user_ns, f"In[{self._number(info)}]", bool(magic))
+        self._counter = self.shell.execution_count
+
+    def _number(self, info: Any) -> int:
+        """The number of a cell that is about to run: versions of IPython differ in whether they have counted on by then."""
+        return self.shell.execution_count - (self._ahead if info.store_history else 0)
 
     def after_cell(self, result: Any) -> None:
         """A cell has run: what it has bound is from there, and live views follow the variables that they read."""
@@ -138,6 +147,8 @@ class Extension:
         self.progress.end()
         self.default.running = False
         if result.execution_count is not None:
+            if result.info.store_history and self._counter:
+                self._ahead = self._counter - result.execution_count
             text = result.info.raw_cell or ""
             body = text.partition("\n")[2] if text.startswith("%%") else text
             self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)

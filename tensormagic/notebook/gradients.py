@@ -48,6 +48,15 @@ def differentiated(
     return found, moving
 
 
+def _one_of(code: Code, result: Any) -> str:
+    """The name of the first number among what a cell ends in; else one that the cell may give it."""
+    last = code.parsed.last
+    written = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
+    pairs = zip(written, result, strict=False) if isinstance(result, tuple | list) else ()
+    numbers = (p.id for p, v in pairs if isinstance(p, ast.Name) and isinstance(v, Tensor) and not v.ndim)
+    return next(numbers, "loss")
+
+
 def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
     if not nodes:
         return {}
@@ -56,7 +65,7 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     if is_container(result):
         raise DifferentiationError(
             f"gradients are of one number, but the cell's value is a {type(result).__name__}",
-            "End the cell with the number, or name it: --of loss.",
+            f"End the cell with the number, or name it: --of {_one_of(code, result)}.",
         )
     top = node_of(result)
     moving = list(nodes.values())

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from tensormagic.ir.errors import TensorError
@@ -240,22 +241,29 @@ def rows(misfit: Misfit) -> list[str]:
 
 def forms(misfit: Misfit) -> dict[str, str]:
     """The drawing in every form that a page may ask for."""
-    told, drawn = "\n".join(rows(misfit)), sheet(misfit)
-    # an image has no name where a page shows it, and this has
-    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{drawn.inline(misfit.told)}</div>'
-    return {"image/svg+xml": drawn.picture(misfit.told, told), "text/html": page, "text/plain": told}
+    told = "\n".join(rows(misfit))
+    # an image has no name where a page shows it, and this has; words are wrapped where there is little room
+    boxes = sheet(misfit, words=False).inline(misfit.told)
+    words = f'<p class="bold">{escape(misfit.told)}</p>{boxes}<p class="note">{escape(misfit.rule)}</p>'
+    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{words}</div>'
+    return {"image/svg+xml": sheet(misfit).picture(misfit.told, told), "text/html": page, "text/plain": told}
 
 
 _BOX, _TALL, _GAP = 58.0, 34.0, 20.0
 
 
-def sheet(misfit: Misfit) -> Sheet:
-    """The drawing as a picture: a box for each axis, those that do not fit with a thick outline and a sign between them."""
+def sheet(misfit: Misfit, *, words: bool = True) -> Sheet:
+    """The drawing as a picture: a box for each axis, those that do not fit with a thick outline and a sign between them.
+
+    ``words`` says whether it stands alone, and so needs its own.
+    """
     names = max(80.0, min(8.2 * max(map(len, misfit.names)) + 14, 240.0))
     told = max(width(misfit.told, 13, bold=True), width(misfit.rule, 12)) + 28
-    made = Sheet(max(names + misfit.columns * (_BOX + _GAP) + 14, told))
-    made.text(14, 26, misfit.told, "ink bold")
-    top = 44.0
+    wide = names + misfit.columns * (_BOX + _GAP) + 14
+    made = Sheet(max(wide, told) if words else wide)
+    top = 44.0 if words else 6.0
+    if words:
+        made.text(14, 26, misfit.told, "ink bold")
     for k, name in enumerate(misfit.names):
         y = top + k * (_TALL + 22)
         made.text(14, y + 22, name, "ink mono", room=names, size=12)
@@ -266,7 +274,8 @@ def sheet(misfit: Misfit) -> Sheet:
         for k in [k for k in guilty if k + 1 in guilty and misfit.extent(k, column) != misfit.extent(k + 1, column)]:
             x = names + 14 + column * (_BOX + _GAP) + _BOX / 2
             made.text(x, top + (k + 1) * (_TALL + 22) - 5, "≠", "warn bold", anchor="middle")
-    made.text(14, top + len(misfit.names) * (_TALL + 22) + 4, misfit.rule, "soft small")
+    if words:
+        made.text(14, top + len(misfit.names) * (_TALL + 22) + 4, misfit.rule, "soft small")
     return made
 
 

@@ -18,7 +18,7 @@ from tensormagic.ir.size import Size
 from tensormagic.notebook.annotate import line_of
 from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.pictures.labels import clean, symbol
+from tensormagic.notebook.pictures.labels import clean, operation, symbol
 from tensormagic.notebook.pictures.watching import Enough, Frame, Looking, is_region, watched
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
@@ -74,7 +74,7 @@ def _place(made: _Made, line: int, lines: Sequence[str]) -> str:
 
 
 def _operation(made: _Made) -> str:
-    return symbol(_label(made.node)) if made.node.args else clean(made.names[0], 40)
+    return operation(_label(made.node)) if made.node.args else clean(made.names[0], 40)
 
 
 def _label(node: Node) -> str:

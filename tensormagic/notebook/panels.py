@@ -42,7 +42,11 @@ def code(shown: Portrait) -> Panel:
     if shown.device == "gpu":
         parts = [listing("kernels for the GPU", device_source(shown.executable.graph))]
     else:
-        parts = [listing(f"kernel {k}", kernel.source) for k, kernel in enumerate(shown.plan.kernels, 1)]
+        from tensormagic.notebook.annotate import statements
+
+        kernels = [statements(shown, kernel) for kernel in shown.plan.kernels]
+        told = ["\n".join(f"{t}  # line {n}" if n else t for t, n in lines) for lines in kernels]
+        parts = [listing(f"kernel {k}", text) for k, text in enumerate(told, 1)]
     parts.append(listing("rewritten graph", shown.executable.graph.text))
     return "".join(page for page, _ in parts), "\n\n".join(text for _, text in parts)
 

@@ -73,8 +73,11 @@ class Gradients:
             self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function)
             space[bound] = gradient
 
-    def check(self, text: str, space: Mapping[str, Any]) -> None:
-        """Warn, once for each gradient, where ``text`` uses one whose variable has changed or changes on the way."""
+    def check(self, text: str, space: Mapping[str, Any], cell: str, above: int = 0) -> None:
+        """Warn, once for each gradient, where the text of ``cell`` uses one whose variable has changed or changes on the way.
+
+        ``above`` are the cell's lines before the text.
+        """
         held = {n: b for n, b in self._bound.items() if not b.warned and n in text and space.get(n) is b.gradient}
         if not held:
             return
@@ -89,8 +92,8 @@ class Gradients:
             advice = "Compute the gradient in every step" if bound.function else _NAMED
             function = bound.function or "objective"
             message = _LOOP.format(gradient=name, name=bound.name, cell=bound.cell, advice=advice, function=function)
-            line = next(k for k, row in enumerate(text.splitlines(), 1) if name in row)
-            warnings.warn_explicit(message, StaleGradientWarning, "this cell", line)
+            lines = (n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)
+            warnings.warn_explicit(message, StaleGradientWarning, cell, above + min(lines, default=1))
 
 
 class Origins:

@@ -21,6 +21,8 @@ NO_SCRIPTS = [
 ]
 # the code of the cells is nbconvert's to print, and lines of 100,000 letters take it most of a minute
 NO_CODE = "() => document.querySelectorAll('.jp-InputArea').forEach((one) => one.remove())"
+COLOURS = """() => [...document.querySelectorAll('.tm-panel, .tm-panel *')].map((one) => getComputedStyle(one))
+    .map((style) => [style.color, style.backgroundColor].join()).join('|')"""
 READY = "() => [...document.images].every((one) => one.complete && one.naturalWidth > 20 && one.naturalHeight > 10)"
 
 
@@ -59,9 +61,12 @@ def test_every_view_is_a_picture_without_a_network(browser: BrowserContext, conv
     assert page.locator("img[src^='data:image/svg']").count() == GRAPHS + LIVE + BACKPROPS + FORMULAS
     for panel in ("speed", "lines", "profile", "rewrites"):
         assert page.get_by_text(panel).count() >= 1
+    looks: set[str] = set()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.screenshot(path=screenshots / f"converted-{scheme}.png")
+        looks.add(page.evaluate(COLOURS))
+    assert len(looks) == 1  # the page is light, whatever the reader's system prefers
     page.evaluate(NO_CODE)
     page.emulate_media(media="print")
     pdf = page.pdf()

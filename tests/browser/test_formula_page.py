@@ -52,12 +52,13 @@ def test_they_are_there_without_a_network(browser: BrowserContext, page_of_formu
     assert "".join(outputs.all_inner_texts()).strip() == ""  # no LaTeX, which only MathJax would typeset
     for output in outputs.locator("img").all():
         assert output.evaluate("(one) => one.decode().then(() => one.naturalWidth > 100 && one.naturalHeight > 40)")
-    for scheme, (paper, ink) in {"light": (255, 26), "dark": (24, 242)}.items():
+    paper, ink = 255, 26  # of nbconvert's light page, whatever the reader's system prefers
+    for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.screenshot(path=screenshots / f"formulas-{scheme}.png")
         picture = Image.open(BytesIO(outputs.locator("img").last.screenshot())).convert("L")
         counts = picture.histogram()
-        darkest, lightest = picture.getextrema()
+        darkest, _ = picture.getextrema()
         assert abs(counts.index(max(counts)) - paper) <= 2
-        assert abs((darkest if paper > ink else lightest) - ink) <= 40
+        assert abs(darkest - ink) <= 40
     page.close()

@@ -123,3 +123,37 @@ def test_a_colour_is_explained_where_a_line_has_it(notebook):
     assert "yellow" not in data["text/plain"].splitlines()[0]
     texts = [e for e in ET.fromstring(data["image/svg+xml"]).iter() if e.tag.endswith("text")]
     assert "yellow" not in "".join(part for text in texts for part in text.itertext())
+
+
+# lines that rules have left nothing of, and code that an earlier cell has printed ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "gone"),
+    [
+        ("a = np.exp(x)\nb = np.log(a)\nc = b * 2\nc", {2: "merged into line 4", 3: "merged into line 4"}),
+        ("q = 1 - x\n\n# a comment\nr = np.log(q).sum()\nr", {2: "merged into line 5"}),
+        ("s = np.exp(x)\nt = 1 + s\nu = np.log(t).sum()\nu", {2: "merged into line 4", 3: "merged into line 4"}),
+        ("s = x\nfor k in range(9):\n    d = -s\n    s = -d + 1.5\ns", {4: "merged into line 5"}),
+        ("n = len(x)\nm = x * 2\nm", {}),
+    ],
+)
+def test_lines_that_rules_have_merged_into_others_say_so(notebook, cell, gone):
+    notebook.ok("x = np.linspace(0.1, 0.5, 20)")
+    data = notebook.ok(f"%%tensor -a --show none\n{cell}").displays[0]
+    rows = [re.match(r"[* ] *(\d+)(.*)", row) for row in data["text/plain"].splitlines()]
+    told = {int(row[1]): row[2] for row in rows if row}
+    said = {number: re.search(r"merged into line \d+|left out: .*", row) for number, row in told.items()}
+    assert {number: found[0] for number, found in said.items() if found} == gone
+    for words in gone.values():
+        assert words in data["text/html"]
+        assert words in data["image/svg+xml"]
+
+
+def test_code_names_lines_of_the_cell_that_is_shown(notebook):
+    notebook.ok("x = np.linspace(0.1, 0.5, 20)")
+    cell = "y = np.sin(x) * 3\nz = y.sum()\nz"
+    notebook.ok(f"%%tensor --show code\n\n\n{cell}")
+    text = notebook.ok(f"%%tensor --show code\n{cell}").data["text/plain"]
+    assert {int(line) for line in re.findall(r"# line (\d+)$", text, re.MULTILINE)} == {2, 3}
+    assert "# In[" not in text.partition("rewritten graph")[0]

@@ -321,6 +321,8 @@ def test_gradients_of_containers_are_refused_in_plain_words(notebook):
     assert isinstance(ran.error, DifferentiationError)
     assert "gradients are of one number, but the cell's value is a tuple" in ran.out
     assert "Hint: End the cell with the number, or name it: --of loss." in ran.out
+    ran = notebook("%%tensor --grad w\nz = X @ w\nfar, near = z.max(), z.min()\nz, near, far")
+    assert "Hint: End the cell with the number, or name it: --of near." in ran.out
 
 
 def test_an_option_without_its_value_says_so(notebook):

@@ -383,7 +383,7 @@ def test_nodes_carry_the_users_names_and_what_only_carries_values_is_folded(note
     captured = scene.view("captured")
     said = drawn(captured)
     assert {
-        "h, w = loop × 5",
+        "h = loop × 5",
         "h = tanh",
         "w = · − ·",
         "· + 0.5",

@@ -240,7 +240,7 @@ def test_a_range_is_widened_to_where_the_variable_is_and_a_vector_is_drawn_over_
     (line, *_) = view._picture["panels"]
     assert line["x"] == [0.0, 6.0]
     assert line["at"][-1] == 6.0
-    assert {"tt", "after a small step of a"} <= {shape.get("text") for shape in line["shapes"]}
+    assert {"tt", "with a larger a"} <= {shape.get("text") for shape in line["shapes"]}
     for wrong, told in (("x=tt", "needs a range"), ("a=0:1,x=nobody", "no variable nobody"), ("a=0:1,x=a", "vector")):
         assert told in str(notebook(f"%%tensor --live {wrong}\nnp.sin(a * tt)").error)
 

@@ -84,9 +84,26 @@ def test_a_stale_gradient_is_told_once(notebook):
     with pytest.warns(StaleGradientWarning, match=r"grad_w belongs to the w that In\[1\] read") as told:
         notebook.ok("w -= 0.1 * grad_w")
     assert "value_and_grad" in str(told[0].message)
+    assert (told[0].filename, told[0].lineno) == ("In[3]", 1)
     notebook.ok("w -= 0.1 * grad_w")  # once
     notebook.ok(cell("--grad w"))
     notebook.ok("print(grad_w)")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# grad_w is old\nprint(w)\nw = (w\n     - 0.1 * grad_w)", 4),
+        ("for k in range(3):\n    w -= 0.1 * grad_w", 2),
+        ("%%tensor --show none\nv = 1\nw = w - 0.1 * grad_w", 3),
+    ],
+)
+def test_a_stale_gradient_is_told_where_it_is_used(notebook, text, line):
+    notebook.ok(cell("--grad w"))
+    notebook.ok("w -= 0.1 * grad_w")
+    with pytest.warns(StaleGradientWarning) as told:
+        notebook.ok(text)
+    assert (told[0].filename, told[0].lineno) == ("In[3]", line)
 
 
 def test_a_stale_gradient_names_the_function_that_the_cell_is(notebook):

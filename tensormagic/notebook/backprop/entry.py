@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from IPython.core.getipython import get_ipython
 
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.inputs import lift
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.derivatives import replace as replaced
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.space import place_of
+from tensormagic.ir.node import Node
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
 from tensormagic.notebook.backprop.subject import Subject, of_function
-from tensormagic.notebook.display import Views
+from tensormagic.notebook.display import Views, seen
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
 from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.backprop import BackpropView
+from tensormagic.ops.leaf import INPUT
 
 __all__ = ["backprop", "cell_bundle"]
 
@@ -80,7 +84,7 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
     try:
         if not isinstance(target, Tensor):
             raise TypeError("the cell has no lazy value; end it with an expression for one number")  # noqa: TRY301 (told like the others)
-        function = _of_value(target, name)
+        function = _of_value(_from(target, outcome.moving), name)
         subject = _asked(of_function(function, ()), outcome.options.grad)
         ranges = {n: ends for n, ends in outcome.options.live if n in floats_of(subject)}
         sheet = Sheet(subject, ranges)
@@ -91,6 +95,16 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
     view = BackpropView(sheet, _Following(function, (), ranges, outcome.options.grad))
     views.add(view)
     return view.bundle()
+
+
+def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:
+    """A value from what its gradients are with respect to: what an earlier cell has computed these from is no part of it."""
+    cut: dict[Node, Node] = {}
+    for name, node in moving.items():
+        leaf = lift(seen(wrap(node)), name) if node.op is not INPUT else None
+        if leaf is not None and leaf.type == node.type:
+            cut[node] = leaf
+    return wrap(replaced([value.node], cut)[0]) if cut else value
 
 
 def _asked(subject: Subject, names: Sequence[str]) -> Subject:

@@ -15,7 +15,7 @@ from tensormagic.notebook.backprop.cells import extent, strip
 from tensormagic.notebook.backprop.sheet import TIMES, Sheet, Shown, Used
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.layout import Link, layered
-from tensormagic.notebook.pictures.palette import DARK, LIGHT, in_themes, rules
+from tensormagic.notebook.pictures.palette import LIGHT, in_themes, rules
 from tensormagic.notebook.pictures.shapes import outline
 
 __all__ = ["Picture", "drawn", "in_page", "standalone", "style"]
@@ -268,8 +268,7 @@ def _coloured(colour: Callable[[str], str]) -> str:
 
 
 def _alone() -> str:
-    light, dark = (_coloured((table | _OWN[name]).__getitem__) for name, table in (("light", LIGHT), ("dark", DARK)))
-    return f"{_PLAIN}\n{light}\n@media (prefers-color-scheme:dark){{\n{dark}\n}}"
+    return f"{_PLAIN}\n{_coloured((LIGHT | _OWN['light']).__getitem__)}"
 
 
 def style(scope: str) -> str:

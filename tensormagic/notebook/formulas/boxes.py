@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.pictures.palette import DARK, LIGHT
+from tensormagic.notebook.pictures.palette import LIGHT
 
 __all__ = [
     "EMPTY",
@@ -318,14 +318,12 @@ def grid(rows: Sequence[Sequence[Box]], right: Sequence[bool], *, across: float,
 
 
 def drawing(box: Box, title: str) -> str:
-    """A box as an SVG that stands alone, light or dark as the reader prefers; ``title`` says what it shows."""
+    """A box as an SVG that stands alone; ``title`` says what it shows."""
     wide, tall = box.width + 2 * _MARGIN, box.ascent + box.descent + 2 * _MARGIN
-    light, dark = (
-        f".ground{{fill:{of['ground']}}}text,path{{fill:{of['ink']}}}.line{{fill:none;stroke:{of['ink']}}}"
-        for of in (LIGHT, DARK)
-    )
+    ink = LIGHT["ink"]
+    colours = f".ground{{fill:{LIGHT['ground']}}}text,path{{fill:{ink}}}.line{{fill:none;stroke:{ink}}}"
     faces = f"text{{font-family:{_FACES};white-space:pre}}.slanted{{font-style:italic}}"
-    style = f"{faces}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    style = f"{faces}{colours}"
     size = f'width="{wide:.0f}" height="{tall:.0f}" viewBox="0 0 {wide:.1f} {tall:.1f}"'
     marks = "".join(m.svg() for m in box.at(_MARGIN, _MARGIN + box.ascent))
     return (

@@ -12,7 +12,9 @@ from IPython.core.getipython import get_ipython
 
 from tensormagic import session
 from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.summary import is_on_device
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.derivatives import replace
 from tensormagic.functions.function import Function
@@ -40,7 +42,7 @@ def notebook_variables() -> dict[str, Any]:
 
 
 class _AsRead(Mapping[str, Any]):
-    """The notebook's variables by the names that inputs have: ``w``, ``data.target``, ``parts['k']``; lists as arrays."""
+    """The notebook's variables by the names that inputs have: ``w``, ``data.target``, ``parts['k']``; lists and lazy values as arrays."""
 
     def __init__(self, space: Mapping[str, Any]) -> None:
         self._space = space
@@ -50,6 +52,8 @@ class _AsRead(Mapping[str, Any]):
             value = self._space[name] if name in self._space else _found(ast.parse(name, mode="eval").body, self._space)
         except Exception as error:  # (an attribute may do anything)
             raise KeyError(name) from error
+        if isinstance(value, Tensor):  # what it was computed from is not what is shown
+            return value if value.node.op is INPUT or is_on_device(value) else _known(value)
         if isinstance(value, list | tuple) or (hasattr(value, "__array__") and not isinstance(value, _READ_AS_IT_IS)):
             with suppress(Exception):  # what is no array of numbers is told where it is used
                 return np.asarray(value)
@@ -60,6 +64,12 @@ class _AsRead(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._space)
+
+
+def _known(value: Tensor) -> Any:
+    """The value of a lazy array, where a function of the notebook's variables is captured, too."""
+    with value.leveled():
+        return hooks.compute([value.node])[0]
 
 
 _READ_AS_IT_IS = (np.ndarray, np.generic, Tensor)
@@ -81,16 +91,14 @@ def _found(place: ast.expr, space: Mapping[str, Any]) -> Any:
 def variables_of(node: Node, space: Mapping[str, Any]) -> dict[Node, str]:
     """The inputs of a value that stand in variables of the notebook: those that still hold what was read."""
     leaves = [n for n in topological([node]) if n.op is INPUT]
+    lazy = {v.node: n for n, v in reversed(list(space.items())) if isinstance(v, Tensor) and not n.startswith("_")}
     seen = _AsRead(space)
-    return {leaf: name for leaf in leaves if (name := _variable_of(leaf, seen))}
+    return {leaf: name for leaf in leaves if (name := _variable_of(leaf, seen) or lazy.get(leaf, ""))}
 
 
 def _variable_of(leaf: Node, space: Mapping[str, Any]) -> str:
     name = leaf["source"].name
-    if name in space and _was_read(space[name], leaf):
-        return name
-    lazy = (n for n, v in list(space.items()) if isinstance(v, Tensor) and v.node is leaf and not n.startswith("_"))
-    return next(lazy, "")
+    return name if name in space and _was_read(space[name], leaf) else ""
 
 
 def _was_read(value: Any, leaf: Node) -> bool:

@@ -27,7 +27,8 @@ from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.measure import measure
 from tensormagic.notebook.pictures.replay import replayed
 from tensormagic.notebook.pictures.scene import Scene, View
-from tensormagic.notebook.pictures.views import Drawing, Scope, functions_of, kind_of, newest, places, short
+from tensormagic.notebook.pictures.scope import Scope, short
+from tensormagic.notebook.pictures.views import Drawing, functions_of, kind_of, newest, places
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.transform.rewriting.trial import changes_digits
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
-from tensormagic.notebook.pictures.labels import clean, counted, shorten, symbol
+from tensormagic.notebook.pictures.labels import clean, counted, operation, shorten
 from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route
 from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
@@ -325,7 +325,7 @@ class _Composer:
         self, title: str, key: str, members: list[int], depth: int, crossing: tuple[list[int], list[int]]
     ) -> Box:
         vertices = [self.parts.vertices[index] for index in members]
-        names = Counter(symbol(clean(vertex.label, 40)) for vertex in vertices if vertex.is_op)
+        names = Counter(operation(clean(vertex.label, 40)) for vertex in vertices if vertex.is_op)
         inner = [body for vertex in vertices for body in self.parts.inner.get(vertex.id, ())]
         ops = sum(names.values()) + sum(body.ops for body in inner)
         note = f"{ops} op{'s' * (ops != 1)}"

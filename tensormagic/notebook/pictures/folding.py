@@ -48,7 +48,10 @@ class _Folding:
     def carries(self, key: str) -> bool:
         """Whether a vertex hands on its first operand."""
         vertex = self.vertex[key]
-        return vertex.label in CARRIES and not vertex.name and bool(self.given[key]) and vertex.kind != "output"
+        if vertex.label not in CARRIES or not self.given[key] or vertex.kind == "output":
+            return False
+        # a loop has the names of its results in its own title
+        return not vertex.name or (vertex.label == "item" and self.vertex[self.given[key][0].source].kind == "region")
 
     def maker(self, key: str, *, last: bool = False) -> str:
         """Who makes the value of a vertex; of the ``last`` one, whose cast may be the user's own, what a line has written stays."""

@@ -29,7 +29,7 @@ const model = {
 widget.render({ model, el: document.getElementById("tm-root") });
 """
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="en" class="tm-own">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["KIND_WORDS", "PREFIXES", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "shorten", "symbol", "width"]
+__all__ = ["KIND_WORDS", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "operation", "shorten", "symbol", "width"]
 
 # widths in em of DejaVu Sans and Arial Bold, the larger of both, rounded up
 _EM = {
@@ -54,7 +54,12 @@ SYMBOLS = {
     "left_shift": "<<",
     "right_shift": ">>",
 }
-PREFIXES = {"negative": "\N{MINUS SIGN}·", "invert": "~·"}  # operators of one operand
+_OF_ONE = {  # operations of one operand that have an operator in Python, or are written with one
+    "negative": "\N{MINUS SIGN}·",
+    "invert": "~·",
+    "square": "· ** 2",
+    "reciprocal": "1 / ·",
+}
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "the cell as you wrote it: ",
     "rewritten": "after rules have made it safer and faster: ",
@@ -79,6 +84,15 @@ def symbol(name: str) -> str:
     ('@', 'exp')
     """
     return SYMBOLS.get(name, "\N{MINUS SIGN}" if name == "-" else "\N{MULTIPLICATION SIGN}" if name == "*" else name)
+
+
+def operation(name: str) -> str:
+    """Return what an operation is called where no operand stands beside it: as Python writes it, or by its name.
+
+    >>> operation("multiply"), operation("square"), operation("exp")
+    ('×', '· ** 2', 'exp')
+    """
+    return _OF_ONE.get(name) or symbol(name)
 
 
 def clean(text: str, most: int = 400) -> str:

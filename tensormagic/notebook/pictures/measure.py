@@ -12,7 +12,8 @@ import numpy as np
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.notebook.pictures.inside import Inside
-from tensormagic.notebook.pictures.views import kind_of, short
+from tensormagic.notebook.pictures.scope import short
+from tensormagic.notebook.pictures.views import kind_of
 from tensormagic.notebook.pictures.watching import Enough, is_region
 from tensormagic.ops.effects.telling import silently
 

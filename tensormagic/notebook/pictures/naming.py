@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensormagic.ir.graph import Graph
@@ -16,6 +16,7 @@ from tensormagic.transform.rewriting import Firing
 
 __all__ = ["Naming", "parsed", "unfolded"]
 
+MOST_PART = 28  # characters of a part of an array
 MOST_WRITTEN = 18  # characters of an expression that stands for a name
 Place = tuple[int, int, int, int]
 Known = tuple[str, str, Place]  # an operation, the cell and the place in its text
@@ -23,11 +24,12 @@ Known = tuple[str, str, Place]  # an operation, the cell and the place in its te
 
 @dataclass
 class _Text:
-    """One cell's text: the name that each expression is assigned to, and the variable of each loop, by place."""
+    """One cell's text: the name that each expression is assigned to, the variable of each loop, and parts of arrays, by place."""
 
     lines: list[str]
     assigned: dict[Place, str] = field(default_factory=dict[Place, str])
     counted: dict[Place, str] = field(default_factory=dict[Place, str])
+    parts: dict[Place, str] = field(default_factory=dict[Place, str])
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -85,7 +87,16 @@ def _read(source: str) -> _Text:
         text.assigned.update((_place(value), name) for name, value in _named(part))
         if isinstance(part, ast.For) and isinstance(part.target, ast.Name):
             text.counted[_place(part.iter)] = part.target.id
+        if isinstance(part, ast.Subscript):
+            text.parts[_place(part)] = _part(part)
     return text
+
+
+def _part(part: ast.Subscript) -> str:
+    """A part of an array as it was written; if that is long, without the places."""
+    whole = ast.unparse(part)
+    short = f"{ast.unparse(part.value)}[…]"
+    return next((text for text in (whole, short) if len(text) <= MOST_PART), "")
 
 
 def unfolded(node: Node) -> Node:
@@ -116,8 +127,8 @@ class Naming:
         found: dict[tuple[str, Place], Node] = {}
         called: dict[Node, str] = {}
         for node in graph.nodes:
-            # a number, or a size, is cast for something else in the same expression
-            if not node.args or unfolded(node).op in {CONSTANT, SIZE}:
+            # a number, or a size, is cast for something else in the same expression; several results are no value
+            if not node.args or len(node.types) > 1 or unfolded(node).op in {CONSTANT, SIZE}:
                 continue
             for _, cell, place in self._keys(node):
                 name = self._text(cell).assigned.get(place)
@@ -128,6 +139,15 @@ class Naming:
                 found[cell, place] = node
                 called[node] = name
         return called
+
+    def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:
+        """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last one."""
+        found: dict[tuple[str, Place], Node] = {}
+        for node in nodes:
+            if node.op.name not in CARRIES:
+                found |= {(cell, place): node for _, cell, place in self._keys(node)}
+        texts = {node: self._text(cell).parts.get(place, "") for (cell, place), node in found.items()}
+        return {node: text for node, text in texts.items() if text}
 
     def certain(self, graph: Graph, called: dict[Node, str]) -> dict[Known, str]:
         """Names by operation and place, where one node alone has these: they hold in rewritten graphs, too."""
@@ -153,15 +173,23 @@ class Naming:
         count = Counter(key for own in keys.values() for key in own)
         return {n: known[key] for n, own in keys.items() for key in own if key in known and count[key] == 1}  # type: ignore[index]
 
+    def ends_as(self, result: Node, called: Mapping[Node, str]) -> str:
+        """What the result of a graph inside is called; of a loop in a loop, what that one gives."""
+        source = unfolded(result)
+        return called.get(result, "") or called.get(source, "") or self.given_by(source, result)
+
     def given_by(self, region: Node, node: Node) -> str:
         """The variable that a loop or a branch gives, of several that which ``node`` takes."""
         while node is not region and node.op.name != "item":
             node = node.args[0]
-        number = 0 if node is region else int(node["index"])
+        return self.gives(region, 0 if node is region else int(node["index"]))
+
+    def gives(self, region: Node, number: int) -> str:
+        """The variable that a loop or a branch gives as the result of that number."""
         for body in ("body", "then", "otherwise"):
             graph = region.params.get(body)
             if isinstance(graph, Graph) and number < len(graph.results):
-                found = self.names(graph).get(unfolded(graph.results[number]), "")
+                found = self.ends_as(graph.results[number], self.names(graph))
                 if found:
                     return found
         return ""

@@ -1,6 +1,6 @@
 """The colours of pictures (Okabe and Ito's, which colour-blind readers tell apart) and the style sheet made of them.
 
-The same rules serve a standalone SVG, with plain colours, and a page, with variables that follow the page's theme. A
+The same rules serve an SVG that stands alone, with plain light colours, and a page, with variables that follow the page's theme. A
 kind is never told by its colour alone: outlines differ too.
 """
 
@@ -124,8 +124,8 @@ _PLAIN = f"""text{{font-family:{FONT};text-anchor:middle;unicode-bidi:plaintext}
 
 
 def standalone() -> str:
-    """Return the style sheet of an SVG that stands alone, light, or dark where the reader prefers that."""
-    return f"{_PLAIN}\n{rules(LIGHT.__getitem__)}\n@media (prefers-color-scheme:dark){{\n{rules(DARK.__getitem__)}\n}}"
+    """Return the style sheet of an SVG that stands alone: light, for it cannot know the page that it will stand in."""
+    return f"{_PLAIN}\n{rules(LIGHT.__getitem__)}"
 
 
 def themed(scope: str) -> str:
@@ -145,7 +145,10 @@ def variables(scope: str) -> str:
 
 
 def in_themes(scope: str, light: Mapping[str, str], dark: Mapping[str, str], forced: Mapping[str, str]) -> str:
-    """Return variables inside `scope` in a light and a dark theme, and where the reader has forced a few colours of their own."""
+    """Return variables inside `scope` in a light and a dark theme, and where the reader has forced a few colours of their own.
+
+    A page of no known theme is taken for a light one; the pages that are written here follow the reader's system.
+    """
     lights = f"[data-jp-theme-light='true'] {scope},.vscode-light {scope},.vscode-high-contrast-light {scope}"
     darks = f"[data-jp-theme-light='false'] {scope},.vscode-dark {scope}"
     darks += f",.vscode-high-contrast:not(.vscode-high-contrast-light) {scope}"
@@ -153,7 +156,7 @@ def in_themes(scope: str, light: Mapping[str, str], dark: Mapping[str, str], for
         ";".join(f"--tm-{name}:{value}" for name, value in table.items()) for table in (light, dark, forced)
     )
     return (
-        f"{scope}{{{in_light}}}\n@media (prefers-color-scheme:dark){{{scope}{{{in_dark}}}}}\n"
+        f"{scope}{{{in_light}}}\n@media (prefers-color-scheme:dark){{.tm-own {scope}{{{in_dark}}}}}\n"
         f"{lights}{{{in_light}}}\n{darks}{{{in_dark}}}\n"
         f"@media (forced-colors:active){{{scope},{lights},{darks}{{{in_forced}}}}}\n"
     )

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.pictures.details import Details
-from tensormagic.notebook.pictures.labels import PREFIXES, SYMBOLS, clean, counted, symbol
+from tensormagic.notebook.pictures.labels import SYMBOLS, clean, counted, operation, symbol
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Picture
@@ -68,6 +68,8 @@ class Vertex:
         The function of the user's in whose text it was written.
     name : str
         What the user's text calls its value.
+    written : str
+        The part of an array that it reads or stores into, as the user's text has it: ``image[i:i + 30]``.
     number : int
         Tells what was measured of it; vertices of one id that stand for different nodes have different ones.
     """
@@ -86,13 +88,16 @@ class Vertex:
     preview: str = ""
     function: str = ""
     name: str = ""
+    written: str = ""
     number: int = 0
 
     @property
     def title(self) -> str:
         """``e = exp`` or ``z = · + ·``: what is computed, and what it is called; else the name alone, or the operation."""
-        label = symbol(clean(self.type if self.label == "form" else self.label, 60)) or "?"
-        label = PREFIXES.get(label, label) if self.is_op else label
+        if self.written:
+            return clean(f"{self.written} = ·" if self.kind == "update" else self.written, 60)
+        called = operation if self.is_op else symbol
+        label = called(clean(self.type if self.label == "form" else self.label, 60)) or "?"
         if not self.name or not self.is_op:
             return label
         return f"{clean(self.name, 40)} = {f'· {label} ·' if label in SYMBOLS.values() else label}"

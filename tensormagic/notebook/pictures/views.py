@@ -7,149 +7,30 @@ to the next.
 from __future__ import annotations
 
 import ast
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from tensormagic.ir import site
-from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.ir.size import Size, evaluate
-from tensormagic.ir.text import extents
-from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
+from tensormagic.notebook.pictures.needed import Needed, needed
 from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
-from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
+from tensormagic.notebook.pictures.scope import REGIONS, Scope, short
+from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.opaque import ITEM
 
-__all__ = ["Drawing", "Scope", "functions_of", "is_product", "kind_of", "newest", "places", "short"]
+__all__ = ["Drawing", "functions_of", "kind_of", "newest", "places"]
 
 MOST_INSIDE = 3_000  # vertices of one view in graphs of loops, branches and calls; beyond, these are drawn as one box
 DEEPEST = 8
-WORDS = {"cond": "branch"}  # operations by other names than their own
-REGIONS = frozenset(("loop", "while", "cond"))  # that give the user's variables
 MOST_NAMES = 4  # of the variables that a loop gives
-_SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
+_PLACED = frozenset(("move", "update"))  # kinds that read places in arrays: the numbers of these places are drawn, too
 _BODIES = {"test": "test", "then": "then", "otherwise": "else", "body": "body", "back": "derivative"}
-
-
-@dataclass(frozen=True)
-class Scope:
-    """A graph as it is read: what its parameters are called, and the numbers that its sizes are, where these are known."""
-
-    graph: Graph
-    names: tuple[str, ...]
-    number: Callable[[Size], int] | None
-    called: Mapping[Node, str] = field(default_factory=dict[Node, str])
-    fixed: Mapping[int, Node] = field(default_factory=dict[int, Node])  # the constants that parameters stand for
-    _texts: dict[Type, str] = field(default_factory=dict[Type, str], compare=False, repr=False)
-
-    def type_text(self, t: Type) -> str:
-        """``float64[569, 30]``: a type with the sizes of this run; with symbols where these are not known."""
-        text = self._texts.get(t)
-        if text is None:
-            text = self._texts[t] = self._type_text(t)
-        return text
-
-    def _type_text(self, t: Type) -> str:
-        if self.number is not None:
-            with suppress(KeyError, TensorError):
-                return str(t.with_shape(tuple(self.number(s) for s in t.shape), t.form))
-        return str(t)
-
-    def label(self, node: Node) -> str:
-        """The name of an input, the value of a constant, the name of an op; of a loop also how often it runs."""
-        if node.op is PARAMETER:
-            return self.names[node["index"]]
-        if node.op is CONSTANT:
-            return short(node["bits"].array()[()])
-        if node.op is CONTRACT:
-            return "@" if is_product(node["subscripts"]) else "einsum"
-        if node.op.name == "loop" and node.args[0].op is CONSTANT:
-            return f"loop × {short(node.args[0]['bits'].array()[()])}"
-        return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
-
-    def size_text(self, size: Size) -> str:
-        """The number that a size is in this run; its symbol where that is not known."""
-        if self.number is not None:
-            with suppress(KeyError, TensorError):
-                return str(self.number(size))
-        return str(size)
-
-    @cached_property
-    def extents(self) -> Mapping[str, str]:
-        """What the user would write for each symbol of a size."""
-        return extents(self.names, self.graph.parameters)
-
-    def symbolic(self, t: Type) -> str:
-        """``float64[len(x)]``: a type with sizes as the user would write them; nothing where one of them cannot be."""
-        if not t.shape:
-            return str(t)
-        dtype, bracket, rest = str(t).partition("[")
-        names = set(_SYMBOL.findall(rest))
-        if not names <= self.extents.keys():
-            return ""
-        return dtype + bracket + _SYMBOL.sub(lambda found: self.extents[found[0]], rest)
-
-    def constant(self, node: Node) -> Node | None:
-        """The constant that a parameter of a graph inside stands for, if it does."""
-        return self.fixed.get(node["index"]) if node.op is PARAMETER else None
-
-    def inner(self, node: Node, graph: Graph, naming: Naming, called: Mapping[Node, str]) -> Scope:
-        """The scope of a graph inside a node: its parameters are called as what they are given, or as the user's variables."""
-        first = len(node.args) - len(graph.parameters)  # the predicate of a branch is no operand of its graphs
-        given = node.args[max(first, 0) :]
-        numbers = self._numbers(graph, given) if first >= 0 else None
-        if first < 0:
-            given = ()
-        carries, counted = int(node.params.get("carries", 0)), node.op.name == "loop"
-        names: list[str] = []
-        fixed: dict[int, Node] = {}
-        for k in range(len(graph.parameters)):
-            iteration = k - counted
-            if counted and not k:
-                names.append(naming.counter(node) or "index")
-                continue
-            carried = 0 <= iteration < carries
-            source = unfolded(given[k]) if k < len(given) else None
-            if source is not None and source.op is CONSTANT and not carried:
-                fixed[k] = source
-            result = graph.results[iteration] if carried and iteration < len(graph.results) else None
-            usual = f"carried {iteration + 1}" if carried else f"operand {k + 1}"
-            named = called.get(result, "") if result is not None else ""
-            names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
-        return Scope(graph, tuple(names), numbers, called, fixed)
-
-    def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
-        """What an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
-        if node in self.called:
-            return self.called[node]
-        source = unfolded(node)
-        if source.op is PARAMETER or (source.op is CONSTANT and not carried):
-            return self.label(source)
-        if source.op is SIZE and not carried:
-            text = str(source["size"])
-            known = set(_SYMBOL.findall(text)) <= self.extents.keys()
-            return _SYMBOL.sub(lambda found: self.extents[found[0]], text) if known else self.label(source)
-        if source.op.name in REGIONS:
-            return naming.given_by(source, node)
-        return self.called.get(source, "") or ("" if carried else naming.written(source))
-
-    def _numbers(self, graph: Graph, given: Sequence[Node]) -> Callable[[Size], int] | None:
-        if self.number is None:
-            return None
-        with suppress(KeyError, TensorError):
-            sizes: Mapping[Any, int] = graph.bind([tuple(self.number(s) for s in n.type.shape) for n in given])
-            return lambda size: evaluate(size, sizes.__getitem__)
-        return None
 
 
 @dataclass
@@ -272,26 +153,41 @@ class _Writer:
         self.kernel = kernel
         self.yellow = yellow
         self.room = MOST_INSIDE
+        self.parts: dict[Node, str] = {}  # how parts of arrays were written
 
     def view(
-        self, name: str, scope: Scope, outputs: Sequence[str], within: str = "", place: tuple[Any, ...] = ()
+        self,
+        name: str,
+        scope: Scope,
+        outputs: Sequence[str],
+        within: str = "",
+        place: tuple[Any, ...] = (),
+        wanted: Sequence[int] | None = None,
     ) -> View:
-        ids = self._ids(scope.graph, within)
+        """What the results of the ``wanted`` numbers need; without these, all results."""
+        wanted = range(len(scope.graph.results)) if wanted is None else wanted
+        found = needed(scope.graph, wanted)
+        self.parts |= self.drawing.naming.parts([n for n in found.nodes if kind_of(n) in _PLACED])
+        ids = self._ids(found.nodes, within)
         vertices: list[Vertex] = []
         edges: list[Edge] = []
         inner: dict[str, tuple[View, ...]] = {}
-        for node in topological(scope.graph.results):
+        for node in found.nodes:
             key = ids[node]
-            vertices.append(self.vertex(scope, node, key, place))
-            edges += [Edge(ids[arg], key, port) for port, arg in enumerate(node.args)]
+            given_as = _given_as(scope, node, found)
+            vertices.append(self.vertex(scope, node, key, place, found.read_of(node), given_as))
+            edges += [Edge(ids[arg], key, port) for port, arg in enumerate(node.args) if found.reads(node, port)]
+            places_ = [n for n in node.sized_by if n not in node.args] if vertices[-1].kind in _PLACED else []
+            edges += [Edge(ids[n], key, len(node.args) + k) for k, n in enumerate(places_)]
             if getattr(node.op, "kind", "") == "region" and len(place) < 2 * DEEPEST:
-                bodies = tuple(self._bodies(scope, node, key, place))
+                bodies = tuple(self._bodies(scope, node, key, place, found.ends_of(node), given_as))
                 inner |= {key: bodies} if bodies else {}
-        for label, node in zip(outputs, scope.graph.results, strict=True):
+        results = [scope.graph.results[k] for k in wanted]
+        for label, node in [(outputs[k], scope.graph.results[k]) for k in wanted]:
             text = scope.type_text(node.type) if len(node.types) == 1 else ""
-            vertices.append(Vertex(f"{within}out:{label}", label, "output", text, _symbolic(scope, node.types)))
+            vertices.append(Vertex(f"{within}out:{label}", label, "output", text, scope.symbolics(node.types)))
             edges.append(Edge(ids[node], f"{within}out:{label}"))
-        return View(name, tuple(vertices), tuple(edges), tuple(ids[n] for n in scope.graph.results), inner)
+        return View(name, tuple(vertices), tuple(edges), tuple(ids[n] for n in results), inner)
 
     def called(self, graph: Graph) -> Mapping[Node, str]:
         """What the user calls the nodes of a graph."""
@@ -302,10 +198,10 @@ class _Writer:
         known.update(naming.certain(graph, called))
         return called
 
-    def _ids(self, graph: Graph, within: str) -> dict[Node, str]:
+    def _ids(self, nodes: Sequence[Node], within: str) -> dict[Node, str]:
         taken: set[str] = set()
         ids: dict[Node, str] = {}
-        for node in topological(graph.results):
+        for node in nodes:
             key = self.drawing.id(node)
             while key in taken:  # two nodes that stood in the same place at different times
                 key += "'"
@@ -313,33 +209,73 @@ class _Writer:
             ids[node] = within + key
         return ids
 
-    def _bodies(self, scope: Scope, node: Node, key: str, place: tuple[Any, ...]) -> Iterator[View]:
+    def _bodies(
+        self,
+        scope: Scope,
+        node: Node,
+        key: str,
+        place: tuple[Any, ...],
+        ends: Sequence[int] | None,
+        given_as: Mapping[int, str],
+    ) -> Iterator[View]:
         order = {name: k for k, name in enumerate(_BODIES)}
         bodies = {name: graph for name, graph in node.params.items() if isinstance(graph, Graph)}
         for name, graph in sorted(bodies.items(), key=lambda pair: order.get(pair[0], -1)):
             self.room -= len(graph.nodes)
             if self.room < 0:
                 return
-            called = self.called(graph)
-            inner = scope.inner(node, graph, self.drawing.naming, called)
-            outputs = _result_names(node, name, inner)
+            inner = self._inner(scope, node, graph, given_as)
+            outputs = self._result_names(node, name, inner)
             title = _BODIES.get(name, node.op.name)
-            yield self.view(title, inner, outputs, f"{key}/{name}/", (*place, node, name))
+            wanted = ends if name != "test" else None
+            yield self.view(title, inner, outputs, f"{key}/{name}/", (*place, node, name), wanted)
 
-    def _results(self, scope: Scope, node: Node) -> str:
+    def _inner(self, scope: Scope, node: Node, graph: Graph, given_as: Mapping[int, str]) -> Scope:
+        """The scope of a graph inside a node; what comes before each iteration is called as in the iterations."""
+        called = self.called(graph)
+        if isinstance(body := node.params.get("body"), Graph) and body is not graph:
+            called = {**self.called(body), **called}
+        return scope.inner(node, graph, self.drawing.naming, called, given_as)
+
+    def _results(self, scope: Scope, node: Node, read: Sequence[int], given_as: Mapping[int, str]) -> str:
         """The variables that a loop or a branch gives."""
         for body in ("body", "then"):
             graph = node.params.get(body)
             if isinstance(graph, Graph) and node.op.name in REGIONS:
-                inner = scope.inner(node, graph, self.drawing.naming, self.called(graph))
-                names = [name for name in _result_names(node, body, inner) if name.isidentifier()]
+                inner = self._inner(scope, node, graph, given_as)
+                all_names = self._result_names(node, body, inner)
+                names = [name for name in (all_names[k] for k in read) if name.isidentifier()]
                 return ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
         return ""
 
-    def vertex(self, scope: Scope, node: Node, key: str, place: tuple[Any, ...]) -> Vertex:
-        """One node, in the graphs of a place."""
+    def _result_names(self, node: Node, body: str, inner: Scope) -> list[str]:
+        """What the results of a graph inside are called: as the user's variables, or by what becomes of them."""
+        results = inner.graph.results
+        what = "next" if node.op.name in {"loop", "while"} and body == "body" else "result"
+        usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
+        if what == "next":
+            counted = node.op.name == "loop"
+            known = [inner.names[k + counted] if k + counted < len(inner.names) else "" for k in range(len(results))]
+        else:
+            known = [inner.called.get(unfolded(result), "") for result in results]
+            if node.op.name in REGIONS and body != "test":  # a way of a branch may only hand on
+                known = [name or self.drawing.naming.gives(node, k) for k, name in enumerate(known)]
+        names = [name or spare for name, spare in zip(known, usual, strict=True)]
+        return names if len(set(names)) == len(names) else usual
+
+    def vertex(
+        self,
+        scope: Scope,
+        node: Node,
+        key: str,
+        place: tuple[Any, ...],
+        read: Sequence[int],
+        given_as: Mapping[int, str],
+    ) -> Vertex:
+        """One node, in the graphs of a place; of several results those that are ``read`` are told."""
         drawing = self.drawing
         fixed = scope.constant(node)
+        types = tuple(node.types[k] for k in read) if fixed is None else fixed.types
         kind = kind_of(fixed or node)
         spans = drawing.spans(node)
         is_op = kind not in {"input", "constant"}
@@ -350,8 +286,8 @@ class _Writer:
             key,
             scope.label(node) if fixed is None else short(fixed["bits"].array()[()]),
             kind,
-            ", ".join(scope.type_text(t) for t in (fixed or node).types),
-            _symbolic(scope, node.types) if is_op else "",
+            ", ".join(map(scope.type_text, types)),
+            scope.symbolics(types) if is_op else "",
             line,
             cell,
             _role(spans) if is_op else "value",
@@ -360,36 +296,16 @@ class _Writer:
             node in self.yellow,
             "" if place else drawing.preview(node),
             drawing.functions(cell, at) if is_op and at else "",
-            scope.called.get(node, "") or (self._results(scope, node) if kind == "region" else ""),
+            scope.called.get(node, "") or (self._results(scope, node, read, given_as) if kind == "region" else ""),
+            self.parts.get(node, ""),
             drawing.numbers.setdefault((*place, node) if place else node, len(drawing.numbers) + 1),
         )
 
 
-def _result_names(node: Node, body: str, inner: Scope) -> list[str]:
-    """What the results of a graph inside are called: as the user's variables, or by what becomes of them."""
-    results = inner.graph.results
-    what = "next" if node.op.name in {"loop", "while"} and body == "body" else "result"
-    usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
-    if what == "next":
-        counted = node.op.name == "loop"
-        known = [inner.names[k + counted] if k + counted < len(inner.names) else "" for k in range(len(results))]
-    else:
-        known = [inner.called.get(unfolded(result), "") for result in results]
-    names = [name or spare for name, spare in zip(known, usual, strict=True)]
-    return names if len(set(names)) == len(names) else usual
-
-
-def short(value: Any, items: int = 3) -> str:
-    """A value in a few characters.
-
-    >>> short(np.arange(10.0))
-    '[0, 1, 2, …]'
-    """
-    array = np.asarray(value)
-    if not array.ndim:
-        return f"{array.item():.6g}" if array.dtype.kind in "fc" else str(array.item())
-    told = [f"{v:.4g}" if array.dtype.kind in "fc" else str(v) for v in array.flat[:items].tolist()]
-    return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
+def _given_as(scope: Scope, node: Node, found: Needed) -> dict[int, str]:
+    """What the results of a loop are called where they are read."""
+    items = [n for n in found.nodes if n.op is ITEM and n.args[0] is node] if len(node.types) > 1 else []
+    return {item["index"]: scope.called[item] for item in items if item in scope.called}
 
 
 def functions_of(source: str) -> dict[int, str]:
@@ -417,12 +333,6 @@ def functions_of(source: str) -> dict[int, str]:
 def newest(spans: Sequence[Site]) -> Site:
     """The span of the latest run."""
     return max(spans, key=lambda s: (s.run, s))
-
-
-def is_product(subscripts: str) -> bool:
-    """Whether a contraction is a product of matrices or vectors."""
-    (left, right), out = split(subscripts)
-    return len((set(left) & set(right)) - set(out)) == 1
 
 
 def kind_of(node: Node) -> str:
@@ -455,8 +365,3 @@ def _role(spans: Sequence[Site]) -> str:
         if role in roles:
             return role
     return min(roles, default="value")
-
-
-def _symbolic(scope: Scope, types: tuple[Type, ...]) -> str:
-    found = [scope.symbolic(t) for t in types]
-    return ", ".join(found) if all(found) else ""

@@ -126,6 +126,11 @@ def _compared(ratio: float, text: str, digits: int) -> str:
     return text.format(f"{told} times {'faster' if ratio > 1 else 'slower'}")
 
 
+def _called(party: Party) -> str:
+    """What stands beside a bar."""
+    return party.how if party.how == "with gradients" else party.name
+
+
 def _run(party: Party) -> str:
     """``1.21 ms ± 40 µs``, as ``%%timeit`` has it."""
     if party.mean is None:
@@ -216,7 +221,7 @@ def _a_second(number: float, unit: str) -> str:
 
 def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
     """The whole as text."""
-    runs = [f"  {p.name:12} {_run(p)}" for p in found.parties if not p.refused]
+    runs = [f"  {_called(p):14} {_run(p)}" for p in found.parties if not p.refused]
     parts = [_headline(found), *runs, *_said(found), *strip.words(shown)]
     return "\n".join([*parts, _table(found)[1], *_figured(found, own_first=own_first), *_roof_words(found)])
 
@@ -250,7 +255,7 @@ def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
     y += 2
     for party in found.parties:
         y += 26
-        sheet.text(MARGIN, y, party.name if party.how != "with gradients" else "with gradients", "ink")
+        sheet.text(MARGIN, y, _called(party), "ink")
         if party.refused:
             sheet.text(_BAR, y, f"cannot run the cell unchanged: {party.refused}", "soft", room=640)
             continue
@@ -265,7 +270,7 @@ def _bars_page(found: Speed) -> str:
     most = max((p.usual or 0.0 for p in found.parties if not p.refused), default=0.0) or 1.0
     rows: list[str] = []
     for party in found.parties:
-        name = escape(party.name if party.how != "with gradients" else "with gradients")
+        name = escape(_called(party))
         if party.refused:
             rows.append(
                 f'<div class="run"><span>{name}</span><span>cannot run the cell unchanged: {escape(party.refused)}</span></div>'

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.pictures.labels import clean, shorten
-from tensormagic.notebook.pictures.palette import DARK, FONT, LIGHT, variables
+from tensormagic.notebook.pictures.palette import FONT, LIGHT, variables
 
 __all__ = ["MARGIN", "MONO", "SCOPE", "Sheet", "style"]
 
@@ -48,6 +48,7 @@ _PLAIN = [
     f".{SCOPE} .thick{{stroke-width:2}}",
     f".{SCOPE} .dashed{{stroke-dasharray:5 4}}",
 ]
+_NARROW = 240.0  # what a phone shows
 _ROWS = (Path(__file__).parent / "rows.css").read_text(encoding="utf-8")
 
 
@@ -55,8 +56,7 @@ def style(*, page: bool) -> str:
     """The style sheet: of a page's panel, whose colours follow its theme, or of a picture alone."""
     if page:
         return f"{variables(f'.{SCOPE}')}" + "\n".join([*_PLAIN, *_rules(lambda name: f"var(--tm-{name})"), _ROWS])
-    dark = "\n".join(_rules(DARK.__getitem__))
-    return "\n".join([*_PLAIN, *_rules(LIGHT.__getitem__)]) + f"\n@media (prefers-color-scheme:dark){{\n{dark}\n}}"
+    return "\n".join([*_PLAIN, *_rules(LIGHT.__getitem__)])
 
 
 @dataclass
@@ -104,9 +104,10 @@ class Sheet:
 
     def inline(self, title: str) -> str:
         """The picture for a page that has the style sheet."""
-        head = self._head(f"min-width:{min(640, 0.8 * self.width):g}px;")
+        reached = ' tabindex="0"' if self.width > _NARROW else ""  # by keys, where it may have to be scrolled
+        head = self._head(f"min-width:{min(640, self.width):g}px;")
         return (
-            f'<div style="overflow-x:auto">{head} aria-label={quoteattr(clean(title))}>'
+            f'<div style="overflow-x:auto"{reached}>{head} aria-label={quoteattr(clean(title))}>'
             f"{''.join(self.parts)}</svg></div>"
         )
 

@@ -36,9 +36,21 @@ function build(model, el, hear) {
     zoom = Math.min(3, Math.max(0.2, scale));
     Object.assign(drawing.style, { width: `${zoom * natural}px`, height: "auto", maxWidth: "none" });
     stage.scrollTo(middle * zoom - stage.clientWidth / 2, centre * zoom - stage.clientHeight / 2);
+    edges();
   }
   stage.append(drawing);
-  main.append(stage, side);
+  const frameOf = node("div", { class: "tm-frame" });
+  frameOf.appendChild(stage);
+  const cover = coverOf(frameOf);
+  function edges() {
+    const right = stage.scrollWidth - stage.clientWidth - stage.scrollLeft, below = stage.scrollHeight - stage.clientHeight - stage.scrollTop;
+    markEdges(cover, { left: stage.scrollLeft > 6, right: right > 6, top: stage.scrollTop > 6, bottom: below > 6 },
+      `scroll to see the rest${stage.scrollWidth > stage.clientWidth + 6 ? ", or press fit" : ""}`);
+  }
+  stage.addEventListener("scroll", edges, { passive: true });
+  const resized = new ResizeObserver(edges);
+  resized.observe(stage);
+  main.append(frameOf, side);
   el.append(header, tools, controls, status, main, note);
   const elements = scene.nodes.map((_, k) => stage.querySelector(`[data-n="${k}"]`));
   const cards = scene.uses.map((_, k) => stage.querySelector(`.card[data-u="${k}"]`));
@@ -247,7 +259,7 @@ function build(model, el, hear) {
   hearStar();
   zoomTo(1);
   draw();
-  return () => { cancelAnimationFrame(timer); clearTimeout(rest); halt(); };
+  return () => { cancelAnimationFrame(timer); clearTimeout(rest); resized.disconnect(); halt(); };
 }
 
 function widthOf(slot) {

@@ -20,7 +20,7 @@ from tensormagic.notebook.backprop import picture
 from tensormagic.notebook.backprop.sheet import Sheet
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.palette import variables
-from tensormagic.notebook.widgets.controls import controls
+from tensormagic.notebook.widgets.controls import controls, edges
 
 __all__ = ["SCRIPT", "STYLE", "BackpropView"]
 
@@ -31,7 +31,11 @@ _MODULES = ("page", "backprop_numbers", "backprop_details", "backprop")  # joine
 SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
 _SCOPE = ".tm-backprop"
 STYLE = (
-    variables(_SCOPE) + picture.style(_SCOPE) + controls(_SCOPE) + (_here / "backprop.css").read_text(encoding="utf-8")
+    variables(_SCOPE)
+    + picture.style(_SCOPE)
+    + controls(_SCOPE)
+    + edges(_SCOPE)
+    + (_here / "backprop.css").read_text(encoding="utf-8")
 )
 
 

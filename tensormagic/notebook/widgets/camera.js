@@ -10,6 +10,14 @@ function addCamera(graph) {
     Object.assign(graph.zoom, { x, y, k });
     if (graph.canvas.hidden) graph.world.setAttribute("transform", `translate(${x} ${y}) scale(${k})`);
     else graph.repaint();
+    graph.edges();
+  };
+  // where the picture goes on beyond its frame, and how to get there
+  graph.edges = () => {
+    if (!graph.layout) return;
+    const { x, y, k } = graph.zoom, { left, width, height } = graph.layout, near = 6;
+    const beyond = { left: left * k + x < -near, right: (left + width) * k + x > graph.stage.clientWidth + near, top: y < -near, bottom: height * k + y > graph.stage.clientHeight + near };
+    markEdges(graph.beyond, beyond, "drag to see the rest, or press fit");
   };
   // there in as much time as boxes need to their new places
   graph.glide = function glide(x, y, k) {
@@ -29,7 +37,7 @@ function addCamera(graph) {
   };
   const pad = 16;
   // how large the picture is drawn where it stands: text stays readable; very large ones are an overview
-  graph.scale = () => Math.min(1, Math.max(graph.canvas.hidden ? 0.85 : 0.6, ((graph.stage.clientWidth || 600) - 2 * pad) / Math.max(graph.layout.width, 1)));
+  graph.scale = () => Math.min(1, Math.max(graph.canvas.hidden ? 1 : 0.6, ((graph.stage.clientWidth || 600) - 2 * pad) / Math.max(graph.layout.width, 1)));
   graph.fit = function fit(whole, move = graph.move) {
     const wide = graph.stage.clientWidth || 600, tall = graph.stage.clientHeight || 400;
     let k = Math.min(1, (wide - 2 * pad) / Math.max(graph.layout.width, 1), (tall - 2 * pad) / Math.max(graph.layout.height, 1));

@@ -1,12 +1,18 @@
-"""What views with sliders and buttons have in common: the style sheet of these."""
+"""What views have in common: the style sheets of sliders and buttons, and of pictures that go on beyond their frames."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["controls"]
+__all__ = ["controls", "edges"]
 
+_EDGES = Path(__file__).with_name("edges.css").read_text(encoding="utf-8")
 _SHEET = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+
+
+def edges(scope: str) -> str:
+    """The style sheet of a frame that shows where its picture goes on, inside ``scope`` of a page."""
+    return _EDGES.replace(".tm-view", scope)
 
 
 def controls(scope: str) -> str:

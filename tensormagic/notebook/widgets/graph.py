@@ -18,6 +18,7 @@ from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.message import part
 from tensormagic.notebook.pictures.palette import themed
 from tensormagic.notebook.pictures.scene import Scene
+from tensormagic.notebook.widgets.controls import edges
 
 __all__ = ["SCRIPT", "STYLE", "GraphView"]
 
@@ -29,8 +30,15 @@ def joined(folder: Path, names: Sequence[str]) -> str:
     """Return modules as one, without indentation and comments: every widget's state holds it once."""
     lines = (line for name in names for line in (folder / f"{name}.js").read_text("utf-8").splitlines())
     bare = (re.sub(r"(^|\s+)// [^\"'`]*$", "", line).strip() for line in lines)
-    text = "\n".join(line for line in bare if line and not line.startswith("//"))
-    return re.sub(r" (=>|===|!==|[-+]=|&&|\|\|) ", r"\1", text).replace(") {", "){").replace("; }", "}")
+    return "\n".join(_tight(line) for line in bare if line and not line.startswith("//"))
+
+
+def _tight(line: str) -> str:
+    """A line without the spaces that only readers need; what stands in quotation marks stays."""
+    parts = re.split(r"""("(?:[^"\\]|\\.)*"|`[^`]*`)""", line)
+    return "".join(
+        part if k % 2 else re.sub(r" ?(=>|[-+]=|[=,:?{}();<>|&*]+) ?", r"\1", part) for k, part in enumerate(parts)
+    )
 
 
 _here = Path(__file__).parent
@@ -40,7 +48,7 @@ _MODULES = (
 )
 # a page takes one module and the network is not asked for others, so they are joined; the last one exports the widget
 SCRIPT = joined(_here, _MODULES)
-STYLE = themed(".tm-graph") + (_here / "graph.css").read_text(encoding="utf-8")
+STYLE = themed(".tm-graph") + edges(".tm-graph") + (_here / "graph.css").read_text(encoding="utf-8")
 
 
 WORDS = {  # of the line above a graph, where a pointer rests on it

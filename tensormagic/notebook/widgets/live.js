@@ -28,8 +28,12 @@ function build(model, el, hear) {
   side.append(controls, tools, node("div", { class: "tm-told" }, model.get("_scene").told || ""), status);
   main.append(stage, side);
   el.append(readout, main);
-  // in a narrow place the picture gets smaller, and its words not in the same measure
-  const sized = new ResizeObserver(() => stage.style.setProperty("--tm-grow", Math.min(1.6, Math.max(1, WIDE / (stage.clientWidth || WIDE))).toFixed(2)));
+  // the picture is as wide as its place, and its words are 12 pixels high in any
+  const sized = new ResizeObserver(() => {
+    const grow = Math.min(1.8, Math.max(0.6, WIDE / (stage.clientWidth || WIDE)));
+    stage.style.setProperty("--tm-grow", (1.02 * grow).toFixed(2));
+    stage.classList.toggle("tm-tight", grow > 1.15);
+  });
   sized.observe(stage);
   let sweep, parts = [], exact = null, frame = 0, dirty = false, timer = 0, last = null, seen = [], trail = [], walking = null, going = false;
 

@@ -19,6 +19,20 @@ function node(tag, attributes = {}, text) {
   return made;
 }
 
+// shades the sides at which a picture goes on, and says what to do
+function markEdges(cover, beyond, told) {
+  for (const [side, on] of Object.entries(beyond)) cover.classList.toggle(`tm-${side}`, on);
+  const said = Object.values(beyond).some(Boolean) ? told : "";
+  if (cover.firstChild.textContent !== said) cover.firstChild.textContent = said;
+}
+
+function coverOf(stage) {
+  const cover = node("div", { class: "tm-beyond" });
+  cover.appendChild(node("span"));
+  stage.appendChild(cover);
+  return cover;
+}
+
 function button(text, title, action) {
   const made = node("button", { type: "button", ...(title ? { title } : {}) }, text);
   if (title) made.setAttribute("aria-label", title);

@@ -13,6 +13,7 @@ function addParts(graph, body) {
   graph.world = svgNode("g", { class: "tm-world" }, graph.svg);
   graph.layers = layersIn(graph.world);
   [graph.frameLayer, graph.edgeLayer, graph.boxLayer, graph.headingLayer] = graph.layers;
+  graph.beyond = coverOf(graph.stage);
   graph.tip = node("div", { class: "tm-tip", role: "presentation" });
   graph.side = node("div", { class: "tm-side" });
   graph.iterations = node("label", { class: "tm-iterations" }, "iteration");

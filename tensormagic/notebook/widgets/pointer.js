@@ -18,6 +18,7 @@ function addPointer(graph) {
       const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
       const before = Math.hypot(last[0] - other[0], last[1] - other[1]), after = Math.hypot(event.clientX - other[0], event.clientY - other[1]);
       if (before > 0) graph.zoomBy(after / before, (event.clientX + other[0]) / 2 - frame.left, (event.clientY + other[1]) / 2 - frame.top);
+      graph.move(graph.zoom.x + dx / 2, graph.zoom.y + dy / 2); // two fingers move it, too: one finger scrolls the page up and down
     } else graph.move(graph.zoom.x + dx, graph.zoom.y + dy);
     pointers.set(event.pointerId, [event.clientX, event.clientY]);
   });

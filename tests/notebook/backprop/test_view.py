@@ -10,7 +10,7 @@ import pytest
 import traitlets
 
 import tensormagic as tm
-from tensormagic.notebook.widgets.backprop import SCRIPT, STYLE
+from tensormagic.notebook.widgets.backprop import SCRIPT, STYLE, BackpropView
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL = "z = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))\nloss"
@@ -195,3 +195,33 @@ def test_a_lazy_value_takes_ranges_and_no_arguments():
         tm.backprop(value, 3.0)
     with pytest.raises(TypeError, match="q is no floating number among the inputs of value; there are: none"):
         value.backprop(q=(0, 1))
+
+
+# variables that an earlier cell has computed --------------------------------------------------------------------------------
+
+STEP = "%%tensor\nw = w - 0.1 * np.mean((w * x - y) * x)\nw"
+LOSS = "%%tensor --grad w --show backprop\nloss = np.mean((w * x - y) ** 2)\nloss"
+
+
+def shown(notebook):
+    """The view of the last cell."""
+    views = notebook.shell._tensormagic.magics.views
+    return [view for made in views._live.values() for view in made if isinstance(view, BackpropView)][-1]
+
+
+def test_a_computed_variable_is_where_backpropagation_ends(notebook):
+    notebook.ok("x = np.linspace(0, 1, 5); y = 3 * x; w = 1.0")
+    notebook.ok(STEP)
+    notebook.ok(LOSS)
+    view = shown(notebook)
+    assert view.adjoints["w"] == pytest.approx(float(notebook["grad_w"]), rel=1e-12)
+    assert view.values["w"] == pytest.approx(float(notebook["w"]))
+    nodes = len(view.values)
+    notebook.ok(STEP)  # the variable is another lazy value: its history is no part of the picture
+    assert len(view.values) == nodes
+    assert view.values["w"] == pytest.approx(float(notebook["w"]))
+    value = float(notebook["w"])
+    x = np.linspace(0, 1, 5)
+    assert view.adjoints["w"] == pytest.approx(float(np.mean(2 * (value * x - 3 * x) * x)))
+    notebook.ok("w = np.array(0.5)[()]")
+    assert view.values["w"] == 0.5

@@ -112,8 +112,8 @@ def line(
     else:
         across, at = "element", ()
     made = Line(TALL, along, (), x, range_of(values), ahead, tuple(at))
-    moved = label(spans[0].label, 80) if len(spans) == 1 else "the slider"
-    told = legend(made, f"after a small step of {moved}") if slopes else []
+    moved = f"with a larger {label(spans[0].label, 80)}" if len(spans) == 1 else "further along the slider"
+    told = legend(made, moved) if slopes else []
     return Line(TALL, along, (*axes(made, across, name), *told), made.x, made.y, ahead, made.at)
 
 
@@ -148,7 +148,7 @@ class Heat(Panel):
         if reading.slopes is not None:
             k = reading.focus
             shapes += self._map(LEFTS[1], reading.slopes[k], self.scales[k + 1])
-            told = f"slope in {self.labels[k]} · strongest: {rounded(self.scales[k + 1])}"
+            told = f"slope in {self.labels[k]}, to {rounded(self.scales[k + 1])}"
             shapes.append(text(told, LEFTS[1], 16, "tick first"))
         row, column = divmod(reading.element, self.grid[1])
         for left in LEFTS if reading.slopes is not None else LEFTS[:1]:
@@ -201,7 +201,7 @@ def heat(
     made = Heat(0.0, along, (), grid, scales, labels)
     tall = HEAD + made.side * grid[0] + 26
     shapes = [text(label(name, 200, bold=True), LEFTS[0], 16, "name first")]
-    shapes.append(text(f"strongest: {rounded(most)}; small squares are negative", LEFTS[0], tall - 8, "tick first"))
+    shapes.append(text(f"small squares: negative; up to {rounded(most)}", LEFTS[0], tall - 8, "tick first"))
     for left in LEFTS if slopes is not None else LEFTS[:1]:
         place = {"x": _n(left), "y": _n(HEAD), "width": _n(made.side * grid[1]), "height": _n(made.side * grid[0])}
         shapes.append({"tag": "rect", "class": "track", **place})
@@ -239,7 +239,7 @@ class History(Panel):
                 y = 6 + tall * (1 - ((value - low) / (high - low) if high > low else 0.5))
                 way += f"{'L' if drawing else 'M'}{_n(x)} {_n(y)}"
             drawing = math.isfinite(value)
-        told = f"history, {len(seen)} values: lowest {number(low)}, highest {number(high)}"
+        told = f"{len(seen)} values so far: {rounded(low)} to {rounded(high)}"
         return [{"tag": "path", "class": "seen", "d": way}, text(told, LEFT, STRIP - 8, "tick first")]
 
     def places(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
 from tensormagic.notebook.pictures.labels import clean, shorten
-from tensormagic.notebook.pictures.palette import DARK, FONT, LIGHT
+from tensormagic.notebook.pictures.palette import FONT, LIGHT
 
 __all__ = ["described", "styled", "svg"]
 
@@ -36,9 +36,7 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
     for part in parts:
         drawn += f'<g transform="translate(0 {_n(top)})">{_panel(part, part.marks(reading))}</g>'
         top += part.tall
-    style = (
-        f"{_PLAIN}\n{_rules(LIGHT.__getitem__)}\n@media (prefers-color-scheme:dark){{\n{_rules(DARK.__getitem__)}\n}}"
-    )
+    style = f"{_PLAIN}\n{_rules(LIGHT.__getitem__)}"
     heading = escape(shorten(clean(title, 300), WIDE - 16, 13, bold=True))
     size = f'width="{_n(WIDE)}" height="{_n(top + _HEAD)}" viewBox="0 {_n(-_HEAD)} {_n(WIDE)} {_n(top + _HEAD)}"'
     return (

@@ -185,14 +185,16 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
     left, top, wide, tall = made.frame
     n = coordinate
     shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": f"M{n(left)} {n(top)}v{n(tall)}h{n(wide)}"}]
-    for x in ticks(*made.x):
+    for k, x in enumerate(ticks(*made.x)):
         at = made.place(x, made.y[0])
         shapes.append({"tag": "path", "class": "axis", "d": f"M{n(at[0])} {n(at[1])}v4"})
-        shapes.append(text(number(x), at[0], at[1] + 17, "tick"))
+        shapes.append(
+            text(number(x), at[0], at[1] + 17, "tick odd" if k % 2 else "tick")
+        )  # narrow pages leave the odd ones out
     for y in ticks(*made.y):
         at = made.place(made.x[0], y)
         shapes.append({"tag": "path", "class": "grid", "d": f"M{n(at[0])} {n(at[1])}h{n(wide)}"})
-        shapes.append(text(number(y), left - 6, at[1] + 4, "tick last"))
+        shapes.append(text(number(y), left - 6, at[1] + 4, "tick last up"))  # and have these inside
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
     shapes.append(text(label(up, 300, bold=True), left + 6, top + 10, "name first halo"))
     return shapes

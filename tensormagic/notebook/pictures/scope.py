@@ -1,0 +1,168 @@
+"""A graph as it is read: what its parameters, its operations and its sizes are called, and the numbers that sizes are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, evaluate
+from tensormagic.ir.text import extents
+from tensormagic.ir.type import Type
+from tensormagic.notebook.pictures.naming import Naming, unfolded
+from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
+
+__all__ = ["REGIONS", "Scope", "short"]
+
+WORDS = {"cond": "branch"}  # operations by other names than their own
+REGIONS = frozenset(("loop", "while", "cond"))  # that give the user's variables
+_SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A graph as it is read: what its parameters are called, and the numbers that its sizes are, where these are known."""
+
+    graph: Graph
+    names: tuple[str, ...]
+    number: Callable[[Size], int] | None
+    called: Mapping[Node, str] = field(default_factory=dict[Node, str])
+    fixed: Mapping[int, Node] = field(default_factory=dict[int, Node])  # the constants that parameters stand for
+    _texts: dict[Type, str] = field(default_factory=dict[Type, str], compare=False, repr=False)
+
+    def type_text(self, t: Type) -> str:
+        """``float64[569, 30]``: a type with the sizes of this run; with symbols where these are not known."""
+        text = self._texts.get(t)
+        if text is None:
+            text = self._texts[t] = self._type_text(t)
+        return text
+
+    def _type_text(self, t: Type) -> str:
+        if self.number is not None:
+            with suppress(KeyError, TensorError):
+                return str(t.with_shape(tuple(self.number(s) for s in t.shape), t.form))
+        return str(t)
+
+    def label(self, node: Node) -> str:
+        """The name of an input, the value of a constant, the name of an op; of a loop also how often it runs."""
+        if node.op is PARAMETER:
+            return self.names[node["index"]]
+        if node.op is CONSTANT:
+            return short(node["bits"].array()[()])
+        if node.op is CONTRACT:
+            return "@" if _is_product(node["subscripts"]) else "einsum"
+        if node.op.name == "loop" and node.args[0].op is CONSTANT:
+            return f"loop × {short(node.args[0]['bits'].array()[()])}"
+        return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
+
+    def size_text(self, size: Size) -> str:
+        """The number that a size is in this run; its symbol where that is not known."""
+        if self.number is not None:
+            with suppress(KeyError, TensorError):
+                return str(self.number(size))
+        return str(size)
+
+    @cached_property
+    def extents(self) -> Mapping[str, str]:
+        """What the user would write for each symbol of a size."""
+        return extents(self.names, self.graph.parameters)
+
+    def symbolic(self, t: Type) -> str:
+        """``float64[len(x)]``: a type with sizes as the user would write them; nothing where one of them cannot be."""
+        if not t.shape:
+            return str(t)
+        dtype, bracket, rest = str(t).partition("[")
+        names = set(_SYMBOL.findall(rest))
+        if not names <= self.extents.keys():
+            return ""
+        return dtype + bracket + _SYMBOL.sub(lambda found: self.extents[found[0]], rest)
+
+    def constant(self, node: Node) -> Node | None:
+        """The constant that a parameter of a graph inside stands for, if it does."""
+        return self.fixed.get(node["index"]) if node.op is PARAMETER else None
+
+    def inner(
+        self, node: Node, graph: Graph, naming: Naming, called: Mapping[Node, str], given_as: Mapping[int, str]
+    ) -> Scope:
+        """The scope of a graph inside a node: its parameters are called as what they are given, or as the user's variables.
+
+        ``given_as`` has names of the node's results in this scope.
+        """
+        first = len(node.args) - len(graph.parameters)  # the predicate of a branch is no operand of its graphs
+        given = node.args[max(first, 0) :]
+        numbers = self._numbers(graph, given) if first >= 0 else None
+        if first < 0:
+            given = ()
+        carries, counted = int(node.params.get("carries", 0)), node.op.name == "loop"
+        results = node["body"].results if carries else ()  # of the body for the test before it, too
+        names: list[str] = []
+        fixed: dict[int, Node] = {}
+        for k in range(len(graph.parameters)):
+            iteration = k - counted
+            if counted and not k:
+                names.append(naming.counter(node) or "index")
+                continue
+            carried = 0 <= iteration < carries
+            source = unfolded(given[k]) if k < len(given) else None
+            if source is not None and source.op is CONSTANT and not carried:
+                fixed[k] = source
+            usual = f"carried {iteration + 1}" if carried else f"operand {k + 1}"
+            named = naming.ends_as(results[iteration], called) or given_as.get(iteration, "") if carried else ""
+            names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
+        return Scope(graph, tuple(names), numbers, called, fixed)
+
+    def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
+        """What an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
+        if node in self.called:
+            return self.called[node]
+        source = unfolded(node)
+        if source.op is PARAMETER or (source.op is CONSTANT and not carried):
+            return self.label(source)
+        if source.op is SIZE and not carried:
+            text = str(source["size"])
+            known = set(_SYMBOL.findall(text)) <= self.extents.keys()
+            return _SYMBOL.sub(lambda found: self.extents[found[0]], text) if known else self.label(source)
+        if source.op.name in REGIONS:
+            return naming.given_by(source, node)
+        return self.called.get(source, "") or ("" if carried else naming.written(source))
+
+    def _numbers(self, graph: Graph, given: Sequence[Node]) -> Callable[[Size], int] | None:
+        if self.number is None:
+            return None
+        with suppress(KeyError, TensorError):
+            sizes: Mapping[Any, int] = graph.bind([tuple(self.number(s) for s in n.type.shape) for n in given])
+            return lambda size: evaluate(size, sizes.__getitem__)
+        return None
+
+    def symbolics(self, types: Sequence[Type]) -> str:
+        """:meth:`symbolic` of several types."""
+        found = [self.symbolic(t) for t in types]
+        return ", ".join(found) if all(found) else ""
+
+
+def short(value: Any, items: int = 3) -> str:
+    """A value in a few characters.
+
+    >>> short(np.arange(10.0))
+    '[0, 1, 2, …]'
+    """
+    array = np.asarray(value)
+    if not array.ndim:
+        return f"{array.item():.6g}" if array.dtype.kind in "fc" else str(array.item())
+    told = [f"{v:.4g}" if array.dtype.kind in "fc" else str(v) for v in array.flat[:items].tolist()]
+    return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
+
+
+def _is_product(subscripts: str) -> bool:
+    """Whether a contraction is a product of matrices or vectors."""
+    (left, right), out = split(subscripts)
+    return len((set(left) & set(right)) - set(out)) == 1

@@ -1,0 +1,98 @@
+"""Pictures on narrow pages: text of 12 pixels or more, and where a picture goes on beyond its frame, that is seen and said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import tensormagic as tm
+from tensormagic.notebook.pictures.html import to_html
+from tests.notebook import demo_scenes
+
+pytestmark = pytest.mark.browser
+
+# the least height of letters on the screen, of all texts in a picture
+LEAST = """(one) => Math.min(...[...one.querySelectorAll('text')].filter((t) => t.textContent)
+    .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a))"""
+INSIDE = """(stage) => { const frame = stage.getBoundingClientRect();
+    return [...stage.querySelectorAll('.tm-boxes > g')].every((one) => { const box = one.getBoundingClientRect();
+        return box.left >= frame.left - 6 && box.right <= frame.right + 6
+            && box.top >= frame.top - 6 && box.bottom <= frame.bottom + 6;
+    });
+}"""
+
+
+class Scene:
+    """A scene as a view that writes its page."""
+
+    def __init__(self, scene: Any) -> None:
+        self.scene = scene
+
+    def to_html(self, path: Path) -> None:
+        path.write_text(to_html(self.scene), encoding="utf-8")
+
+    def close(self) -> None:
+        """A scene holds nothing."""
+
+
+def at(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_timeout(200)
+
+
+def said(view: Locator) -> str:
+    return view.locator(".tm-beyond span").inner_text()
+
+
+@pytest.mark.parametrize("width", [1200, 640, 390])
+@pytest.mark.parametrize("name", ["logistic", "nested"])
+def test_a_graph_is_readable_and_says_where_it_goes_on(opened, width, name):
+    page = opened(Scene(getattr(demo_scenes, name)()))
+    at(page, width)
+    page.reload()
+    stage = page.locator(".tm-stage")
+    assert stage.evaluate(LEAST) >= 12
+    whole = stage.evaluate(INSIDE)
+    assert (said(page.locator(".tm-graph")) == "") is whole
+    page.get_by_role("button", name="fit the graph into the view").click()
+    page.wait_for_timeout(100)
+    assert stage.evaluate(INSIDE)
+    assert said(page.locator(".tm-graph")) == ""
+
+
+def test_the_sides_follow_the_pointer(opened):
+    page = opened(Scene(demo_scenes.logistic()))
+    at(page, 390)
+    page.reload()
+    cover, stage = page.locator(".tm-beyond"), page.locator(".tm-stage")
+    for _ in range(3):
+        page.get_by_role("button", name="zoom in").click()
+    expect(cover).to_have_class(re.compile("tm-left.*tm-right|tm-right.*tm-left"))
+    assert said(page.locator(".tm-graph")) == "drag to see the rest, or press fit"
+    box = stage.bounding_box()
+    assert box is not None
+    for _ in range(12):
+        page.mouse.move(box["x"] + 20, box["y"] + 100)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 100, steps=3)
+        page.mouse.up()
+    expect(cover).not_to_have_class(re.compile("tm-left"))
+
+
+@pytest.mark.parametrize("width", [1200, 640, 390])
+def test_backpropagation_is_readable_and_says_where_it_goes_on(opened, width):
+    x = np.linspace(0, 1, 40)
+    page = opened(tm.backprop(lambda a, b: np.mean((a * x + b - 3 * x) ** 2), 0.5, 0.25))
+    at(page, width)
+    stage = page.locator(".tm-stage")
+    assert stage.evaluate(LEAST) >= 12
+    wide = stage.evaluate("(one) => one.scrollWidth > one.clientWidth + 6")
+    assert ("or press fit" in said(page.locator(".tm-backprop"))) is wide
+    page.get_by_role("button", name="all of the picture, as wide as there is room").click()
+    assert stage.evaluate("(one) => one.scrollWidth <= one.clientWidth + 6")
+    assert "fit" not in said(page.locator(".tm-backprop"))

@@ -1,0 +1,142 @@
+"""Loops in pictures: what is read is drawn, by the user's names, and joined to what reads it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tensormagic.notebook.pictures.needed import needed
+from tensormagic.notebook.pictures.scene import View
+
+START = "x = np.linspace(0, 1, 20); y = 3 * x; r = 3.7; angle = 0.7; kernel, image = np.ones((3, 3)), np.ones((9, 9))"
+PROGRAMS = {  # a cell's lines, what its boxes say, and what none of them says
+    "numbers that become NumPy's": (
+        (
+            "m, c = 0.0, 0.0\nfor k in range(50):\n    error = m * x + c - y\n    m = m - 0.02 * np.mean(error * x)\n"
+            "    c = c - 0.02 * np.mean(error)\nm, c"
+        ),
+        {"m, c = loop × 50", "error = · − ·", "m = · − ·", "c = · − ·"},
+        {"step", "int"},
+    ),
+    "a loop in a loop": (
+        (
+            "out = np.zeros((7, 7))\nfor i in range(3):\n    for j in range(3):\n"
+            "        out += kernel[i, j] * image[i:i + 7, j:j + 7]\nsharp = np.sum(out**2)\nsharp"
+        ),
+        {"out = loop × 3", "kernel[i, j]", "image[i:i + 7, j:j + 7]", "out = · + ·", "· ** 2", "sharp = sum"},
+        {"bool", "3 − 1"},
+    ),
+    "a condition before each iteration": (
+        (
+            "vx, vy, px, py = 3 * np.cos(angle), 3 * np.sin(angle), 0.0, 0.0\nwhile py >= 0:\n    vy = vy - 9.81 * 0.01\n"
+            "    px = px + vx * 0.01\n    py = py + vy * 0.01\npx"
+        ),
+        {"px = while", "· >= 0", "py = · + ·"},
+        {"int"},
+    ),
+    "what is kept of each iteration": (
+        (
+            "pop = 0.2\nhistory = np.zeros(20)\nfor year in range(20):\n    pop = r * pop * (1 - pop)\n"
+            "    history[year] = pop\nhistory"
+        ),
+        {"history = loop × 20", "pop = · × ·", "history[year] = ·"},
+        set(),
+    ),
+    "a list of each iteration": (
+        (
+            "pop = 0.2\nhistory = []\nfor year in range(20):\n    pop = r * pop * (1 - pop)\n    history.append(pop)\n"
+            "history = np.array(history)\nhistory"
+        ),
+        {"history = loop × 20", "pop = · × ·"},
+        set(),
+    ),
+    "only what is shown": (
+        "pop = 0.2\nhistory = []\nfor year in range(20):\n    pop = r * pop * (1 - pop)\n    history.append(pop)\npop",
+        {"pop = loop × 20", "pop = · × ·", "1 − ·"},
+        {"set", "year"},
+    ),
+    "a branch": (
+        "s = x.sum()\nif s > 1:\n    a, b = s * 2, s * 3\nelse:\n    a, b = s, -s\na + 1",
+        {"a = branch", "s = sum"},
+        {"b = · × 3", "b = −·"},
+    ),
+}
+NAMELESS = ("carried", "operand", "next", "result", "index", "item")
+
+
+def views(view: View) -> list[View]:
+    """A view, and all inside it."""
+    return [view, *(one for bodies in view.inner.values() for body in bodies for one in views(body))]
+
+
+def captured(notebook, cell) -> View:
+    """The captured view of a cell's value, as it is drawn."""
+    from tensormagic.notebook.display import Report
+
+    made: list[View] = []
+    bundle = Report.bundle
+
+    def note(self):
+        made.append(self.portrait.scene(self.outcome.source).view("captured").drawn)
+        return bundle(self)
+
+    Report.bundle = note
+    try:
+        notebook.ok(f"%%tensor\n{cell}")
+    finally:
+        Report.bundle = bundle
+    return made[-1]
+
+
+@pytest.fixture
+def started(notebook):
+    notebook.ok(START)
+    return notebook
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_read_is_drawn_by_its_names(started, name):
+    cell, said, unread = PROGRAMS[name]
+    drawn = captured(started, cell)
+    titles = [v.title for v in drawn.everything()]
+    assert said <= set(titles)
+    assert not unread & {*titles, *(v.type for v in drawn.everything() if v.kind == "output")}
+    assert [t for t in titles if t.startswith(NAMELESS) and t != "result"] == []
+    for view in views(drawn)[1:]:
+        inputs = [v for v in view.vertices if v.kind == "input"]
+        assert {v.id for v in inputs} <= {e.source for e in view.edges}, [v.title for v in inputs]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_loops_over_several_variables(started, seed):
+    """Some of the variables are read afterwards; those of which nothing that is read is made are not drawn."""
+    draw = random.Random(seed)
+    names = draw.sample(["aa", "bb", "cc", "dd", "ee", "ff"], 4)
+    reads = {one: draw.sample(names, draw.randint(0, 2)) for one in names}
+    shown = draw.choice(names)
+    starts = {one: draw.choice(["0.0", "1.5", "x.sum()"]) for one in names} | {shown: "x.sum()"}
+    lines = [f"{one} = {one} * 0.5 + {' + '.join([f'np.sin({o})' for o in reads[one]] or ['0.25'])}" for one in names]
+    cell = "\n".join(
+        [f"{n} = {s}" for n, s in starts.items()] + ["for k in range(7):"] + [f"    {line}" for line in lines]
+    )
+    live = {shown}
+    while more := {o for n in live for o in reads[n]} - live:
+        live |= more
+    drawn = captured(started, f"{cell}\n{shown} * x")
+    inside = views(drawn)[1]
+    assert {v.title for v in inside.vertices if v.kind == "input"} == live
+    assert {v.name for v in inside.vertices if v.name} == live
+
+
+def test_what_results_need_of_a_loop(started):
+    started.ok(
+        "%%tensor --show none\na = b = x.sum()\nfor k in range(4):\n    a = a * 0.5\n    b = b + a\nz = b * 2\ny2 = a * 2"
+    )
+    for name, ends in (("z", 2), ("y2", 1)):
+        graph = started[name].graph
+        (loop,) = [n for n in graph.nodes if n.op.name == "loop"]
+        found = needed(graph, [0])
+        assert len(found.ends[loop]) == ends
+        assert len(found.results[loop]) == 1
+        assert set(found.nodes) <= set(graph.nodes)

@@ -207,11 +207,18 @@ def _summary(number: int, text: str, line: Line | None, share: float) -> str:
 def statements(shown: Portrait, kernel: PlannedKernel) -> list[tuple[str, int | None]]:
     """The lines of a kernel's source, and the line of the cell that each is for.
 
-    A comment names the cell that was printed first, which may be an earlier one with equal code: it stays where this cell has no line.
+    What an earlier cell of the same graph has written is told in a comment: the kernel's own name the cell that was printed first.
     """
     numbers = [None if node is None else line_of(shown, node) for node in (None, *kernel.printed.origins)]
-    pairs = zip(kernel.source.splitlines(), numbers, strict=True)
-    return [(text if number is None else text.partition("  # ")[0], number) for text, number in pairs]
+    texts = [text.partition("  # ")[0] for text in kernel.source.splitlines()]
+    others = [
+        "",
+        *(min((str(s) for s in shown.lens.of(n)), default="") if n is not None else "" for n in kernel.printed.origins),
+    ]
+    return [
+        (f"{text}  # {other}" if other and number is None else text, number)
+        for text, number, other in zip(texts, numbers, others, strict=True)
+    ]
 
 
 def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str:

@@ -16,7 +16,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.functions.rules import rules
 from tensormagic.notebook.display import actual_type
 from tensormagic.notebook.formulas.equations import inputs_of
-from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, of_line, offered
+from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, choices, of_line, offered
 
 __all__ = ["matcher", "typed"]
 
@@ -177,7 +177,7 @@ def _option(last: str, known: Iterable[str], shell: Any) -> list[str]:
 def _values(option: str, typed: str, variables: Iterable[str], bound: list[str], read: list[str]) -> list[str]:
     """What an option takes: one of its choices, or names that the cell binds or reads."""
     if option in CHOICES:
-        return _starting(CHOICES[option], typed)
+        return _starting(choices(option), typed)
     if option not in NAMES:
         return []
     known = bound if option in {"-o", "--output"} else [*bound, *(read or variables)]

@@ -441,7 +441,7 @@ def with_heading(picture: str, line: str) -> str:
         .replace(' style="max-width:100%;height:auto"', "")
     )
     size = f'width="{wide:g}" height="{tall + top:g}" viewBox="0 0 {wide:g} {tall + top:g}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" style="max-width:100%;height:auto">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" class="tm-still" style="max-width:100%;height:auto">'
     ground = '<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>'
     return f"{head}{ground}{texts}{inner}{picture[found.end() :].rstrip()}</svg>\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import importlib.util
 import keyword
 import re
 import unicodedata
@@ -27,6 +28,7 @@ __all__ = [
     "SHOWN",
     "Options",
     "arguments",
+    "choices",
     "declare",
     "describe",
     "of_line",
@@ -112,8 +114,19 @@ _OF_DEVICES = frozenset(("--device", "--transfers", "--exclusive"))
 
 
 def offered() -> list[str]:
-    """The options that do something here: none of devices where there is no card, and none that is not there yet."""
-    return [o for o in OPTIONS if o not in _OF_DEVICES or is_there()]
+    """The options that do something here: none of devices where there is no card, and none of packages that are not there."""
+    return [o for o in OPTIONS if (o not in _OF_DEVICES or is_there()) and (o != "--against" or choices(o))]
+
+
+def choices(option: str) -> tuple[str, ...]:
+    """What an option takes here: of packages those that are installed."""
+    known = CHOICES[option]
+    return tuple(filter(is_installed, known)) if option == "--against" else known
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package could be imported."""
+    return importlib.util.find_spec(package) is not None
 
 
 @dataclass(frozen=True)

@@ -133,13 +133,6 @@ class Outcome:
         return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The names that the cell's last line lists, where it is a tuple or a list: nothing for what has none."""
-        last = self.code.parsed.last
-        parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
-        return tuple(part.id if isinstance(part, ast.Name) else "" for part in parts)
-
-    @property
     def rows(self) -> tuple[str, ...]:
         """What the cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
         last = self.code.parsed.last
@@ -158,6 +151,13 @@ class Outcome:
         self.notebook, self.inputs, self.kept = {}, {}, None
         self.outputs = {} if tensors_in(self.result) else self.outputs
 
+    def _called(self, found: list[Tensor]) -> list[str]:
+        """What the lazy arrays of a container are called: as the rows of the line are; those inside of others are counted."""
+        usual = [f"value[{k}]" for k in range(len(found))]
+        keys = [str(key) for key in self.result] if isinstance(self.result, dict) else list(self.rows)
+        names = [key or spare for key, spare in zip(keys, usual, strict=True)] if len(keys) == len(found) else usual
+        return names if len(set(names)) == len(names) else usual
+
     @property
     def results(self) -> dict[str, Tensor]:
         """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
@@ -165,8 +165,7 @@ class Outcome:
         if isinstance(self.result, Tensor):
             named = {self.name or self._written or "value": self.result}
         elif found:
-            labels = self.labels if len(self.labels) == len(found) else [""] * len(found)
-            named = {name or f"value[{k}]": tensor for k, (name, tensor) in enumerate(zip(labels, found, strict=True))}
+            named = dict(zip(self._called(found), found, strict=True))
         else:
             named = {n: v for n, v in self.outputs.items() if isinstance(v, Tensor)}
         if isinstance(self.target, Tensor) and all(self.target.node is not t.node for t in named.values()):

@@ -10,8 +10,9 @@ from tensormagic.notebook.options import CHOICES, OPTIONS
 
 @pytest.fixture(autouse=True)
 def card(monkeypatch):
-    """A card, so that all options do something."""
+    """A card and all packages, so that all options do something."""
     monkeypatch.setattr(options, "is_there", lambda: True)
+    monkeypatch.setattr(options, "is_installed", lambda _: True)
 
 
 def test_what_does_nothing_here_is_not_offered(notebook, monkeypatch):
@@ -122,3 +123,10 @@ def test_attributes_of_lazy_values(notebook, monkeypatch, jedi):
         }
         assert {"shape", "dtype", "T", "graph"} <= {n for n, kind in found.items() if kind == "property"}
     assert not session.is_computed(notebook["loss"].node)
+
+
+@pytest.mark.parametrize("there", [(), ("torch",), ("jax", "torch")])
+def test_packages_that_are_not_installed_are_not_offered(notebook, monkeypatch, there):
+    monkeypatch.setattr(options, "is_installed", there.__contains__)
+    assert ("--against" in notebook.completions("%%tensor --a")) is bool(there)
+    assert {"jax", "pytensor", "torch"} & set(offered(notebook, "%%tensor --against ", "w + 1")) == set(there)

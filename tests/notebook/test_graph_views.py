@@ -257,7 +257,14 @@ def test_parts_are_what_was_asked_for():
     scene = demo_scenes.random_graph(300)
     message = scene.message()
     closed = next(box for box in message["views"][0]["picture"]["boxes"] if "g" in box)
-    assert closed["g"] == {"title": closed["g"]["title"], "open": False, "picture": None, "ask": 1, "l": [1]}
+    assert closed["g"] == {
+        "title": closed["g"]["title"],
+        "open": False,
+        "picture": None,
+        "ask": 1,
+        "l": [1],
+        "n": 150.0,
+    }
     answer = part(scene, ["group", 0, "line", closed["k"]])
     assert answer["part"] == ["group", 0, "line", closed["k"]]
     inside = [box for box in answer["content"]["picture"]["boxes"] if "v" in box]

@@ -140,3 +140,30 @@ def test_what_results_need_of_a_loop(started):
         assert len(found.ends[loop]) == ends
         assert len(found.results[loop]) == 1
         assert set(found.nodes) <= set(graph.nodes)
+
+
+def test_a_later_cell_shows_the_names_of_an_earlier_one(started):
+    started.ok(
+        "%%tensor --show none\nout = np.zeros((7, 7))\nfor i in range(3):\n    for j in range(3):\n"
+        "        out += kernel[i, j] * image[i:i + 7, j:j + 7]\nout"
+    )
+    started.ok("x + 1")
+    drawn = captured(started, "dict(mean=out.mean(), whole=out, again=out.max())")
+    titles = {v.title for v in drawn.everything()}
+    assert {"out = loop × 3", "kernel[i, j]", "image[i:i + 7, j:j + 7]", "out = · + ·", "i", "j"} <= titles
+    assert not any(title.startswith(NAMELESS) for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("last", "called"),
+    [
+        ("dict(mean=x.mean(), most=x.max())", {"mean", "most"}),
+        ("x.mean(), x.max()", {"x.mean()", "x.max()"}),
+        ("a = x.sum()\nb = x.min()\na, b * 2", {"a", "b * 2"}),
+        ("x.mean(), [x.max(), x.min()]", {"value[0]", "value[1]", "value[2]"}),
+    ],
+)
+def test_results_are_called_as_in_the_rows_above(started, last, called):
+    drawn = captured(started, last)
+    names = {v.name or v.label for v in drawn.vertices if v.id in drawn.outputs or v.kind == "output"}
+    assert called <= names | {v.title.partition(" = ")[0] for v in drawn.vertices}

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import tensormagic as tm
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.palette import DARK, LIGHT
@@ -151,3 +152,18 @@ def test_equal_scenes_give_equal_pictures() -> None:
 def test_describe() -> None:
     vertex = Vertex("a", "exp", "pointwise", "float64[3]", line=2, cell="In[4]", role="adjoint", kernel=1, yellow=True)
     assert describe(vertex) == "exp, float64[3], adjoint, In[4] line 2, kernel 1, runs in NumPy"
+
+
+def test_pictures_in_one_document_do_not_change_each_other() -> None:
+    pictures = [
+        svg.render(demo_scenes.softmax()),
+        tm.backprop(lambda x: x * x, 2.0).svg(),
+        tm.live(lambda a: a * a, a=(0, 1)).svg(),
+    ]
+    for picture in pictures:
+        root = parsed(picture)
+        (scope,) = root.attrib["class"].split()
+        rules = (root.findtext(f"{SVG}style") or "").splitlines()
+        assert len(rules) > 10
+        for rule in rules:
+            assert all(part.startswith(f".{scope} ") for part in rule.partition("{")[0].split(",")), rule

@@ -15,7 +15,7 @@ from tensormagic.notebook.backprop.cells import extent, strip
 from tensormagic.notebook.backprop.sheet import TIMES, Sheet, Shown, Used
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.layout import Link, layered
-from tensormagic.notebook.pictures.palette import LIGHT, in_themes, rules
+from tensormagic.notebook.pictures.palette import LIGHT, in_themes, rules, scoped
 from tensormagic.notebook.pictures.shapes import outline
 
 __all__ = ["Picture", "drawn", "in_page", "standalone", "style"]
@@ -220,7 +220,7 @@ def standalone(sheet: Sheet, picture: Picture) -> str:
     lines = "".join(f'<text class="note" x="16" y="{46 + 17 * k}">{escape(words[k])}</text>' for k in range(len(words)))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" '
-        f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" style="max-width:100%;height:auto">\n'
+        f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" class="tm-passes" style="max-width:100%;height:auto">\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(sheet.table())}</desc>\n<style>{_alone()}</style>\n"
         f'<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>\n'
         f'<text class="view" x="16" y="26">{escape(title)}</text>{lines}\n'
@@ -268,17 +268,13 @@ def _coloured(colour: Callable[[str], str]) -> str:
 
 
 def _alone() -> str:
-    return f"{_PLAIN}\n{_coloured((LIGHT | _OWN['light']).__getitem__)}"
+    return scoped(f"{_PLAIN}\n{_coloured((LIGHT | _OWN['light']).__getitem__)}", ".tm-passes")
 
 
 def style(scope: str) -> str:
     """The style of the picture inside ``scope`` of a page, whose variables have the colours."""
     body = f"{_PLAIN}\n{_coloured(lambda name: f'var(--tm-{name})')}"
-    scoped = "\n".join(
-        ",".join(f"{scope} svg {part}" for part in line.split("{")[0].split(",")) + "{" + line.split("{", 1)[1]
-        for line in body.splitlines()
-    )
-    return f"{in_themes(scope, _OWN['light'], _OWN['dark'], _OWN['forced'])}{scoped}\n"
+    return f"{in_themes(scope, _OWN['light'], _OWN['dark'], _OWN['forced'])}{scoped(body, f'{scope} svg')}\n"
 
 
 def _n(value: float) -> str:

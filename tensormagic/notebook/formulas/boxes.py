@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.pictures.palette import LIGHT
+from tensormagic.notebook.pictures.palette import LIGHT, scoped
 
 __all__ = [
     "EMPTY",
@@ -321,12 +321,12 @@ def drawing(box: Box, title: str) -> str:
     """A box as an SVG that stands alone; ``title`` says what it shows."""
     wide, tall = box.width + 2 * _MARGIN, box.ascent + box.descent + 2 * _MARGIN
     ink = LIGHT["ink"]
-    colours = f".ground{{fill:{LIGHT['ground']}}}text,path{{fill:{ink}}}.line{{fill:none;stroke:{ink}}}"
-    faces = f"text{{font-family:{_FACES};white-space:pre}}.slanted{{font-style:italic}}"
-    style = f"{faces}{colours}"
+    colours = f".ground{{fill:{LIGHT['ground']}}}\ntext,path{{fill:{ink}}}\n.line{{fill:none;stroke:{ink}}}"
+    faces = f"text{{font-family:{_FACES};white-space:pre}}\n.slanted{{font-style:italic}}"
+    style = scoped(f"{faces}\n{colours}", ".tm-formula")
     size = f'width="{wide:.0f}" height="{tall:.0f}" viewBox="0 0 {wide:.1f} {tall:.1f}"'
     marks = "".join(m.svg() for m in box.at(_MARGIN, _MARGIN + box.ascent))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><title>{escape(clean(title, 2_000))}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" class="tm-formula"><title>{escape(clean(title, 2_000))}</title>'
         f'<style>{style}</style><rect class="ground" width="100%" height="100%" rx="4"/>{marks}</svg>\n'
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
 from tensormagic.notebook.pictures.labels import clean, counted, operation, shorten
 from tensormagic.notebook.pictures.layout import Link, layered
-from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route
+from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route, narrowest
 from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
 from tensormagic.notebook.pictures.shapes import Face, group_face, mark, vertex_face
 
@@ -24,7 +24,6 @@ __all__ = ["draw"]
 MOST_LINES = 120  # groups of one line each, beside each other; more of them stand in groups of several lines
 OPEN_REGIONS_BELOW = 80  # vertices of a view and of a region in it, together, up to which the region starts open
 SIDE = 12.0  # between the border of an open group and its boxes
-NARROWEST = 150.0  # an open group, so that its title fits
 _PORT = Face(0.0, 0.0, "", ())
 # operands of these may trade places without changing what the picture says
 _COMMUTES = frozenset(
@@ -340,7 +339,7 @@ class _Composer:
             at = [port.x - middle for port in ports]
             return Opened(
                 held,
-                round(max(held.width + 2 * SIDE, NARROWEST), 1),
+                _wide(held, f"{title}: {note}"),
                 round(held.height + HEAD + (0.0 if exits else SIDE), 1),
                 {self.parts.keys[index]: x for index, x in zip(entries, at, strict=False)},
                 {self.parts.keys[index]: x for index, x in zip(exits, at[len(entries) :], strict=True)},
@@ -353,6 +352,11 @@ class _Composer:
         return Box(key, 0, 0.0, face, None, inside)
 
 
+def _wide(held: Picture, title: str) -> float:
+    """The width of an open group: it holds its picture, and its title fits."""
+    return round(max(held.width + 2 * SIDE, narrowest(title)), 1)
+
+
 def _region_box(parts: _Parts, index: int, bodies: tuple[View, ...]) -> Box:
     """Return the box of a vertex with graphs of its own: a group that holds them."""
     vertex = parts.vertices[index]
@@ -362,7 +366,7 @@ def _region_box(parts: _Parts, index: int, bodies: tuple[View, ...]) -> Box:
     def opened() -> Opened:
         inner = draw(bodies[0]) if len(bodies) == 1 else _beside(parts.keys[index], bodies)
         tall = round(inner.height + HEAD + SIDE, 1)
-        return Opened(inner, round(max(inner.width + 2 * SIDE, NARROWEST), 1), tall, {}, {})
+        return Opened(inner, _wide(inner, f"{vertex.title}: {note}"), tall, {}, {})
 
     small = len(parts.keys) + sum(len(body.vertices) for body in bodies) <= OPEN_REGIONS_BELOW
     members = [v for body in bodies for v in body.everything()]
@@ -378,7 +382,7 @@ def _beside(key: str, bodies: tuple[View, ...]) -> Picture:
         picture = draw(body)
         opened = Opened(
             picture,
-            round(max(picture.width + 2 * SIDE, NARROWEST), 1),
+            _wide(picture, body.name),
             round(picture.height + HEAD + SIDE, 1),
             {},
             {},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["DARK", "LIGHT", "PAGE", "in_themes", "rules", "standalone", "themed", "variables"]
+__all__ = ["DARK", "LIGHT", "PAGE", "in_themes", "rules", "scoped", "standalone", "themed", "variables"]
 
 FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',Arial,sans-serif"
 
@@ -125,17 +125,19 @@ _PLAIN = f"""text{{font-family:{FONT};text-anchor:middle;unicode-bidi:plaintext}
 
 def standalone() -> str:
     """Return the style sheet of an SVG that stands alone: light, for it cannot know the page that it will stand in."""
-    return f"{_PLAIN}\n{rules(LIGHT.__getitem__)}"
+    return scoped(f"{_PLAIN}\n{rules(LIGHT.__getitem__)}", ".tm-still")
+
+
+def scoped(style: str, scope: str) -> str:
+    """Return a style sheet, a rule on each line, for what is inside `scope` alone: some pages draw several pictures into one document."""
+    lines = (line.split("{", 1) for line in style.splitlines())
+    return "\n".join(",".join(f"{scope} {part}" for part in places.split(",")) + "{" + body for places, body in lines)
 
 
 def themed(scope: str) -> str:
     """Return the style sheet of pictures inside `scope` of a page, light or dark as the page's theme says."""
     body = f"{_PLAIN}\n{rules(lambda name: f'var(--tm-{name})')}"
-    scoped = "\n".join(
-        ",".join(f"{scope} .tm-picture {part}" for part in line.split("{")[0].split(",")) + "{" + line.split("{", 1)[1]
-        for line in body.splitlines()
-    )
-    return f"{variables(scope)}{scoped}\n"
+    return f"{variables(scope)}{scoped(body, f'{scope} .tm-picture')}\n"
 
 
 def variables(scope: str) -> str:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tensormagic.notebook.pictures.labels import width
 from tensormagic.notebook.pictures.shapes import Face, mark
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
 
-__all__ = ["HEAD", "Box", "Inside", "Opened", "Picture", "Route", "Span", "opened_message", "way_to"]
+__all__ = ["HEAD", "Box", "Inside", "Opened", "Picture", "Route", "Span", "narrowest", "opened_message", "way_to"]
 
 HEAD = 22.0  # for the title of an open group
 MOST_LINES = 500  # of one group that are told to a page
@@ -222,6 +223,11 @@ def way_to(picture: Picture, key: str) -> list[str]:
     raise KeyError(f"no vertex {key!r}")
 
 
+def narrowest(title: str) -> float:
+    """The least width of an open group, in which its title fits behind the sign that closes it."""
+    return max(150.0, round(width(f"\N{MINUS SIGN} {title}", 12, bold=True) + 20, 1))
+
+
 def opened_message(opened: Opened, table: dict[Vertex, int], shapes: dict[str, int], *, deep: bool) -> dict[str, Any]:
     """Return what an open group shows as JSON data."""
     return {
@@ -242,7 +248,8 @@ def _box_message(box: Box, table: dict[Vertex, int], shapes: dict[str, int], dee
         message |= {"m": mark(box.vertex)} if mark(box.vertex) else {}
         message |= {"z": 1} if box.result else {}
     if box.inside is not None:
-        group: dict[str, Any] = {"title": box.inside.title, "open": box.is_open, "picture": None}
+        title = box.inside.title
+        group: dict[str, Any] = {"title": title, "open": box.is_open, "picture": None, "n": narrowest(title)}
         group |= {"l": list(box.inside.lines[:MOST_LINES])} if box.inside.lines else {}
         if deep or box.is_open:
             group |= opened_message(box.inside.opened, table, shapes, deep=deep)

@@ -84,7 +84,7 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     title = clean(f"{scene.title}: {scene.summary}" if scene.title else scene.summary, 200)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" '
-        f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" style="max-width:100%;height:auto">\n'
+        f'viewBox="0 0 {_n(wide)} {_n(tall)}" role="img" class="tm-still" style="max-width:100%;height:auto">\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(scene.text())}</desc>\n"
         f"<style>{standalone()}</style>\n"
         f'<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>\n' + "\n".join(markup) + "\n</svg>\n"

@@ -352,7 +352,7 @@ def places(lens: site.Lens, cell: str) -> Callable[[Node], Sequence[Site]]:
     def spans(node: Node) -> Sequence[Site]:
         told = known.get(node)
         if told is None:
-            found = lens.of(node) or [s for s in site.of(node) if s.cell == cell]
+            found = lens.within(node)
             told = known[node] = [s for s in found if s.cell == cell] or found
         return told
 

@@ -115,7 +115,7 @@ def _headline(found: Speed) -> str:
         return text
     if (found.ratio > 1) != (found.fastest > 1):
         return "about as fast as NumPy"
-    return f"{text}, but times vary; fastest runs: {_compared(found.fastest, '{}', 2)}"
+    return f"{_compared(found.fastest, 'about {} than NumPy', 2)} in the fastest runs; the others vary"
 
 
 def _compared(ratio: float, text: str, digits: int) -> str:

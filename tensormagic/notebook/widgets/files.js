@@ -2,7 +2,7 @@
 function addFiles(graph) {
   graph.file = function file() {
     const pad = 16, wide = Math.ceil(graph.layout.width + 2 * pad), tall = Math.ceil(graph.layout.height + 2 * pad);
-    const root = svgNode("svg", { xmlns: NS, width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, role: "img" });
+    const root = svgNode("svg", { xmlns: NS, width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, role: "img", class: "tm-still" });
     svgNode("title", {}, root).textContent = `${graph.scene.title} ${graph.view.name}`;
     svgNode("style", {}, root).textContent = graph.scene.style;
     svgNode("rect", { class: "ground", width: wide, height: tall, fill: "#ffffff" }, root);

@@ -4,7 +4,7 @@
 // aside by half the difference, and the rows below down. Groups hold groups.
 function place(picture, open, head) {
   const inners = picture.boxes.map((box) => (box.g && box.g.picture && open.has(box.k) ? place(box.g.picture, open, head) : null));
-  const sizes = picture.boxes.map((box, k) => (inners[k] ? [Math.max(inners[k].width + 24, 150), inners[k].height + box.g.f] : [box.w, box.h]));
+  const sizes = picture.boxes.map((box, k) => (inners[k] ? [Math.max(inners[k].width + 24, box.g.n), inners[k].height + box.g.f] : [box.w, box.h]));
   const heights = new Array(picture.gaps.length + 1).fill(0);
   const pushes = heights.map(() => []);
   picture.boxes.forEach((box, k) => {

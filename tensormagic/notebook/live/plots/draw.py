@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
 from tensormagic.notebook.pictures.labels import clean, shorten
-from tensormagic.notebook.pictures.palette import FONT, LIGHT
+from tensormagic.notebook.pictures.palette import FONT, LIGHT, scoped
 
 __all__ = ["described", "styled", "svg"]
 
@@ -36,11 +36,11 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
     for part in parts:
         drawn += f'<g transform="translate(0 {_n(top)})">{_panel(part, part.marks(reading))}</g>'
         top += part.tall
-    style = f"{_PLAIN}\n{_rules(LIGHT.__getitem__)}"
+    style = scoped(f"{_PLAIN}\n{_rules(LIGHT.__getitem__)}", ".tm-moved")
     heading = escape(shorten(clean(title, 300), WIDE - 16, 13, bold=True))
     size = f'width="{_n(WIDE)}" height="{_n(top + _HEAD)}" viewBox="0 {_n(-_HEAD)} {_n(WIDE)} {_n(top + _HEAD)}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" style="max-width:100%;height:auto">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" class="tm-moved" style="max-width:100%;height:auto">\n'
         f"<title>{escape(clean(title, 300))}</title>\n<desc>{escape(clean(description, 600))}</desc>\n"
         f"<style>{style}</style>\n"
         f'<rect class="ground" y="{_n(-_HEAD)}" width="100%" height="100%" rx="6" fill="#ffffff"/>\n'
@@ -110,9 +110,7 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 
 def styled(scope: str) -> str:
     """The style sheet of such pictures inside ``scope`` of a page."""
-    plain = f"{_PLAIN}\n{_rules(lambda name: f'var(--tm-{name})')}"
-    lines = (line.split("{", 1) for line in plain.splitlines())
-    return "\n".join(",".join(f"{scope} {part}" for part in places.split(",")) + "{" + body for places, body in lines)
+    return scoped(f"{_PLAIN}\n{_rules(lambda name: f'var(--tm-{name})')}", scope)
 
 
 _n = coordinate

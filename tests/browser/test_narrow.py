@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import tensormagic as tm
 from tensormagic.notebook.pictures.html import to_html
+from tests.browser.axe import violations
 from tests.notebook import demo_scenes
 
 pytestmark = pytest.mark.browser
@@ -96,3 +97,47 @@ def test_backpropagation_is_readable_and_says_where_it_goes_on(opened, width):
     page.get_by_role("button", name="all of the picture, as wide as there is room").click()
     assert stage.evaluate("(one) => one.scrollWidth <= one.clientWidth + 6")
     assert "fit" not in said(page.locator(".tm-backprop"))
+
+
+LIVE = {
+    "a curve": (lambda a: np.sin(a) * a, {"a": (0, 10)}),
+    "a plane": (lambda u, v: (1 - u) ** 2 + 2 * (v - u**2) ** 2, {"u": (-2, 2), "v": (-1, 3)}),
+    "a line": (lambda a: np.sin(a * np.linspace(0, 6, 80)), {"a": (0, 5)}),
+    "columns": (lambda w: np.sum(w**2), {"w": (-np.ones(6), np.ones(6))}),
+    "bars": (lambda a, b, c: a * b + np.sin(c), {"a": (0, 1), "b": (0, 2), "c": (0, 3)}),
+}
+# texts of a picture that are seen, and stand beyond its frame
+CUT = """() => [...document.querySelectorAll('.tm-sweep .tm-picture')].flatMap((one) => {
+    const frame = one.getBoundingClientRect();
+    return [...one.querySelectorAll('text')].filter((t) => t.textContent && t.checkVisibility())
+        .filter((t) => { const box = t.getBoundingClientRect(); return box.left < frame.left - 2 || box.right > frame.right + 2; })
+        .map((t) => t.textContent);
+})"""
+
+
+@pytest.mark.parametrize("width", [1200, 640, 390])
+@pytest.mark.parametrize("name", LIVE)
+def test_live_views_are_readable_and_whole(opened, width, name):
+    function, ranges = LIVE[name]
+    page = opened(tm.live(function, **ranges))
+    at(page, width)
+    stage = page.locator(".tm-sweep .tm-stage")
+    assert stage.evaluate(LEAST) >= 12
+    assert page.evaluate(CUT) == []
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_a_phone(opened, scheme):
+    x = np.linspace(0, 1, 40)
+    made = [
+        Scene(demo_scenes.nested()),
+        tm.backprop(lambda a: np.mean((a * x - 3 * x) ** 2), 0.5),
+        *(tm.live(function, **ranges) for function, ranges in LIVE.values()),
+    ]
+    for view in made:
+        page = opened(view, color_scheme=scheme, reduced_motion="reduce")
+        at(page, 390)
+        page.reload()
+        page.wait_for_timeout(200)
+        assert violations(page, "html") == []

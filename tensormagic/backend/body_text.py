@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
+from tensormagic.backend.chunk_text import counted, in_chunks
 from tensormagic.backend.cpu_rows import MOST_SHARES
-from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Sharing
-from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, is_map, kind_of
+from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Sharing, indented
+from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, axes_of, operand_reads
 from tensormagic.backend.scalar_text import (
+    as_text,
     combine_text,
     extremum_texts,
     is_extremum,
@@ -28,13 +28,6 @@ from tensormagic.ops.effects.checks import ERRORS
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.move import Index
-
-CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
-
-
-def indented(lines: Sequence[Line], by: int = 1) -> list[Line]:
-    """Lines inside as many more blocks."""
-    return [("    " * by + text, node) for text, node in lines]
 
 
 @dataclass(frozen=True)
@@ -319,9 +312,9 @@ class Body:
         self.print_stages()
         return self.printed()
 
-    def print_stages(self) -> None:
-        """What the stages compute and store."""
-        for stage in self.loop.stages:
+    def print_stages(self, stages: Iterable[Stage] | None = None) -> None:
+        """What the stages compute and store: all of the loop's, or these of them."""
+        for stage in self.loop.stages if stages is None else stages:
             if stage.reduced:
                 self._print_fold(stage)
             elif stage.written is not None:
@@ -329,35 +322,29 @@ class Body:
             else:
                 self._print_map(stage)
 
-    def printed(self) -> list[Line]:
-        """The loops around what has been printed."""
-        return [*self.around[0], *self._nested(0), *self.around[1]]
+    def printed(self, *, woven: bool = False, narrow: bool = False) -> list[Line]:
+        """The loops around what has been printed; ``woven``: the outermost runs several elements side by side; ``narrow``: rows are."""
+        counts = self.split_rows and len(self.groups) > 1  # where rows are the innermost loop, it is one of vectors
+        begin, steps = counted(self.text, self.nest.rows) if counts else ([], [])
+        kind = "woven" if woven else "range"
+        return [*self.around[0], *begin, *self._nested(0, kind, steps, narrow=narrow), *self.around[1]]
 
-    def _nested(self, depth: int) -> list[Line]:
-        """The loop around ``depth`` + 1 and everything in it."""
+    def _nested(self, depth: int, kind: str = "range", steps: Sequence[Line] = (), *, narrow: bool) -> list[Line]:
+        """The loop around ``depth`` + 1 and everything in it, with ``steps`` for as many of its first lines."""
         if depth == len(self.groups):
             return []
         group = self.groups[depth]
-        body = [*self.sections[depth + 1], *self._nested(depth + 1), *self.endings[depth + 1]]
+        own, inner = self.sections[depth + 1], self._nested(depth + 1, narrow=narrow)
+        body = [*steps, *own[len(steps) :], *inner, *self.endings[depth + 1]]
         if not body:
             return []
         if depth == len(self.groups) - 1 and self.chunked:
-            return self._in_chunks(group, body)
+            twice = not narrow and not any(s.heavy for s in self.loop.stages)
+            return in_chunks(
+                (group.name, self.text.product(group.extent)), body, self.chunked, narrow=narrow, twice=twice
+            )
         where = "start, stop" if depth == 0 else self.text.size(group.extent)
-        return [(f"for {group.name} in range({where}):", None), *indented(body)]
-
-    def _in_chunks(self, group: Group, body: list[Line]) -> list[Line]:
-        """The innermost loop in chunks, whose sums are added in order."""
-        extent, first = self.text.product(group.extent), f"{group.name}0"
-        end = f"{first} + {CHUNK} if {first} + {CHUNK} < {extent} else {extent}"
-        inside: list[Line] = [(f"{part} = {zero}", None) for _, part, zero in self.chunked]
-        inside += [
-            (f"{group.name}1 = {end}", None),
-            (f"for {group.name} in range({first}, {group.name}1):", None),
-            *indented(body),
-        ]
-        inside += [(f"{total} = {total} + {part}", None) for total, part, _ in self.chunked]
-        return [(f"for {first} in range(0, {extent}, {CHUNK}):", None), *indented(inside)]
+        return [(f"for {group.name} in {kind}({where}):", None), *indented(body)]
 
     def _print_map(self, stage: Stage) -> None:
         root = stage.root
@@ -466,6 +453,11 @@ class Body:
             self.text.names[key] = own
             sharing.lines.append((f"{own} = part_of({array}, {parts}, first // {sharing.share}, {count})", root))
             place = f"{array}[{k}]"
+            self.after += [  # without rows there is no share that would
+                (f"for share in few({sharing.count}, 1):", root),
+                (f"    for {k} in few(0, {count}):", root),
+                (f"        {place} = {start_text(root, self.text)}", root),
+            ]
             added = step_text(root, place, f"{parts}[(share - 1) * ({count}) + {k}]", free=False, whole=True)
             self.after += [
                 (f"for share in few(1, {sharing.count}):", root),
@@ -533,12 +525,3 @@ class Body:
 def folds_columns(stage: Stage) -> bool:
     """Whether a stage folds the rows, and has an element for each position along other axes."""
     return 0 in stage.reduced and len(stage.reduced) < len(stage.domain)
-
-
-def as_text(root: Node, value: str) -> str:
-    """A value in the dtype of the array that it is stored in."""
-    return (
-        value
-        if is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root)
-        else f"np.{root.type.dtype.name}({value})"
-    )

@@ -13,10 +13,11 @@ from typing import Any
 from tensormagic.backend.body_text import Body, folds_columns, indented
 from tensormagic.backend.cpu_rows import SHARE, TILED
 from tensormagic.backend.inline import is_growing
-from tensormagic.backend.interchanged import interchanged
+from tensormagic.backend.interchanged import surrounded
 from tensormagic.backend.kernel_text import FLAT_TILE, WIDE_TILE, KernelText, Line, Printed, Sharing
 from tensormagic.backend.lower import Stage
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.narrow_text import in_two_ways
 from tensormagic.backend.product_text import print_product
 from tensormagic.backend.region_text import print_check, print_region
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Region, Storage
@@ -56,7 +57,10 @@ def print_kernel(
         What the user calls values.
     """
     text = KernelText(stored, exported, memory, copied)
-    _print_parts(text, kernel.parts)
+    if kernel.regions and len(kernel.parts) > 1:
+        print_region(text, kernel.regions[0], _print_parts, lambda text, _: _print_interchanged(text, kernel.parts))
+    else:
+        _print_parts(text, kernel.parts)
     for region in kernel.regions:
         for item, _ in region.results:
             if not item.type.shape and exported(item):
@@ -69,7 +73,7 @@ def _print_parts(text: KernelText, parts: list[Part]) -> None:
         if isinstance(part, Nest):
             _print_nest(text, part)
         elif isinstance(part, Region):
-            print_region(text, part, _print_parts, _print_interchanged)
+            print_region(text, part, _print_parts, lambda text, region: _print_interchanged(text, [region]))
         else:
             print_check(text, part)
 
@@ -136,6 +140,7 @@ def _print_twice(text: KernelText, nest: Nest) -> None:
 
 
 def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
+    tiled = shared or not text.depth or _needs_tiles(nest)
     inner = list(dict.fromkeys(product(loop.inner) for loop in nest.loops if loop.inner))
     width: Size | None = sum(inner[1:], inner[0]) if inner else None
     if shared:
@@ -146,12 +151,13 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     tiles: list[Line] = []
     for loop in nest.loops:
         bodies.append(Body(text, nest, loop, width))
-        tiles += bodies[-1].print_loop()
+        printed = bodies[-1].print_loop()
+        tiles += in_two_ways(bodies[-1], printed) if tiled else printed
     sharing, text.sharing = text.sharing, None
     text.lines += [line for body in bodies for line in body.sections[0] + body.before]
     after = [line for body in bodies for line in body.after]
     rows = text.product(product(nest.rows))
-    if text.depth and not sharing and not _needs_tiles(nest):
+    if not tiled:
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
     step = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
@@ -187,9 +193,9 @@ def _print_shares(text: KernelText, sharing: Sharing, tile: tuple[str, str], lin
     ]
 
 
-def _print_interchanged(text: KernelText, region: Region) -> bool:
-    """Print a loop by tiles of elements, if each iteration works on each element by itself."""
-    loop = interchanged(text, region)
+def _print_interchanged(text: KernelText, parts: list[Part]) -> bool:
+    """Print a loop, with nests around it, by tiles of elements, if each iteration works on each element by itself."""
+    loop = None if text.depth else surrounded(parts, text.copied, text.memory.owner)
     if loop is None:
         return False
     iterations, lines = loop.print_tile(text)
@@ -198,7 +204,7 @@ def _print_interchanged(text: KernelText, region: Region) -> bool:
     text.lines.append((f"{sharing.rows} = {TILED}", None))
     stop = f"stop = start + {sharing.rows} if start + {sharing.rows} < last else last"
     tiles: list[Line] = [(f"for start in range(first, last, {sharing.rows}):", None), *indented([(stop, None), *lines])]
-    work = f"{_work(text, loop.nest, rows)} * {iterations}"
+    work = " + ".join([f"{_work(text, loop.nest, rows)} * {iterations}", *(_work(text, n, rows) for n in loop.around)])
     _print_shares(text, sharing, (sharing.rows, "0"), tiles, work)
     return True
 

@@ -28,8 +28,13 @@ from tensormagic.backend.cpu_kinds import (
 )
 from tensormagic.backend.cpu_rows import FUNCTIONS
 
-FEW = 1000
-"""Metadata of a loop of few iterations: to unroll it or to make vectors of it would only take the compiler's time."""
+LOOPS = {"few": 1000, "woven": 1003}
+"""Metadata of loops by what their range is called.
+
+``few``: of few iterations; to unroll them or to make vectors of them would only take the compiler's time. ``woven``: each iteration
+is a long chain of operations that wait for each other; several vectors at a time keep the processor busy.
+"""
+WOVEN = 4  # vectors at a time
 ARRAY_DATA = 16  # where an ndarray object holds the address of its data: behind reference count and type
 
 
@@ -71,12 +76,15 @@ def scopes(module: Module, number: int) -> str:
 
 
 def metadata(module: Module) -> list[str]:
-    """The scopes of buffers, and what is said of loops of few iterations."""
+    """The scopes of buffers, and what is said of some loops."""
+    few, woven = LOOPS["few"], LOOPS["woven"]
     lines = ['!0 = !{!"tensormagic kernel"}'] if module.buffers else []
     lines += [
-        f"!{FEW} = distinct !{{!{FEW}, !{FEW + 1}, !{FEW + 2}}}",
-        f'!{FEW + 1} = !{{!"llvm.loop.unroll.disable"}}',
-        f'!{FEW + 2} = !{{!"llvm.loop.vectorize.enable", i1 false}}',
+        f"!{few} = distinct !{{!{few}, !{few + 1}, !{few + 2}}}",
+        f'!{few + 1} = !{{!"llvm.loop.unroll.disable"}}',
+        f'!{few + 2} = !{{!"llvm.loop.vectorize.enable", i1 false}}',
+        f"!{woven} = distinct !{{!{woven}, !{woven + 1}}}",
+        f'!{woven + 1} = !{{!"llvm.loop.interleave.count", i32 {WOVEN}}}',
     ]
     for k in sorted(module.buffers):
         apart = ", ".join(f"!{3 * j + 1}" for j in sorted(module.buffers) if j != k)

@@ -65,8 +65,10 @@ _typing = RememberingContext(_cpu.typing_context)
 
 def lowered_by_numba(source: str) -> tuple[Any, str]:
     """LLVM's module for a kernel, and the function's name there."""
-    source = re.sub(r"in parallel\((.*?), (.*?), .*\):", r"in range(0, \1, \2):", source).replace(
-        " in few(", " in range("
+    source = (
+        re.sub(r"in parallel\((.*?), (.*?), .*\):", r"in range(0, \1, \2):", source)
+        .replace(" in few(", " in range(")
+        .replace(" in woven(", " in range(")
     )
     names: dict[str, Any] = {**NAMES, "np": np, "math": math}
     exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from tensormagic.backend.cpu_calls import FEW, Module, metadata
+from tensormagic.backend.cpu_calls import LOOPS, Module, metadata
 from tensormagic.backend.cpu_formulas import defined
 from tensormagic.backend.cpu_kinds import KINDS, Kind, UnknownTextError, Value, Writer, llvm, unified
 from tensormagic.backend.cpu_names import Names
@@ -157,7 +157,7 @@ class _Function(Expressions):
     def _for(self, statement: ast.For) -> None:
         """A loop over a range with a positive step: its own counter is in memory of its own."""
         code = self.code
-        few = isinstance(statement.iter, ast.Call) and ast.unparse(statement.iter.func) == "few"
+        kind = ast.unparse(statement.iter.func) if isinstance(statement.iter, ast.Call) else ""
         start, stop, step = self._range(statement.iter)
         if not isinstance(statement.target, ast.Name):
             raise UnknownTextError(ast.unparse(statement.target))
@@ -173,7 +173,7 @@ class _Function(Expressions):
         code.begin(latch)
         following = code.new("int64", f"add nsw i64 {at.text}, {step.text}")
         code.do(f"store i64 {following.text}, ptr {counter}")
-        code.jump(head, f", !llvm.loop !{FEW}" if few else "")
+        code.jump(head, f", !llvm.loop !{LOOPS[kind]}" if kind in LOOPS else "")
         code.begin(end)
 
     def _parallel(self, statement: ast.For, given: Sequence[ast.expr]) -> None:
@@ -222,7 +222,7 @@ class _Function(Expressions):
 
     def _range(self, expression: ast.expr) -> tuple[Value, Value, Value]:
         match expression:
-            case ast.Call(func=ast.Name(id="range" | "few"), args=given, keywords=[]) if 1 <= len(given) <= 3:
+            case ast.Call(func=ast.Name(id="range" | "few" | "woven"), args=given, keywords=[]) if 1 <= len(given) <= 3:
                 pass
             case _:
                 raise UnknownTextError(ast.unparse(expression))

@@ -3,12 +3,13 @@
 ``for k in range(50): x = x * x + c`` goes 50 times over arrays that fit no cache, if it is printed as it stands. No element needs
 another one, so the loops are interchanged: a tile stays in the cache through all iterations, threads share the tiles once and not
 at each iteration, and what an iteration computes on its way is never stored. Where it is short, several are written one after the
-other, so that what is carried stays in registers. The arithmetic of an element is the same, so are its bits.
+other, so that what is carried stays in registers. Nests over the same elements that come right before or after such a loop, what it
+begins with above all, run tile by tile with it. The arithmetic of an element is the same, so are its bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,14 @@ from tensormagic.backend.kernel_text import KernelText, Line
 from tensormagic.backend.kinds import kind_of
 from tensormagic.backend.lower import ANYWHERE, IndexTuple, Stage, axes_of, variable
 from tensormagic.backend.region_text import number, poll
-from tensormagic.backend.schedule import MOST_NEST_OPS, Loop, Nest, Storage
+from tensormagic.backend.schedule import MOST_KERNEL_OPS, MOST_NEST_OPS, Kernel, Loop, Nest, Part, Step, Storage
 from tensormagic.backend.steps import Region
 from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Size, nodes_of, product
 from tensormagic.ops.move import Index
 
+Copied = Mapping[Node, set[Node]]
+Owner = Callable[[Node], Node]
 SHORT = 6  # operations of an iteration up to which several are written one after the other: reading and writing is most of its work
 MOST_TOGETHER = 16  # how many of them
 OPS_TOGETHER = 64  # operations of them in all
@@ -40,11 +43,20 @@ class Interchanged:
         All that an iteration computes, as one loop over elements.
     ends
         The arrays of which each element is changed, with what it is after an iteration.
+    before, after
+        Nests that run tile by tile with it.
     """
 
     region: Region
     nest: Nest
     ends: tuple[tuple[Node, Node], ...]
+    before: tuple[Nest, ...] = ()
+    after: tuple[Nest, ...] = ()
+
+    @property
+    def around(self) -> tuple[Nest, ...]:
+        """The nests before and after it."""
+        return (*self.before, *self.after)
 
     def print_tile(self, text: KernelText) -> tuple[str, list[Line]]:
         """How many iterations there are, and what a tile from ``start`` to ``stop`` runs."""
@@ -52,15 +64,21 @@ class Interchanged:
         iterations = number(text, head) if head is not None else "0"
         known = 0 if head is None else as_size(head)
         together, count = self._together(known), f"np.int64({iterations})"
+        first = [line for nest in self.before for line in _print_nest(text, nest)]
+        last = [line for nest in self.after for line in _print_nest(text, nest)]
         if together == 1:
-            return iterations, self._print_loop(text, count, count, 1)
+            return iterations, [*first, *self._print_loop(text, count, count, 1), *last]
+        if known == together:
+            return iterations, [*self._print_loop(text, f"0, {count}, {together}", count, together, self.before), *last]
         if isinstance(known, int) and known % together == 0:
-            return iterations, self._print_loop(text, f"0, {count}, {together}", count, together)
+            return iterations, [*first, *self._print_loop(text, f"0, {count}, {together}", count, together), *last]
         rest = text.fresh("rest")
         return iterations, [
+            *first,
             (f"{rest} = {count} % {together}", None),
             *self._print_loop(text, f"0, {count} - {rest}, {together}", count, together),
             *self._print_loop(text, f"{count} - {rest}, {count}", count, 1),
+            *last,
         ]
 
     def _together(self, count: Size | None) -> int:
@@ -73,15 +91,27 @@ class Interchanged:
             return most
         return min(range(most, 0, -1), key=lambda k: count // k + count % k)
 
-    def _print_loop(self, text: KernelText, bounds: str, count: str, together: int) -> list[Line]:
-        """The loop over iterations, ``together`` of them at once, around that over the elements of the tile."""
+    def _print_loop(
+        self, text: KernelText, bounds: str, count: str, together: int, before: Sequence[Nest] = ()
+    ) -> list[Line]:
+        """The loop over iterations, ``together`` of them at once, around that over the elements of the tile.
+
+        What the nests ``before`` it compute is computed before the first iteration; they are given where there are no others.
+        """
         index, lines, scalars = text.fresh("iteration"), text.lines, text.scalars
         text.lines = []
         own = {c: axes_of(c.type.shape)[1] for c, _ in self.ends}
         text.scalars = self._scalars(scalars, index)
-        body = Body(text, self.nest, self.nest.loops[0], None)
+        nest = self._with(before, text.memory.owner)
+        body = Body(text, nest, nest.loops[0], None)
+        body.print_stages(s for n in before for s in n.stages)
+        starts = dict(zip(self.region.carries, self.region.starts, strict=True))
         for carry, index_of in own.items():  # each element is read before any of them is written
-            body.value(carry, index_of)
+            known = body.memo.get((starts[carry], index_of))
+            if known is None:
+                body.value(carry, index_of)
+            else:
+                body.memo[carry, index_of] = known
         after = self._print_iteration(body)
         for k in range(1, together):
             text.scalars = self._scalars(scalars, f"({index} + {k})")
@@ -89,11 +119,25 @@ class Interchanged:
             after = self._print_iteration(body)
         for (carry, index_of), value in zip(own.items(), after, strict=True):
             body.store(carry, index_of, value)
-        inside = [*text.lines, *body.sections[0], *body.printed()]
+        inside = [*text.lines, *body.sections[0], *body.printed(woven=together > 1)]
         text.lines, text.scalars = lines, scalars
         rows = text.product(product(self.nest.rows))
         done = f"(start * {count} + (stop - start) * {index}) // {rows}"  # as if all elements were as far
         return [(f"for {index} in range({bounds}):", self.region.root), *indented([*poll(done, count), *inside])]
+
+    def _with(self, first: Sequence[Nest], owner: Callable[[Node], Node]) -> Nest:
+        """All that an iteration computes and what nests compute before it, of which what the loop then writes over is not stored."""
+        if not first:
+            return self.nest
+        stages = [s for n in (*first, self.nest) for s in n.stages]
+        found = Nest(stages, depth=self.nest.depth, loops=[Loop((), stages)])
+        over = {owner(c) for c, _ in self.ends}
+        for nest in (*first, self.nest):
+            found.storage.update(nest.storage)
+        for s in (s for n in first for s in n.stages):
+            if owner(s.root) in over:
+                found.storage[s.root] = Storage.LOCAL
+        return found
 
     def _scalars(self, scalars: dict[Any, str], index: str) -> dict[Any, str]:
         """The numbers that are known in an iteration."""
@@ -101,38 +145,108 @@ class Interchanged:
 
     def _print_iteration(self, body: Body) -> list[str]:
         """What one iteration computes; what the elements that are carried are after it."""
-        body.print_stages()
+        body.print_stages(self.nest.stages)
         return [body.after_store(c, body.value(e, axes_of(c.type.shape)[1])) for c, e in self.ends]
 
 
-def interchanged(text: KernelText, region: Region) -> Interchanged | None:
-    """A region as such a loop; None for any other."""
+def _print_nest(text: KernelText, nest: Nest) -> list[Line]:
+    """The loop over the elements of a tile for a nest that runs before or after the iterations."""
+    lines, scalars = text.lines, text.scalars
+    text.lines, text.scalars = [], dict(scalars)
+    body = Body(text, nest, nest.loops[0], None)
+    body.print_stages()
+    found = [*text.lines, *body.sections[0], *body.printed()]
+    text.lines, text.scalars = lines, scalars
+    return found
+
+
+def interchanged(region: Region, copied: Copied, owner: Owner) -> Interchanged | None:
+    """A region as such a loop; None for any other.
+
+    Parameters
+    ----------
+    region
+        A region that is not inside another one.
+    copied
+        What begins with a copy of what it changes.
+    owner
+        Whose array a value is in.
+    """
     body = region.blocks.get("body")
-    if text.depth or body is None or region.head is None or not body.parts:
+    if body is None or region.head is None or not body.parts:
         return None
     stages: list[Stage] = []
     for part in body.parts:
         if not isinstance(part, Nest) or not _is_flat(part):
             return None
         stages += part.stages
-    domain, copied = stages[0].domain, text.copied
+    domain = stages[0].domain
     if any(s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages) or any(
         map(nodes_of, domain)
     ):
         return None
     ends = [(c, e) for c, e in zip(region.carries, body.results, strict=False) if c is not e]
     stores = {s.root for s in stages if s.kind == "store"}
-    kept = [(c, e) for c, e in ends if e in stores and text.memory.owner(c) is text.memory.owner(e)]
+    kept = [(c, e) for c, e in ends if e in stores and owner(c) is owner(e)]
     taken = tuple(pair for pair in ends if pair not in kept)
     computed = {s.root for s in stages}
     if any(axes_of(c.type.shape)[0] != domain or not (e in computed or e in region.carries) for c, e in taken):
         return None
-    changed = {text.memory.owner(c) for c, _ in ends} | {text.memory.owner(s) for s in stores}
-    if not all(_is_own(s, i) for s in stages for i in _touched(s, computed, changed, text.memory.owner)):
+    changed = {owner(c) for c, _ in ends} | {owner(s) for s in stores}
+    if not all(_is_own(s, i) for s in stages for i in _touched(s, computed, changed, owner)):
         return None
-    nest = Nest(stages, depth=len(domain), loops=[Loop((), stages)])
-    nest.storage = {s.root: Storage.FULL if s.root in stores else Storage.LOCAL for s in stages}
+    nest = _flat(stages, stores)
     return Interchanged(region, nest, taken) if nest.ops <= MOST_NEST_OPS else None
+
+
+def _flat(stages: list[Stage], stored: set[Node]) -> Nest:
+    """A nest of one loop over all elements, of which these are stored."""
+    nest = Nest(stages, depth=len(stages[0].domain), loops=[Loop((), stages)])
+    nest.storage = {s.root: Storage.FULL if s.root in stored else Storage.LOCAL for s in stages}
+    return nest
+
+
+def gathered(steps: Sequence[Step], copied: Copied, owner: Owner) -> list[Step]:
+    """The steps, with the nests right before and after an interchanged loop that run tile by tile with it in its kernel."""
+    for k, step in enumerate(steps):
+        if not isinstance(step, Kernel) or not step.regions:
+            continue
+        before = steps[k - 1] if k else None
+        while isinstance(before, Kernel) and before.parts and not before.regions:
+            if surrounded([before.parts[-1], *step.parts], copied, owner) is None:
+                break
+            step.parts.insert(0, before.parts.pop())
+        after = steps[k + 1] if k + 1 < len(steps) else None
+        while isinstance(after, Kernel) and after.parts and not after.regions:
+            if surrounded([*step.parts, after.parts[0]], copied, owner) is None:
+                break
+            step.parts.append(after.parts.pop(0))
+    return [step for step in steps if not isinstance(step, Kernel) or step.parts]
+
+
+def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchanged | None:
+    """A loop and nests before and after it as one loop over tiles; None where they are not."""
+    (region,) = (part for part in parts if isinstance(part, Region))
+    added = [part for part in parts if isinstance(part, Nest) and _is_flat(part) and len(part.loops) == 1]
+    loop = interchanged(region, copied, owner)
+    if loop is None or len(added) < len(parts) - 1:
+        return None
+    stages = [s for nest in added for s in nest.stages]
+    domain, made = loop.nest.stages[0].domain, {owner(s.root) for s in stages}
+    if any(s.kind != "map" or s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages):
+        return None
+    copies = copied.get(region.root, ())  # before anything of the kernel has run
+    if any(c in copies and owner(s) in made for c, s in zip(region.carries, region.starts, strict=True)):
+        return None
+    flat = [_flat(n.stages, {r for r, kept in n.storage.items() if kept is Storage.FULL}) for n in added]
+    count = parts.index(region)
+    found = Interchanged(region, loop.nest, loop.ends, tuple(flat[:count]), tuple(flat[count:]))
+    every = [s for nest in (loop.nest, *flat) for s in nest.stages]
+    computed = {s.root for s in every} | {n for n, _ in region.results}
+    changed = made | {owner(n) for n in (*computed, *region.carries)}
+    if not all(_is_own(s, i) for s in every for i in _touched(s, computed, changed, owner)):
+        return None
+    return found if sum(s.ops for s in every) <= MOST_KERNEL_OPS else None
 
 
 def _is_flat(nest: Nest) -> bool:
@@ -154,9 +268,7 @@ def _may_fail(stage: Stage) -> bool:
     )
 
 
-def _touched(
-    stage: Stage, computed: set[Node], changed: set[Node], owner: Callable[[Node], Node]
-) -> Iterator[IndexTuple]:
+def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner) -> Iterator[IndexTuple]:
     """The indices at which a stage reads and writes what the loop computes or changes."""
     for node, index in stage.reads:
         if node.type.shape and (node in computed or owner(node) in changed):

@@ -104,6 +104,11 @@ class Printed:
 Line = tuple[str, Node | None]
 
 
+def indented(lines: Sequence[Line], by: int = 1) -> list[Line]:
+    """Lines inside as many more blocks."""
+    return [("    " * by + text, node) for text, node in lines]
+
+
 @dataclass
 class Sharing:
     """A loop over rows that threads may share: each runs whole shares, with tiles of its own.

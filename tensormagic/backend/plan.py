@@ -13,7 +13,9 @@ from tensormagic.backend.blocks import plan_block
 from tensormagic.backend.cpu import print_kernel
 from tensormagic.backend.driven import bound, changed, is_driven
 from tensormagic.backend.driver import Driver
+from tensormagic.backend.fusion import is_fused
 from tensormagic.backend.inline import expand_all
+from tensormagic.backend.interchanged import gathered
 from tensormagic.backend.kernel_text import Printed
 from tensormagic.backend.kinds import is_inline, refuse, stored_below
 from tensormagic.backend.ledger import Ledger
@@ -218,6 +220,8 @@ def arranged(graph: Graph, found: Sequence[Node], carries: Sequence[Node], *, ap
         inner.parts = arrange(inner, memory)
     steps = schedule(block, memory, apart=apart)
     copied = {root: takers for inner in blocks for root, takers in inner.copied.items()}
+    if not apart and is_fused():
+        steps = gathered(steps, copied, memory.owner)
     stored = {n for inner in blocks for step in inner.steps for n in produced(step)}
     stored |= {n for inner in blocks for step in inner.steps if isinstance(step, Region) for n in step.carries}
     return Arranged(graph, block, memory, steps, copied, _needed(steps, block), list(carries), frozenset(stored))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.kernel_text import KernelText
-from tensormagic.backend.kinds import exponent
+from tensormagic.backend.kinds import exponent, is_inline_move, is_map
 from tensormagic.backend.ranges import is_of_unit
 from tensormagic.ir.node import Node
 from tensormagic.ops.contract import CONTRACT
@@ -181,3 +181,9 @@ def combine_text(root: Node, old: str, value: str) -> str:
 def accumulate_text(root: Node, total: str, value: str) -> str:
     """One step of a fold that keeps every step."""
     return _joined(_RUNNING[root.op.name], root.type.dtype, total, value)
+
+
+def as_text(root: Node, value: str) -> str:
+    """A value in the dtype of the array that it is stored in."""
+    plain = is_map(root) or root.type.dtype == np.dtype("f8") or is_inline_move(root)
+    return value if plain else f"np.{root.type.dtype.name}({value})"

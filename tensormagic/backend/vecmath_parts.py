@@ -31,6 +31,7 @@ __all__ = [
     "power_parts",
     "real_exponent",
     "reduce_exp",
+    "rough_inverse",
     "two_sum",
 ]
 
@@ -163,6 +164,12 @@ def log_arguments(m: Value) -> tuple[Value, Value]:
     """What `fraction_log` takes: m - 1, and s."""
     f = m - 1.0
     return f, f / (f + 2.0)
+
+
+def rough_inverse(x: Value) -> Value:
+    """1/x to 5.1 %, for a positive x between the roots of the smallest and the largest float: enough for a correction."""
+    f = format_of(x)
+    return (f.code(1.0) + f.code(0.9495) - x.bits()).real()
 
 
 def _half_inverse(s: Value) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from tensormagic.backend.vecmath_ir import Value
-from tensormagic.backend.vecmath_parts import finite_log, format_of
+from tensormagic.backend.vecmath_parts import finite_log, format_of, rough_inverse
 
 __all__ = ["cbrt", "hypot"]
 
@@ -39,16 +39,15 @@ def hypot(x: Value, y: Value) -> Value:
     x, y = abs(x), abs(y)
     larger = x > y
     a, b = larger.select(x, y), larger.select(y, x)
-    up, down = (2.0**700, 2.0**-600) if f.mantissa == 52 else (2.0**100, 2.0**-70)
-    limits = (2.0**-400, 2.0**500) if f.mantissa == 52 else (2.0**-40, 2.0**50)
-    tiny, huge = a < limits[0], a > limits[1]
-    factor, back = (tiny.select(u, huge.select(d, 1.0)) for u, d in ((up, down), (1.0 / up, 1.0 / down)))
+    # The first two bits of the larger one's exponent choose a power of two beside which squares stay in range.
+    apart, quarters = (2.0**700, 61) if f.mantissa == 52 else (2.0**90, 29)
+    quarter = a.bits() & (3 << quarters)
+    factor, back = (f.code(apart) - quarter).real(), (quarter + f.code(1 / apart)).real()
     a, b = a * factor, b * factor
     square, lost = a.product(a)
     other, error = b.product(b)
     total = square + other
     rest = (other - (total - square)) + lost + error
     root = x.emitter.call("sqrt", total)
-    correction = (total.minus_product(root, root) + rest) / (root + root)
-    result = (root > 0.0).select(root + correction, root) * back
+    result = (total.minus_product(root, root) + rest).fma(rough_inverse(root + root), root) * back
     return (x.equals(inf) | y.equals(inf)).select(inf, result)

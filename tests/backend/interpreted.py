@@ -150,6 +150,7 @@ NAMES: dict[str, Any] = {
         Elements(parts.array[(number - 1) * count : number * count]) if number else array
     ),
     "few": range,
+    "woven": range,
     "tile_rows": tile_rows,
     "share_rows": share_rows,
     "own": lambda tile, _count: tile,

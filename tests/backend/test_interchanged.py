@@ -97,10 +97,85 @@ def recorded(x, c):
     return rows
 
 
+def around(lines, k):
+    """The number of the line that begins the block of a line; 0 for none."""
+    depth = [len(line) - len(line.lstrip()) for line in lines]
+    return next((j for j in range(k - 1, -1, -1) if lines[j].strip() and depth[j] < depth[k]), 0)
+
+
 def is_interchanged(function, *args):
     """Whether iterations are inside of tiles."""
     lines = tm.compile(function, *args).code.splitlines()
-    return any("for iteration" in line and "for start" in "".join(lines[k - 3 : k - 1]) for k, line in enumerate(lines))
+    return any("for iteration" in line and "for start" in lines[around(lines, k)] for k, line in enumerate(lines))
+
+
+def loop_after(begin, end, count):
+    """A loop of so many iterations over what one function begins with, and what another one makes of its results."""
+
+    def drawn(x, c):
+        p, q = begin[0](x, c), begin[1](x, c)
+        for k in range(count):
+            p = p * x + c / (k + 1)
+            q = q * 0.5 + p
+        return end(x, c, p, q)
+
+    return drawn
+
+
+ZERO, MORE = (lambda x, c: np.zeros_like(x)), (lambda x, c: c + 1)
+BACKWARDS = lambda x, c: x[::-1] * 2  # noqa: E731
+SCALED = lambda x, c: 0 * x + 0.1  # noqa: E731
+BEGINS = (
+    ZERO,
+    MORE,
+    BACKWARDS,
+    SCALED,
+    lambda x, c: np.full(x.shape, 0.3),
+    lambda x, c: np.sqrt(np.abs(x)),
+    lambda x, c: np.roll(c, 1),
+    lambda x, c: x,
+)
+PAIR = lambda x, c, p, q: (p, q)  # noqa: E731
+TURNED = lambda x, c, p, q: p[::-1] + q  # noqa: E731
+SUMS = lambda x, c, p, q: (p + q, p - q)  # noqa: E731
+ENDS = (
+    PAIR,
+    TURNED,
+    SUMS,
+    lambda x, c, p, q: (p * 2 + x, q),
+    lambda x, c, p, q: np.where(p > q, p, c),
+    lambda x, c, p, q: (q, x * 2),
+    lambda x, c, p, q: (np.roll(p, 1), q),
+)
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_what_is_before_and_after_a_loop(seed):
+    own = np.random.default_rng(seed)
+    begin, end = [BEGINS[k] for k in own.integers(0, len(BEGINS), 2)], ENDS[own.integers(0, len(ENDS))]
+    count = int(own.choice([12, 40, 63]))
+    function = loop_after(begin, end, count)
+    x, c = own.uniform(-1, 0.5, 3 * TILED + 5), own.uniform(-0.5, 0.5, 3 * TILED + 5)
+    got, want, kept = tm.tensor(function), function(x, c), (x.copy(), c.copy())
+    for _ in range(2):
+        found = got(x, c)
+        for a, b in zip(found, want, strict=True) if isinstance(want, tuple) else [(found, want)]:
+            assert np.asarray(a).tobytes() == b.tobytes()
+    assert np.array_equal(x, kept[0])
+    assert np.array_equal(c, kept[1])
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "kernels"),
+    [
+        ((ZERO, SCALED), PAIR, 1),
+        ((MORE, ZERO), SUMS, 1),
+        ((BACKWARDS, MORE), PAIR, 1),
+        ((ZERO, MORE), TURNED, 2),
+    ],
+)
+def test_they_are_one_kernel(begin, end, kernels):
+    assert len(tm.compile(loop_after(begin, end, 40), np.ones(5000), np.ones(5000)).kernels) == kernels
 
 
 @pytest.mark.parametrize("function", [horner, escape, traded, scaled, grown, neighbours, taken, recorded])
@@ -129,7 +204,8 @@ def test_short_iterations_are_written_one_after_the_other(count):
     lines = tm.compile(steps(count), x, c).code.splitlines()
     sums = [k for k, line in enumerate(lines) if " + astype" in line or "add_" in line.split("=")[0]]
     assert len(sums) > 9
-    assert sum("a1[i] = " in line for line in lines) <= 2
+    stores = [around(lines, around(lines, k)) for k, line in enumerate(lines) if "a1[i] = " in line]
+    assert sum("for iteration" in lines[k] for k in stores) <= 2
 
 
 @pytest.mark.parametrize("function", [neighbours, taken])

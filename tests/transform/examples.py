@@ -11,6 +11,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops import contract, fold, move, update
 from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant, iota, parameter, size_node
 from tensormagic.ops.matrices import determinants, linalg, matrix
 from tensormagic.ops.pointwise import astype
@@ -54,6 +55,13 @@ def rows(x: Node, op: object = fold.SUM) -> Node:
 
 def shifted(v: Node) -> Node:
     return v - rows(v, fold.MAX)
+
+
+def placed(x: Node) -> Node:
+    """The derivative of a diagonal."""
+    n = x.type.shape[0]
+    flat = scatter_add(zeros(n * n, x), matrix.diagonal_places(n, n), x)
+    return move.reshape(flat, (n, n))
 
 
 def kept_log(product: Node, value: Node) -> Node:
@@ -258,6 +266,8 @@ EXAMPLES = [
         lambda a, b: fold.reduce_sum(scalar.square(move.expand_dims(a, (1,)) * b), (2,)),
         level="real",
     ),
+    Example("products_with_placed_diagonals", (VECTOR, (N, M)), lambda x, a: contract.matmul(placed(x), a)),
+    Example("products_with_placed_diagonals", (VECTOR, (3, N)), lambda x, a: contract.matmul(a, placed(x))),
     *(
         Example(rule, shapes, build, level="real")
         for rule, shapes, build in (

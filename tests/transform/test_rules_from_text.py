@@ -169,6 +169,7 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "factors_of_products": "np.prod(v * v[0, 0]); np.prod(2.5 * x)",
     "sums_of_outer_products": "(A[:, :, None] * B[None]).sum(1); np.sum((A[None] * B[:, None]) ** 2, (1, 2))",
     "products_with_diagonals": "np.diag(x) @ A; v @ np.diag(x); np.eye(4) @ A; (2.0 * np.eye(4)) @ x",
+    "products_with_placed_diagonals": "tm.grad(lambda a: np.log(np.diagonal(np.linalg.cholesky(a))).sum())(A)",
     "products_with_zeros": "np.zeros((3, 4)) @ A; np.dot(A, np.zeros(4))",
     "products_with_selections": "A @ np.eye(4)[:, [2, 0]]; np.eye(4)[[1, 3]] @ x",
     "products_with_blocks": "linalg.block_diag(A, B) @ np.append(x, x); v @ linalg.block_diag(A[:2, :2], B[2:, 2:])",

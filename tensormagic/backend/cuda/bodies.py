@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tensormagic.backend.body_text import Body, as_text
+from tensormagic.backend.body_text import Body
 from tensormagic.backend.cuda.launch import UnsupportedError
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.kernel_text import Line
 from tensormagic.backend.lower import IndexTuple, Stage
+from tensormagic.backend.scalar_text import as_text
 from tensormagic.backend.schedule import Nest, Storage, coefficients, strides
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, product

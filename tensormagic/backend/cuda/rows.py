@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tensormagic.backend.body_text import Group, as_text
+from tensormagic.backend.body_text import Group
 from tensormagic.backend.cuda.bodies import Element, Output, whole
 from tensormagic.backend.cuda.calls import WARP, Calls, ceil_div, fold_text, inside, not_empty
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.kernel_text import Line
 from tensormagic.backend.lower import IndexTuple, Stage
+from tensormagic.backend.scalar_text import as_text
 from tensormagic.backend.schedule import Nest, Storage, coefficients, collapses
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product

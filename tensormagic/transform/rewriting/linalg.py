@@ -14,11 +14,11 @@ from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.matrices.determinants import DET, SLOGDET
 from tensormagic.ops.matrices.linalg import INV, solve, swap
-from tensormagic.ops.matrices.matrix import diagonal_places
 from tensormagic.ops.move import RESHAPE, SLICE, TRANSPOSE, Slices, slice_
 from tensormagic.ops.opaque import item
 from tensormagic.ops.scalars.scalar import absolute, add, equal, greater_equal, negative, subtract, where
 from tensormagic.ops.update import zeros_like
+from tensormagic.transform.rewriting.matrices import are_on_diagonal
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.parts import contraction
 
@@ -146,7 +146,7 @@ def diagonals_of_products(node: Node) -> Node | None:
     rank = matrices.type.ndim
     if rank < 2 or flat.type.ndim != rank - 1 or node["axis"] != rank - 2:
         return None
-    if plain(places) is not diagonal_places(*matrices.type.shape[-2:]):
+    if not are_on_diagonal(places, *matrices.type.shape[-2:]):
         return None
     part: Slices | None = None
     if matrices.op is SLICE:

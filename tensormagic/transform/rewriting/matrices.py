@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.rules import plain
 from tensormagic.ir.size import Size
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.indices.scatter import SCATTER_ADD
 from tensormagic.ops.leaf import IOTA, constant
 from tensormagic.ops.matrices.linalg import CHOLESKY, EIGH, INV, QR, SVD
 from tensormagic.ops.matrices.matrix import diagonal, swap
@@ -47,6 +48,9 @@ def diagonal_of(x: Node) -> Node | None:
         return broadcast(constant(x.type.dtype.type(1)), x.type.shape[:1])
     if x.op is multiply:
         return _scaled(x)
+    placed = placed_on_diagonal(x)
+    if placed is not None:
+        return placed
     if x.op is not where or not is_zero(x.args[2]) or not on_diagonal(plain(x.args[0])):
         return None
     shape, value = x.type.shape, x.args[1]
@@ -56,6 +60,26 @@ def diagonal_of(x: Node) -> Node | None:
     if inner is not None and inner.type.ndim < 2:
         return broadcast(inner, shape[:1])
     return diagonal(value, 0, 1)
+
+
+def are_on_diagonal(places: Node, rows: Size, columns: Size) -> bool:
+    """Whether places among the elements of a matrix in C order are those of its diagonal, as ``diagonal_places`` has them."""
+    found = plain(places)
+    if found.op is not multiply or found.type.shape != (rows,):
+        return False
+    (ramp, step), (other, by) = ([plain(a) for a in args] for args in (found.args, found.args[::-1]))
+    return any(r.op is IOTA and as_size(s) == columns + 1 for r, s in ((ramp, step), (other, by)))
+
+
+def placed_on_diagonal(x: Node) -> Node | None:
+    """The elements that are added to the diagonal of a square matrix of zeros, as derivatives of diagonals are."""
+    if x.type.ndim == 2 and x.op is TRANSPOSE:
+        return placed_on_diagonal(x.args[0])
+    shape, flat = x.type.shape, x.args[0] if x.op is RESHAPE else x
+    if flat.op is not SCATTER_ADD or len(shape) != 2 or shape[0] != shape[1] or flat.type.ndim != 1:
+        return None
+    zeros, places, values = flat.args
+    return values if is_zero(zeros) and are_on_diagonal(places, *shape) else None
 
 
 def _scaled(x: Node) -> Node | None:

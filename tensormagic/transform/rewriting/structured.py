@@ -36,9 +36,10 @@ from tensormagic.transform.rewriting.matrices import (
     is_zero,
     orthogonal,
     orthonormal,
+    placed_on_diagonal,
     triangle_of,
 )
-from tensormagic.transform.rewriting.notation import real
+from tensormagic.transform.rewriting.notation import real, stable
 
 
 def _diag(values: Node) -> Node:
@@ -96,7 +97,15 @@ def _diagonal_product(x: Node, y: Node, _kept: str, summed: str, other: str) -> 
     values = diagonal_of(x)
     if values is None or is_identity(x):
         return y if values is not None else None
-    axis = other.index(summed)
+    return _rows_scaled(values, y, other.index(summed))
+
+
+def _placed_product(x: Node, y: Node, _kept: str, summed: str, other: str) -> Node | None:
+    values = placed_on_diagonal(x)
+    return None if values is None else _rows_scaled(values, y, other.index(summed))
+
+
+def _rows_scaled(values: Node, y: Node, axis: int) -> Node:
     shape = tuple(s if k == axis else 1 for k, s in enumerate(y.type.shape))
     return multiply(broadcast(reshape(values, shape), y.type.shape), y)
 
@@ -105,6 +114,12 @@ def _diagonal_product(x: Node, y: Node, _kept: str, summed: str, other: str) -> 
 def products_with_diagonals(node: Node) -> Node | None:
     """``diag(x) @ a -> x[:, None] * a, eye(n) @ a -> a, and on the right``."""
     return _by_side(node, _diagonal_product)
+
+
+@stable(roots="contract", heads="reshape", fuel=1, extends="numbers where the other factor is not finite")
+def products_with_placed_diagonals(node: Node) -> Node | None:
+    """``a @ d -> a * v where d is zeros to whose diagonal v is added, as in the derivative of np.diagonal``."""
+    return _by_side(node, _placed_product)
 
 
 @real(roots="contract", assumes=("the other factor is finite",))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tensormagic.backend.chunk_text import counted, in_chunks
+from tensormagic.backend.chunk_text import SHORT, counted, in_chunks
 from tensormagic.backend.cpu_rows import MOST_SHARES
 from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Sharing, indented
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, kind_of
@@ -339,7 +339,7 @@ class Body:
         if not body:
             return []
         if depth == len(self.groups) - 1 and self.chunked:
-            twice = not narrow and not any(s.heavy for s in self.loop.stages)
+            twice = not any(s.heavy for s in self.loop.stages) and sum(s.ops for s in self.loop.stages) <= SHORT
             return in_chunks(
                 (group.name, self.text.product(group.extent)), body, self.chunked, narrow=narrow, twice=twice
             )

@@ -8,6 +8,7 @@ from tensormagic.backend.kernel_text import KernelText, Line, indented
 from tensormagic.ir.size import Size, is_at_least, product
 
 CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
+SHORT = 8  # operations of a loop that is printed for one chunk and for several: what it takes to set up is much of a short row's time
 
 
 def in_chunks(

@@ -26,8 +26,9 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_node, parameter
 from tensormagic.ops.move import slice_
 from tensormagic.ops.op import plainly
+from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.region import Region
-from tensormagic.ops.rows import Mixed, axis_of_rows, missing_rows
+from tensormagic.ops.rows import Merged, Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
 
@@ -162,19 +163,26 @@ def split(
     source, graph = graph, rewrite(graph, level or config.math).graph
     _batch_of(graph, places)  # rewriting may find more sizes that are checked
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
+    first: CaptureError | None = None  # of what was met first: what it is in other ops may be refused without its line
     while True:
         try:
             return _Splitting(source, graph, tuple(places), batch, own, sites, each).result()
+        except CaptureError as error:
+            raise first or error from None
         except _Simpler as found:
-            graph = graph.with_results(site.substituted(graph.results, {found.node: found.same}))
+            first = first or found.refused
+            graph = graph.with_results(site.substituted(graph.results, found.instead))
 
 
 class _Simpler(Exception):  # noqa: N818 (caught above)
     """A node without a rule is the same as another in simpler ops, which may have one."""
 
-    def __init__(self, node: Node, same: Node) -> None:
-        self.node, self.same = node, same
-        site.inherit(same, node)
+    def __init__(self, node: Node, same: Node | tuple[Node, ...], refused: CaptureError) -> None:
+        self.refused = refused
+        ends = same if isinstance(same, tuple) else (same,)
+        self.instead = dict(zip(items(node), ends, strict=True))
+        for end in ends:
+            site.inherit(end, node)
 
 
 def _has(graph: Graph, symbol: Symbol) -> bool:
@@ -245,6 +253,7 @@ class _Splitting:
         self.axis: dict[Node, Any] = {}  # None for what is whole, or a part; a tuple for several results
         self.less: dict[Node, int] = {}  # how many rows it has less than the arguments
         self.parts: dict[Node, str] = {}  # and what combines them
+        self.merged: set[Node] = set()  # what has rows along an axis that is put together of that and others
         self.level: dict[Node, int] = {}  # the stage in which it can be read
         for node in self.graph.nodes:
             self._learn(node)
@@ -292,7 +301,7 @@ class _Splitting:
         except Mixed as error:
             same = node.op.apart(node)  # type: ignore[attr-defined]  (nodes know of their op only a name and types)
             if same is not None:
-                raise _Simpler(node, same) from None
+                raise _Simpler(node, same, self._refusal(node, str(error))) from None
             self._refuse(node, str(error))
 
     def _fits(self, node: Node, found: Any) -> None:
@@ -300,6 +309,9 @@ class _Splitting:
         every = found if isinstance(found, tuple) else (found,) * len(node.types)
         for t, axis in zip(node.types, every, strict=True):
             for k, size in enumerate(t.shape):
+                if k == axis and isinstance(axis, Merged):
+                    self.merged.add(node)
+                    continue
                 less = missing_rows(size, atom(self.batch)) if k == axis else None
                 if less is not None:
                     self.less[node] = less
@@ -309,11 +321,14 @@ class _Splitting:
 
     def _refuse(self, node: Node, why: str) -> Any:
         """Raise what cannot be split, with the user's line."""
+        raise self._refusal(node, why)
+
+    def _refusal(self, node: Node, why: str) -> CaptureError:
         table, pending = users(self.graph.nodes), [node]
         while not (places := [s for n in pending for s in self.sites(n)]) and pending:
             pending = [u for n in pending for u in table.get(n, ())]
         where = f"{places[0]}: " if places else ""
-        raise CaptureError(f"{where}{plainly(node) or node.op.name} {why}", APART)
+        return CaptureError(f"{where}{plainly(node) or node.op.name} {why}", APART)
 
     # the stages
 
@@ -323,8 +338,16 @@ class _Splitting:
         ends = [r for k, r in enumerate(results) if k not in rows]
         needed = set(topological(results))
         parts = [p for p in self.parts if p in needed]
-        count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
         self.halo = max((self.less.get(n, 0) for n in needed), default=0)
+        for k in rows:
+            if results[k] in self.merged:
+                self._refuse(results[k], "puts rows together with another axis, in what is given back")
+        for n in self.merged & needed if self.halo else ():
+            self._refuse(n, "puts rows together with other axes, where chunks are lent rows of the next one")
+        for p in parts if self.halo else ():
+            if p.op is ITEM or isinstance(p.op, Region):
+                self._refuse(p, "sums over rows within it, and a chunk has rows of the next one, too")
+        count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
         regions = self.each or any(
             isinstance(n.op, Region) and self.axis[n] is not None for n in needed
         )  # made for sizes of at least 2

@@ -19,7 +19,7 @@ from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, same, show, transpose
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, total
-from tensormagic.ops.rows import Axes, Found, Mixed
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 from tensormagic.ops.scalars.scalar import equal, where
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -94,10 +94,11 @@ class Contract(Op):
         if len(found) != 1:
             raise Mixed("multiplies each row with every other one")
         (letter,) = found
+        axis = common_axis([shifted(a, -a) for a in axes if a is not None])
         if any(letter in own for own, axis in zip(inputs, axes, strict=True) if axis is None):
             raise Mixed("takes rows together with a whole array that is as long")
         if letter in out:
-            return out.index(letter)
+            return shifted(axis, out.index(letter))
         return "logical_or" if node.type.dtype.kind == "b" else "add"
 
     def effort(self, node: Node) -> Size:

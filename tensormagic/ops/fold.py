@@ -17,7 +17,7 @@ from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, normalise_axis, reshape, transpose
 from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, multiply_by
-from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, other_axis
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, other_axis, shifted
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.scalar import equal, exp, less_equal, log, multiply, where
 
@@ -111,7 +111,7 @@ class Fold(Op):
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:
         axis = common_axis(axes)
         if axis not in node["axes"]:
-            return axis - sum(k < axis for k in node["axes"])
+            return shifted(axis, -sum(k < axis for k in node["axes"]))
         if not self.joins:
             raise Mixed("over all rows is not put together from chunks")
         return self.joins

@@ -15,7 +15,7 @@ from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product, size
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form, has_negative_size
-from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, missing_rows, rows_in
+from tensormagic.ops.rows import Axes, Found, Merged, Mixed, common_axis, is_multiple, missing_rows, rows_in, shifted
 
 Shape = tuple[Size, ...]
 
@@ -167,8 +167,11 @@ def _broadcast_aside(node: Node, scope: Any) -> bool:
 
 def _broadcast_rows(node: Node, axes: Axes, rows: Size) -> int:
     (axis,), shape = axes, node["shape"]
-    found = rows_in(shape, rows) if axis is None else axis + len(shape) - node.args[0].type.ndim
+    found = rows_in(shape, rows) if axis is None else shifted(axis, len(shape) - node.args[0].type.ndim)
     if found is None:
+        merged = next((k for k, size in enumerate(shape) if is_multiple(size, rows)), None)
+        if merged is not None:
+            return Merged(merged, None)
         raise Mixed("has a shape that follows from the number of rows")
     return found
 
@@ -229,7 +232,7 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 
 TRANSPOSE = Move(
     name="transpose",
-    split_rows=lambda node, axes, _rows: node["permutation"].index(common_axis(axes)),
+    split_rows=lambda node, axes, _rows: shifted(a := common_axis(axes), node["permutation"].index(a) - a),
     doc="Permute the axes.",
     shape=lambda args, params: tuple(args[0].type.shape[k] for k in params["permutation"]),
     numpy=lambda node, values, _size: np.transpose(values[0], node["permutation"]),
@@ -325,10 +328,25 @@ def takes_dropped(store: Node, value: Node) -> bool:
 
 def _reshape_rows(node: Node, axes: Axes, rows: Size) -> int:
     axis, before, after = common_axis(axes), node.args[0].type.shape, node["shape"]
-    for k, size in enumerate(after):
-        if size == before[axis] and product(after[:k]) == product(before[:axis]):
-            return k
+    kept = _place_of(axis, axis + 1, before, after)
+    if kept is not None:
+        return shifted(axis, kept - axis)
+    if isinstance(axis, Merged):
+        if axis.of is None:
+            raise Mixed("puts rows together with other axes")
+        before, axis = (*before[:axis], *axis.of, *before[axis + 1 :]), axis + axis.at
+    for first in range(axis, -1, -1):
+        for last in range(axis + 1, len(before) + 1):
+            found = _place_of(first, last, before, after)
+            if found is not None:
+                return Merged(found, before[first:last], axis - first) if last - first > 1 else found
     raise Mixed("puts rows together with other axes")
+
+
+def _place_of(first: int, last: int, before: Shape, after: Shape) -> int | None:
+    """The axis after a reshape that some axes before it have become."""
+    size, ahead = product(before[first:last]), product(before[:first])
+    return next((k for k, s in enumerate(after) if s == size and product(after[:k]) == ahead), None)
 
 
 RESHAPE = Move(
@@ -438,7 +456,7 @@ def _slice_rows(node: Node, axes: Axes, rows: Size) -> int:
     axis = common_axis(axes)
     start, length, step = node["slices"][axis]
     less = missing_rows(length, node.args[0].type.shape[axis])
-    if step != 1 or less is None or not isinstance(start, int) or start < 0:
+    if step != 1 or less is None or not isinstance(start, int) or start < 0 or (less and isinstance(axis, Merged)):
         raise Mixed("picks or moves rows")
     return axis
 

@@ -107,7 +107,7 @@ class Op:
         """Whether it may raise when the graph runs, whatever :meth:`guards` say of sizes."""
         return self.raises(node) if callable(self.raises) else self.raises
 
-    def apart(self, node: Node) -> Node | None:
+    def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
         """The same value in ops that have a rule for rows that are split, where this one has none for it; None where there are none."""
         return self.expand(node)
 

@@ -96,7 +96,7 @@ class Opaque(Op):
     def may_raise(self, node: Node) -> bool:
         return bool(self.fails) or super().may_raise(node)
 
-    def apart(self, node: Node) -> Node | None:
+    def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
         return self.apart_rows(node) if self.apart_rows else super().apart(node)
 
     def guards(self, node: Node) -> list[Guard]:

@@ -16,7 +16,7 @@ from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, stretch, transpose
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
-from tensormagic.ops.rows import Axes, Found, Mixed, common_axis
+from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 
 Weak = Any  # a dtype, or a Python class for a weak operand
 Signature = tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]
@@ -208,7 +208,8 @@ class Pointwise(Op):
 
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:
         rank = node.type.ndim
-        axis = common_axis([a + rank - n.type.ndim for n, a in zip(node.args, axes, strict=True) if a is not None])
+        own_axes = [shifted(a, rank - n.type.ndim) for n, a in zip(node.args, axes, strict=True) if a is not None]
+        axis = common_axis(own_axes)
         for n, a in zip(node.args, axes, strict=True):
             own = axis - rank + n.type.ndim
             if a is None and own >= 0 and n.type.shape[own] != 1:

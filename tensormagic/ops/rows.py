@@ -8,10 +8,10 @@ is then made of the rows from k on, as that of ``x[1:] - x[:-1]`` is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size
+from tensormagic.ir.size import Size, atoms, substitute
 
 Axes = Sequence[Any]
 """The axis of rows in each operand; None for one that is the same for all rows; a tuple of these for a node of several results."""
@@ -19,6 +19,59 @@ Found = int | str | tuple[int | None, ...]
 """The axis of rows in a result, or a tuple of these; for a reduction over them, the ufunc that puts two together."""
 FIRST = "first"
 """In place of a ufunc: all chunks have the same, and the first one's is taken."""
+
+
+SUM = "add"
+"""What is a sum over rows: of a chunk it is a part of that."""
+
+
+def is_linear(node: Node, axes: Axes) -> bool:
+    """Whether a node of which some operands are sums over rows is itself one: the node of the sum is the sum of the nodes of parts."""
+    summed = [a == SUM for a in axes]
+    if any(a is not None and a != SUM for a in axes):
+        return False
+    name = node.op.name
+    if name in _OF_ALL:
+        return all(summed)
+    if name in _OF_ONE:
+        return sum(summed) == 1
+    first_alone = summed[0] and not any(summed[1:])
+    if name == "where":
+        return not summed[0] and all(summed[1:])
+    moves = getattr(node.op, "kind", "") == "move" and len(node.args) == 1
+    return first_alone and (moves or name in _OF_FIRST)
+
+
+_OF_ALL = frozenset({"add", "subtract", "add_at"})
+_OF_ONE = frozenset({"multiply", "contract"})
+_OF_FIRST = frozenset({"divide", "negative", "sum"})
+
+
+class Merged(int):
+    """An axis that is put together of that of the rows and others, as of ``x.reshape(-1)``: chunks have parts of it, in another order.
+
+    Parameters
+    ----------
+    axis
+        Its number.
+    of
+        The sizes that it is put together of; None for what is the same all along it.
+    at
+        Which of these is that of the rows.
+    """
+
+    of: tuple[Size, ...] | None
+    at: int
+
+    def __new__(cls, axis: int, of: tuple[Size, ...] | None, at: int = 0) -> Self:
+        made = super().__new__(cls, axis)
+        made.of, made.at = of, at
+        return made
+
+
+def shifted(axis: int, by: int) -> int:
+    """An axis of rows under another number."""
+    return Merged(axis + by, axis.of, axis.at) if isinstance(axis, Merged) else axis + by
 
 
 class Mixed(Exception):  # noqa: N818 (caught where the user's line is known)
@@ -34,7 +87,12 @@ def common_axis(axes: Sequence[int | None]) -> int:
         raise Mixed("takes rows together with what is whole")
     if len(found) != 1:
         raise Mixed("takes together what has the rows along different axes")
-    return next(a for a in axes if a is not None)
+    merged = [a for a in axes if isinstance(a, Merged)]
+    orders = {(a.of, a.at) for a in merged if a.of is not None}
+    if len(orders) > 1 or (merged and len(merged) < len(axes)):
+        raise Mixed("takes together rows that are put together with other axes in different ways")
+    kinds: Sequence[int] = [a for a in merged if a.of is not None] or merged or [a for a in axes if a is not None]
+    return kinds[0]
 
 
 def other_axis(axes: Axes, own: Sequence[int]) -> int:
@@ -57,6 +115,12 @@ def missing_rows(size: Size, rows: Size) -> int | None:
     """
     less = rows - size
     return less if isinstance(less, int) and less >= 0 else None
+
+
+def is_multiple(size: Size, rows: Size) -> bool:
+    """Whether a size is so many times the number of rows, whatever that is."""
+    own = atoms(rows)
+    return bool(own) and set(own) <= set(atoms(size)) and size == substitute(size, dict.fromkeys(own, 1)) * rows
 
 
 def rows_in(shape: Sequence[Size], rows: Size) -> int | None:

@@ -169,7 +169,7 @@ def other_mask(x, y, w):
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (coupled, "while has mean|while has sum"),
+        (coupled, "while has .* in it, of a sum over all rows"),
         (not_kept, "goes on for all rows as long as any one does"),
         (counts_for_all, "goes on for all rows|the same for all rows"),
         (other_mask, "goes on for all rows as long as any one does"),

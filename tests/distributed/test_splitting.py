@@ -125,6 +125,54 @@ def checked(x, y, w):
     return x @ w[:3], x.sum()
 
 
+def recurrent(x, y, w):
+    h, m = np.zeros((len(x), 2)), w[:2, None] * np.ones((2, 2))
+    for t in range(3):
+        h = np.tanh(h @ m + x[:, t, None] * w[1:3] + w[0])
+    return ((h.sum(axis=1) - y) ** 2).mean()
+
+
+def descent(x, y, w):
+    p = w[:3] * 0
+    for _ in range(3):
+        p = p - 0.01 * (x.T @ (x @ p - y))
+    return p
+
+
+def lloyd(x, y, w):
+    c = np.outer(w[:2], np.ones(3)) + np.arange(2)[:, None]
+    for _ in range(4):
+        own = (((x[:, None] - c) ** 2).sum(axis=2).argmin(axis=1)[:, None] == np.arange(2)) * 1.0
+        c = own.T @ x / np.maximum(own.sum(axis=0), 1)[:, None]
+    return c
+
+
+def direction(x, y, w):
+    v = w[:3] / np.linalg.norm(w[:3])
+    for _ in range(10):
+        v = x.T @ (x @ v)
+        v = v / np.linalg.norm(v)
+    return v
+
+
+def decaying_sum(x, y, w):
+    s = 0.0
+    for k in range(3):
+        s = s * 0.5 + (x[:, k] * w[0]).sum()
+    return s
+
+
+def sums_beside_others(x, y, w):
+    s = np.zeros(2)
+    for k in range(3):
+        s = s + np.concatenate([x[:, k].sum()[None], w[:1]])
+    return s
+
+
+def branch_of_sums(x, y, w):
+    return x.sum(axis=0) if w[0] > 0 else (x * y[:, None]).sum(axis=0)
+
+
 SLOPES = tm.vmap(tm.grad(lambda x, y: np.log(np.linalg.det(np.outer(x, x) + np.eye(3) * (2 + y * y)))), (0, 0))
 ROWWISE: dict[str, Callable[..., Any]] = {
     "pointwise": lambda x, y, _: np.where(x > 0, np.exp(-x), y[:, None]),
@@ -195,6 +243,23 @@ SUMMED: dict[str, Callable[..., Any]] = {
     "sums of differences by group": lambda x, y, w: np.histogram(y[1:], bins=[-9.0, 0, 9], weights=np.diff(y)),
     "checked": checked,
     "not split at all": lambda x, y, w: w + 1,
+    "flat": lambda x, y, w: (
+        np.sqrt((x.reshape(-1) ** 2).sum()),
+        np.linalg.norm(x),
+        np.vdot(x, x),
+        (x.ravel() * 2).max(),
+    ),
+    "integers": lambda x, y, w: tuple(
+        f.reduce(np.abs(y * 9).astype(int) + 1) for f in (np.gcd, np.bitwise_or, np.bitwise_xor)
+    ),
+    "a recurrent net": tm.value_and_grad(recurrent, argnums=2),
+    "descent": descent,
+    "a loop over sums": lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c * 2 / c.sum(), y),
+    "Lloyd's iterations": lloyd,
+    "the largest direction": direction,
+    "a decaying sum": decaying_sum,
+    "a branch of sums": branch_of_sums,
+    "sums beside others": sums_beside_others,
 }
 
 
@@ -283,7 +348,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "the first": (lambda x, y, w: y[0], "slice picks or moves rows"),
     "Gram": (lambda x, y, w: x @ x.T, "contract multiplies each row with every other one"),
     "outer": (lambda x, y, w: y[:, None] - y, "the number of rows is not that of an axis of rows: float64.n0, n0."),
-    "flat": (lambda x, y, w: x.reshape(-1), "reshape puts rows together with other axes"),
+    "flat": (lambda x, y, w: x.reshape(-1), "reshape puts rows together with another axis, in what is given back"),
     "place": (lambda x, y, w: y.argmax(), "argmax over all rows is not put together"),
     "doubled": (lambda x, y, w: np.concatenate([y, y * y]), "concatenate puts rows after one another"),
     "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
@@ -298,13 +363,13 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "as long": (lambda x, y, w: y * w, "w is not split and has the length of what is split"),
     "its shape": (lambda x, y, w: np.eye(len(x)).sum(), "number"),
     "cut": (lambda x, y, w: w[: len(x)].sum(), "slice has a size that follows from the number of rows"),
-    "a loop over sums": (
-        lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: c * 2 / c.sum(), y),
-        "loop has sum over all rows in it",
-    ),
     "a loop over sorts": (
         lambda x, y, w: tm.fori_loop(0, 3, lambda i, c: np.sort(c), y),
         "loop has sort in it, which runs along the rows",
+    ),
+    "a long loop over sums": (
+        lambda x, y, w: tm.fori_loop(0, 9000, lambda i, c: c * 2 / c.sum(), y),
+        "loop has divide in it, of a sum over all rows|loop has broadcast in it, of a sum over all rows",
     ),
     "as many iterations as rows": (lambda x, y, w: tm.fori_loop(0, len(y), lambda i, c: c + i, y), "loop counts rows"),
     "until all rows are small": (

@@ -121,5 +121,5 @@ def test_a_function_of_as_many_as_data_say(expression: str, monkeypatch: pytest.
 def test_what_needs_to_know_how_many_there_are_is_refused(expression: str):
     space: dict[str, Any] = {"np": np}
     exec(compiled(f"def f(y):\n    v = y[y > 0]\n    return {expression}\n", f"refused {expression}"), space)
-    with pytest.raises(CaptureError, match="needs a value"):
+    with pytest.raises(CaptureError, match=r"needs a value|whose number is not known"):
         tm.tensor(space["f"])(np.ones(3))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tensormagic.ops import fold
+from tensormagic.ops.bit_folds import BIT_FOLDS
 from tensormagic.ops.op import registry
 from tests.ops.cases import ALL, CASES, case
 
@@ -127,3 +128,18 @@ def add_others() -> None:
                 label=f"{shape}-{axes}",
                 derivative=op.differentiable and all(shape[k] for k in axes),
             )
+
+
+for _name, _op in BIT_FOLDS.items():
+    for _shape, _axis in [((5,), 0), ((3, 4), 0), ((3, 4), 1), ((0, 3), 0), ((0, 3), 1)]:
+        if _name == "lcm" and not _shape[_axis]:
+            continue  # which has no least multiple
+        case(
+            _op.name,
+            lambda x, op=_op, axis=_axis: fold.fold(op, x, (axis,)),
+            lambda x, name=_name, axis=_axis: getattr(np, name).reduce(x, axis=axis),
+            _shape,
+            label=f"{_shape}-{_axis}",
+            dtypes="bhilBHIL",
+            derivative=False,
+        )

@@ -92,7 +92,10 @@ def taller(rows: Size, columns: Size) -> bool:
         return rows > columns
     seen = hint(rows), hint(columns)
     if seen[0] is None or seen[1] is None:
-        refuse("least squares of a matrix whose shape depends on data", "Compute the matrix in an earlier cell.")
+        refuse(
+            "least squares of a matrix whose shape is not known",
+            "Compute the matrix in an earlier cell; or, for many rows, np.linalg.solve(x.T @ x, x.T @ y).",
+        )
     capture = context.current()
     more = seen[0] > seen[1]
     if capture is not None:

@@ -18,6 +18,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply
+from tensormagic.ir.type import hint
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.convolution import convolve
 from tensormagic.ops.effects.checks import require
@@ -196,6 +197,10 @@ def polyfit(
     if order < 1:
         raise ValueError("expected deg >= 0")
     points, values = (v + 0.0 for v in (node_of(x), node_of(y)))
+    if points.type.ndim == 1 and hint(points.type.shape[0]) is None:
+        refuse(
+            "np.polyfit of points whose number is not known", "v = np.vander(x, n); np.linalg.solve(v.T @ v, v.T @ y)."
+        )
     _check(points, values)
     columns = node_of(vander(done(points), order))
     if w is not None:

@@ -18,6 +18,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops import fold as folds
+from tensormagic.ops.bit_folds import BIT_FOLDS
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
@@ -55,6 +56,11 @@ def _mask(where: Any, x: Node) -> Node | None:
 
 def _number(value: Any, dtype: np.dtype[Any]) -> Node:
     return to_form(astype(node_of(value), dtype), "scalar") if not np.ndim(value) else astype(node_of(value), dtype)
+
+
+def of_integers(name: str, x: Node, axis: Any, *, keepdims: bool) -> Node | None:
+    """The fold by a ufunc of integers whose order does not matter, over as many elements as there are; None for any other."""
+    return folded(BIT_FOLDS[name], x, axis, keepdims=keepdims) if name in BIT_FOLDS else None
 
 
 def folded(

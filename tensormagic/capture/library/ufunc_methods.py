@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, pad_empty_axes, reduced_axis
 from tensormagic.capture.library.ordering import as_indices
-from tensormagic.capture.library.reductions import folded, running
+from tensormagic.capture.library.reductions import folded, of_integers, running
 from tensormagic.capture.library.statistics import nan_extreme
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
@@ -77,6 +77,11 @@ def _reduce(
     if op.name in {"fmax", "fmin"}:
         return nan_extreme(op.name)(array, axis, keepdims=wide)
     result_type = op.resolve([x.type, x.type])[1]
+    whole = None
+    if not all(isinstance(s, int) for s in x.type.shape):
+        whole = of_integers(op.name, astype(x, result_type), axis, keepdims=wide)
+    if whole is not None:
+        return done(whole)
     x = astype(x, result_type) if result_type.kind == "f" and not x.type.inexact else x
     axes = axes_of(x, reduced_axis(axis, x.type.ndim))
     if nothing is not None and any(x.type.shape[k] == 0 for k in axes):

@@ -12,9 +12,10 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.size import Size
+from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.interpret import Iterations, formed, is_plain, run
+from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.loop_text import Given, Scope, Text, is_heavy
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import items
@@ -27,6 +28,7 @@ from tensormagic.ops.regions.region import (
     agreed,
     derivatives,
     graph_over,
+    instantiated,
     like,
     matched,
     result_types,
@@ -36,7 +38,7 @@ from tensormagic.ops.regions.region import (
     unused,
 )
 from tensormagic.ops.regions.rows import axes_of_lanes, axes_of_results, packed_axes
-from tensormagic.ops.rows import Axes, Found, Mixed
+from tensormagic.ops.rows import SUM, Axes, Found, Mixed
 
 
 class _Turning(threading.local):
@@ -95,12 +97,43 @@ class Repeat(Region):
         if goes_on is not None and any(a is not None for a in own):
             axes_of_lanes(node["test"], node["body"], goes_on, node.args, own, rows, self.name)
             return packed_axes(own[:carries])
-        found = axes_of_results(unindexed(node["body"], first), node.args[first:], own, rows, self.name)
+        found: list[Any] = []
+        while found != own[:carries]:  # what begins with zeros, and becomes a sum over rows, is one from the beginning
+            found = axes_of_results(unindexed(node["body"], first), node.args[first:], own, rows, self.name)
+            for k, (before, after) in enumerate(zip(own[:carries], found, strict=True)):
+                if before == after:
+                    continue
+                if before is not None or after != SUM or not _begins_with_zeros(node.args[first + k]):
+                    raise Mixed("has a carry that begins without rows, or with others")
+                own[k] = SUM
         if not self.counted:
             axes_of_results(node["test"], node.args, own, rows, self.name)
-        if found != own[:carries]:
-            raise Mixed("has a carry that begins without rows, or with others")
         return packed_axes(found)
+
+    def apart(self, node: Node) -> tuple[Node, ...] | None:
+        """The iterations one after the other, where they are few and known."""
+        count = constant_value(node.args[0]) if self.counted else None
+        body = node["body"]
+        if (
+            count is None
+            or int(count) * len(body.nodes) > MOST_APART
+            or any(nodes_of(a) or nodes_of(b) for a, _, b in body.guards)
+        ):
+            return None
+        carries, state, others = (
+            node["carries"],
+            list(node.args[1 : 1 + node["carries"]]),
+            node.args[1 + node["carries"] :],
+        )
+        for k in range(int(count)):
+            given = [
+                constant(k) if body.parameters[0].type.form == "python" else constant(np.int64(k)),
+                *state,
+                *others,
+            ]
+            sizes, _ = matched(body, given, self.name)  # what else holds was checked where the loop was made
+            state = instantiated(body.results, dict(zip(body.parameters, given, strict=True)), sizes)
+        return tuple(state[:carries])
 
     # evaluation: what only ``values`` holds belongs to the loop
 
@@ -269,6 +302,11 @@ class Repeat(Region):
         return Rewind(node, cotangents, wanted, sums).pulled()
 
 
+def _begins_with_zeros(start: Node) -> bool:
+    value = constant_value(start)
+    return value is not None and not value.any()
+
+
 def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
     """What a carry is from ``outside`` after the iterations: of a size that no iteration changes it is what it was."""
     if begin.ndim != end.ndim or entry.ndim != end.ndim:
@@ -329,6 +367,7 @@ def _written(op: Repeat, test: Graph | None, body: Graph, carries: int) -> Calla
     return text.function("run", "state, constants, iteration, count")
 
 
+MOST_APART = 4000  # nodes of iterations that are written one after the other, where rows are split
 FEW = 8  # iterations that are interpreted: a text takes longer to make
 
 LOOP = Repeat(name="loop", counted=True, doc="A graph repeated a number of times on its own results.")

@@ -11,13 +11,13 @@ from tensormagic.ir.size import Size, Symbol, atom, atoms
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE
 from tensormagic.ops.regions.lanes import TOGETHER, check_lanes
 from tensormagic.ops.regions.region import matched, symbols_in
-from tensormagic.ops.rows import FIRST, Axes, Mixed, axis_of_rows, missing_rows
+from tensormagic.ops.rows import FIRST, SUM, Axes, Mixed, axis_of_rows, is_linear, missing_rows
 
 COUNTS = "counts rows in it, and a chunk has some of them alone"
 
 
 def axes_of_results(graph: Graph, operands: Sequence[Node], axes: Axes, rows: Size, what: str) -> list[int | None]:
-    """The axis of rows in each result of a graph on these operands; None for a result that is the same for all rows."""
+    """The axis of rows in each result of a graph on these operands; None for one that all rows share, ``SUM`` for a sum over them."""
     own, count = _own_rows(graph, operands, rows, what)
     table: dict[Node, Any] = dict(zip(graph.parameters, axes, strict=True))
     for node in graph.nodes:
@@ -67,6 +67,10 @@ def _own_rows(graph: Graph, operands: Sequence[Node], rows: Size, what: str) -> 
 
 
 def _axis(node: Node, axes: list[Any], own: Symbol | None, count: Size) -> Any:
+    if SUM in axes:
+        if (own is None or not _mentions(node, own)) and is_linear(node, axes):
+            return SUM
+        raise Mixed(f"has {node.op.name} in it, of a sum over all rows")
     reads = any(a is not None for a in axes)
     if not reads and (node.op is CONSTANT or own is None or not _mentions(node, own)):
         return None
@@ -79,9 +83,9 @@ def _axis(node: Node, axes: list[Any], own: Symbol | None, count: Size) -> Any:
     except Mixed as error:
         raise Mixed(f"has {node.op.name} in it, which {error}") from None
     if isinstance(found, str):
-        if found != FIRST:
+        if found not in {FIRST, SUM}:
             raise Mixed(f"has {node.op.name} over all rows in it")
-        return None
+        return None if found == FIRST else SUM
     return found
 
 

@@ -1,0 +1,40 @@
+"""Folds of integers by the ufuncs whose order does not matter: bits, the greatest divisor, the least multiple."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ops.fold import Fold
+from tensormagic.ops.op import Value
+
+__all__ = ["BIT_FOLDS"]
+
+
+def _reduced(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
+    def call(x: Any, axis: Any) -> Value:
+        axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        for k in sorted(axes, reverse=True):  # NumPy takes one axis at a time for some
+            x = ufunc.reduce(x, axis=k)
+        return x
+
+    return call
+
+
+def _fold(ufunc: np.ufunc, doc: str) -> Fold:
+    nothing = ufunc.identity
+    start = None if nothing is None else lambda dtype: np.asarray(nothing).astype(dtype)[()]
+    name = f"{ufunc.__name__}_of"
+    return Fold(name=name, joins=ufunc.__name__, numpy=_reduced(ufunc), start=start, differentiable=False, doc=doc)
+
+
+BIT_FOLDS = {
+    "bitwise_and": _fold(np.bitwise_and, "The bits that all elements have."),
+    "bitwise_or": _fold(np.bitwise_or, "The bits that any element has."),
+    "bitwise_xor": _fold(np.bitwise_xor, "The bits that an odd number of elements has."),
+    "gcd": _fold(np.gcd, "The greatest common divisor."),
+    "lcm": _fold(np.lcm, "The least common multiple."),
+}
+"""By the ufunc's name. The result has the dtype of the elements."""

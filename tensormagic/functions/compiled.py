@@ -71,6 +71,7 @@ class Compiled(Made):
     _record: Record
     origin: str = "compiled here"
     again: Again = field(default=lambda _made, _sizes: None, repr=False)
+    named: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None = field(default=None, repr=False)
     _small: dict[str, Compiled | None] = field(default_factory=dict[str, "Compiled | None"], repr=False)
     _sizes: dict[Any, dict[Any, int]] = field(default_factory=dict, repr=False)  # of arrays that were seen
 
@@ -198,13 +199,25 @@ class Compiled(Made):
         """The Python source of the kernels, and of the function that runs them where it was compiled for the processor."""
         return code_of(self.executable)
 
-    def run(self, *args: Any, out: Any = None) -> Any:
+    def by_position(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments of which some are given by name, by position: as the function takes them, or by the names in a file."""
+        if self.named is not None:
+            return self.named(args, named)
+        names = [str(name) for name in self.graph.names[: len(self.arguments)]]
+        order = names[len(args) :]
+        if len(self.fixed) != len(self.arguments) or len(names) != len(self.arguments) or set(order) != named.keys():
+            raise ArgumentError(
+                f"{', '.join(named)}: {self.traced.name} takes {', '.join(names)}", "Give its arguments by position."
+            )
+        return (*args, *(named[name] for name in order))
+
+    def run(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Call it: arguments of the types that it was compiled for.
 
         Parameters
         ----------
-        args
-            The arguments.
+        args, named
+            The arguments, by position or by name.
         out
             An array for the result, or a tuple with one, or None, for each result. They are what is returned; compiled code
             computes in them, and nothing is allocated for results. They may be arguments, too: the result is as if they
@@ -215,6 +228,8 @@ class Compiled(Made):
         GuardError
             Where the arguments are of other types, or what the function reads beside them is not as it was.
         """
+        if named:
+            args = self.by_position(args, named)
         if not self._record.holds():
             self.refuse_changes()
         if out is not None:
@@ -412,7 +427,16 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
     def again(made: Compiled, sizes: dict[str, str]) -> Compiled:
         return _made(fun, _sized(made, sizes), placed, made.math)
 
-    return Compiled(found.graph, executable, level or config.math, found, types, found.record, again=again)
+    return Compiled(
+        found.graph,
+        executable,
+        level or config.math,
+        found,
+        types,
+        found.record,
+        again=again,
+        named=function.positional,
+    )
 
 
 def _refuse_moving(found: Traced) -> None:

@@ -178,7 +178,7 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
     fun
         A function, as ``tm.tensor`` takes it, or one that :func:`compile` has given.
     *args, **named
-        Arrays, lazy values, numbers, texts, and containers of these. What :func:`compile` has given takes them by position.
+        Arrays, lazy values, numbers, texts, and containers of these.
 
     Returns
     -------
@@ -207,9 +207,8 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
             "tm.submit is called in captured code",
             "Call it in plain Python, with the captured function.",
         )
-    if named and isinstance(fun, Compiled):
-        raise ArgumentError(f"{', '.join(named)}: compiled functions take their arguments by position")
-    given = _own(of_callable(fun).positional(args, named) if named else args)
+    by_position = fun.by_position if isinstance(fun, Compiled) else of_callable(fun).positional
+    given = _own(by_position(args, named) if named else args)
     made = _made_for(fun, given)
     try:
         values, sizes = made.bound_to(given)

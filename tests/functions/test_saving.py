@@ -244,3 +244,22 @@ def test_sizes_are_called_as_their_user_does(folder, monkeypatch):
     assert str(again.memory) == str(ours.memory)
     again.save(folder / "g.tm")
     assert tm.load(folder / "g.tm").size_names == again.size_names
+
+
+def test_arguments_by_name(tmp_path):
+    def scaled(x, k, shift=0.0):
+        return x * k + shift
+
+    x = np.arange(3.0)
+    made = tm.compile(scaled, "float64[n]", "float64", "float64")
+    np.testing.assert_array_equal(made(x, shift=1.0, k=2.0), x * 2 + 1)
+    np.testing.assert_array_equal(made(k=2.0, shift=0.5, x=x), x * 2 + 0.5)
+    filled = np.empty(3)
+    assert made(x, shift=1.0, k=2.0, out=filled) is filled
+    with pytest.raises(TypeError, match="other"):
+        made(x, 2.0, other=1.0)
+    made.save(tmp_path / "scaled.tm")
+    again = tm.load(tmp_path / "scaled.tm")
+    np.testing.assert_array_equal(again(x, shift=1.0, k=2.0), x * 2 + 1)
+    with pytest.raises(TypeError, match="other: scaled takes x, k, shift"):
+        again(x, 2.0, other=1.0)

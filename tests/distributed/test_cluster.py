@@ -267,15 +267,40 @@ def test_files_are_read_by_the_workers(client: Any, tmp_path: Path):
     assert f.report.data.bytes == X.nbytes
 
 
-def test_a_zarr_array_is_read_in_its_own_chunks(client: Any, tmp_path: Path):
-    zarr = pytest.importorskip("zarr", reason="zarr is not among what the tests need")
+def test_a_zarr_array_is_read_in_its_own_chunks(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    zarr = pytest.importorskip("zarr", reason="zarr is an optional package")
     kept = zarr.open_array(tmp_path / "x.zarr", mode="w", shape=X.shape, chunks=(512, 2), dtype=X.dtype)
     kept[:] = X
+    kept = zarr.open_array(tmp_path / "x.zarr", mode="r")
+    monkeypatch.setattr(sources, "BYTES", 1024 * X[0].nbytes)
+    read: list[int] = []
+    own = zarr.Array.__getitem__
+    monkeypatch.setattr(zarr.Array, "__getitem__", lambda self, k: read.append(len(out := own(self, k))) or out)
     f = tm.distribute(lambda x: (np.exp(x), x.max(axis=0)), client)
-    for given in (kept, tm.shard(kept)):
+    for given in (kept, tm.shard(kept), tm.shard(kept, rows=700)):
+        read.clear()
         rows, largest = f(given)
         np.testing.assert_array_equal(rows.compute(), np.exp(X))
         np.testing.assert_array_equal(largest, X.max(axis=0))
+        assert read
+        assert max(read) <= 1024  # never the whole
+        assert f.report is not None
+        assert f.report.data.bytes == 0  # none of it goes through the client
+        assert f.report.chunks >= 4
+
+
+@pytest.mark.parametrize("chunks", [(3999, 1), (1, 0, 1, 3998), (7, 93, 1900, 2000), (4000,), (0, 4000, 0)])
+def test_uneven_chunks_and_batches(client: Any, chunks: tuple[int, ...]):
+    f = tm.distribute(lambda x, y: ((x * y[:, None]).sum(axis=0), np.diff(y).max(), x[:, 0] + y), client)
+    expected = (X * Y[:, None]).sum(axis=0), np.diff(Y).max(), X[:, 0] + Y
+    ends = np.cumsum(chunks).tolist()
+    batches = [slice(end - n, end) for end, n in zip(ends, chunks, strict=True)]
+    x = da.concatenate([da.from_array(X[s], chunks=(-1, 3)) for s in batches])
+    for given in ((x, tm.shard(Y)), ((X[s] for s in batches), (Y[s] for s in batches))):
+        total, most, rows = f(*given)
+        np.testing.assert_allclose(total, expected[0], rtol=1e-11)
+        assert most == expected[1]
+        np.testing.assert_array_equal(rows.compute(), expected[2])
 
 
 def test_rows_of_what_is_lazy_are_lazy(client: Any):

@@ -31,7 +31,7 @@ from tensormagic.ops.contract import CONTRACT
 EIGHTH = 125  # picoseconds of an eighth of an operation in a kernel
 MOST = 64  # steps that are handed out and not yet needed
 EFFECTS = frozenset({"tell", "outside"})
-_least = 300_000_000  # picoseconds from which on a step is handed out, some ten times what that costs
+_least = 500_000_000  # picoseconds from which on a step is handed out, some ten times what that costs
 
 
 def least() -> int:

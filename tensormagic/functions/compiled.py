@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config, leveled
 from tensormagic.functions.function import of_callable
+from tensormagic.functions.glance import known_by, matcher
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.into import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
@@ -30,6 +32,43 @@ if TYPE_CHECKING:
     from tensormagic.functions.exporting import Exported
 
 Again = Callable[["Compiled", dict[str, str]], "Compiled | None"]
+_CALLS = 128  # forms of calls that are remembered
+
+
+@dataclass(eq=False)
+class Call:
+    """A form of arguments that was seen: what tells it and gives the inputs, their sizes, and machine code for these."""
+
+    match: Callable[[tuple[Any, ...]], Any]
+    sizes: dict[Any, int]
+    bound: Callable[[Sequence[Any]], list[Any] | None] | None = None
+
+
+def _no_form(_args: tuple[Any, ...]) -> None:
+    """There is no function that tells a form."""
+
+
+class Calls(dict[Any, Call]):
+    """Calls by their form; ``last`` is the one that was called last."""
+
+    last = Call(_no_form, {})
+
+    def known(self, args: tuple[Any, ...]) -> tuple[Call, Sequence[Any]]:
+        """The call with the form of these arguments, and the inputs among them; a KeyError where that was not seen."""
+        key, values = known_by(None, args, {})
+        self.last = self[key]
+        return self.last, values
+
+    def note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
+        """Remember a form of arguments, where it has just these inputs."""
+        try:
+            key, found = known_by(None, args, {})
+        except (KeyError, TypeError):
+            return
+        if len(found) == len(values) and all(map(operator.is_, found, values)):
+            while len(self) >= _CALLS:
+                del self[next(iter(self))]
+            self[key] = self.last = Call(matcher(args) or _no_form, sizes)
 
 
 @sealed
@@ -73,7 +112,7 @@ class Compiled(Made):
     again: Again = field(default=lambda _made, _sizes: None, repr=False)
     named: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None = field(default=None, repr=False)
     _small: dict[str, Compiled | None] = field(default_factory=dict[str, "Compiled | None"], repr=False)
-    _sizes: dict[Any, dict[Any, int]] = field(default_factory=dict, repr=False)  # of arrays that were seen
+    _calls: Calls = field(default_factory=Calls, repr=False)
 
     def __post_init__(self) -> None:
         _ = self.fixed, self._structure  # as they are now
@@ -232,14 +271,21 @@ class Compiled(Made):
             args = self.by_position(args, named)
         if not self._record.holds():
             self.refuse_changes()
+        last = self._calls.last
+        values = last.match(args)
+        if values is None:
+            try:
+                last, values = self._calls.known(args)
+            except (KeyError, TypeError):
+                return self._first(args, out)
         if out is not None:
-            return self._into(args, out)
-        try:
-            sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
-        except (AttributeError, KeyError, TypeError):
-            return self._first(args, None)  # or not arrays alone
-        results = self.executable.plainly(sizes, args)
-        return self.built(self.executable.run(sizes, *args) if results is None else results)
+            return self._filled(values, last.sizes, out)
+        if last.bound is None:
+            last.bound = self.executable.bound(last.sizes)
+        results = self.executable.plainly(last.sizes, values) if last.bound is None else last.bound(values)
+        if results is None:
+            results = self.executable.run(last.sizes, *values)
+        return results[0] if self._single else self.traced.build(iter(results))
 
     def refuse_changes(self) -> None:
         """Raise where what the function reads beside its arguments is not what it was."""
@@ -319,19 +365,10 @@ class Compiled(Made):
             if small is None:
                 raise
             return small.run(*args, out=out)
-        self._note(args, values, sizes)
+        self._calls.note(args, values, sizes)
         if out is not None:
             return self._filled(values, sizes, out)
         return self.built(self.executable.run(sizes, *values))
-
-    def _note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
-        """Remember the sizes of arguments that are arrays alone."""
-        if len(values) == len(args) and all(
-            v is a and type(a) is np.ndarray for v, a in zip(values, args, strict=True)
-        ):
-            while len(self._sizes) >= _SIZES:
-                del self._sizes[next(iter(self._sizes))]
-            self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])] = sizes
 
     def bound_to(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
         """The values of the graph's parameters for arguments, and the sizes."""
@@ -346,14 +383,6 @@ class Compiled(Made):
             count = len(values) - len(self.traced.outside)
             raise TypeError(f"{len(given)} arrays were given, but the function was compiled for {count}")
         return values, self.graph.bind([np.shape(v) for v in values])
-
-    def _into(self, args: tuple[Any, ...], out: Any) -> Any:
-        """The result, in arrays that are given."""
-        try:
-            sizes = self._sizes[tuple([(a.__class__, a.dtype, a.shape) for a in args])]
-        except (AttributeError, KeyError, TypeError):
-            return self._first(args, out)
-        return self._filled(args, sizes, out)
 
     def _filled(self, values: Sequence[Any], sizes: dict[Any, int], out: Any) -> Any:
         if self._single and type(out) is np.ndarray and fits(out, self.graph.results[0].type, sizes, values):
@@ -480,7 +509,6 @@ SYMBOL = re.compile(r"\bn\d+\b")
 
 
 ARRAY: Any = object()
-_SIZES = 128  # shapes of arguments whose sizes are remembered
 
 
 def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:

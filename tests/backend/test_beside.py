@@ -291,7 +291,7 @@ def test_one_thread_hands_out_nothing(monkeypatch, seen):
 
 
 def test_small_work_is_not_handed_out(monkeypatch, seen):
-    monkeypatch.setattr(overlap, "_least", 300_000_000)
+    monkeypatch.setattr(overlap, "_least", 500_000_000)
     tm.tensor(singular_values)(A, B)
     assert not seen["handed"]
 

@@ -7,6 +7,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.config import config
+from tensormagic.ir.errors import TensorError
 
 FORMS = [
     lambda x, y: (([x, y], 2.0), {}),
@@ -136,3 +137,34 @@ def test_a_function_whose_signature_changes_takes_arguments_by_name_anew(monkeyp
     one.__code__ = other.__code__
     for _ in range(2):
         assert same(function(b=y, a=x), other(b=y, a=x))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_compiled_functions_know_calls_as_they_know_the_first(tier, monkeypatch):
+    """What has been called before changes nothing: neither a result nor what is refused."""
+    monkeypatch.setattr(config, "tier", tier)
+    x, y = np.arange(3.0), np.ones(3)
+    forms = [args for args, options in (form(x, y) for form in FORMS) if len(args) == 2 and not options]
+    forms += [([x[:2], y[:2]], 2.0), ([x, y], 3), ([x, y], 3.0), ([y[:2], x[:2]], 2.0), ([x, y, x], 2.0)]
+
+    def function(p, n):
+        return p[0] * n + p[1], n
+
+    def outcome(call, args):
+        try:
+            return [np.asarray(v).tolist() for v in call(*args)]
+        except (TypeError, ValueError, TensorError) as error:
+            return type(error), str(error)
+
+    for made_for in (([x, y], 2.0), ([x, y], 2), ((x, y), 2.0)):
+        made = tm.compile(function, *made_for)
+        fresh = []
+        for args in forms:
+            made._calls.clear()
+            made._calls.last = type(made._calls).last
+            fresh.append(outcome(made, args))
+        assert any(isinstance(found, list) for found in fresh)
+        for step in (1, 3, 5, 7):
+            for k in range(0, step * len(forms), step):
+                assert outcome(made, forms[k % len(forms)]) == fresh[k % len(forms)]
+                assert outcome(made, forms[k % len(forms)]) == fresh[k % len(forms)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config, leveled
 from tensormagic.functions.function import of_callable
-from tensormagic.functions.glance import known_by, matcher
+from tensormagic.functions.glance import Calls
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.into import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
@@ -32,43 +31,6 @@ if TYPE_CHECKING:
     from tensormagic.functions.exporting import Exported
 
 Again = Callable[["Compiled", dict[str, str]], "Compiled | None"]
-_CALLS = 128  # forms of calls that are remembered
-
-
-@dataclass(eq=False)
-class Call:
-    """A form of arguments that was seen: what tells it and gives the inputs, their sizes, and machine code for these."""
-
-    match: Callable[[tuple[Any, ...]], Any]
-    sizes: dict[Any, int]
-    bound: Callable[[Sequence[Any]], list[Any] | None] | None = None
-
-
-def _no_form(_args: tuple[Any, ...]) -> None:
-    """There is no function that tells a form."""
-
-
-class Calls(dict[Any, Call]):
-    """Calls by their form; ``last`` is the one that was called last."""
-
-    last = Call(_no_form, {})
-
-    def known(self, args: tuple[Any, ...]) -> tuple[Call, Sequence[Any]]:
-        """The call with the form of these arguments, and the inputs among them; a KeyError where that was not seen."""
-        key, values = known_by(None, args, {})
-        self.last = self[key]
-        return self.last, values
-
-    def note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
-        """Remember a form of arguments, where it has just these inputs."""
-        try:
-            key, found = known_by(None, args, {})
-        except (KeyError, TypeError):
-            return
-        if len(found) == len(values) and all(map(operator.is_, found, values)):
-            while len(self) >= _CALLS:
-                del self[next(iter(self))]
-            self[key] = self.last = Call(matcher(args) or _no_form, sizes)
 
 
 @sealed

@@ -26,7 +26,7 @@ from tensormagic.config import config
 from tensormagic.functions import first
 from tensormagic.functions.given import Given, signature
 from tensormagic.functions.gives import Halfway
-from tensormagic.functions.glance import NUMBERS, ByPosition, Seen, known_by, matcher
+from tensormagic.functions.glance import NUMBERS, ByPosition, Seen, known_by, matcher, no_form
 from tensormagic.functions.inside import as_values, taken_back
 from tensormagic.functions.program import Known, Specialisation
 from tensormagic.functions.reading import (
@@ -248,7 +248,7 @@ class Function(Specialised):
         known = self.quick[key]
         if not named:
             match = matcher(args) if known.match is None else known.match
-            known.match = match or _no_form
+            known.match = match or no_form
             self.quick.last = (known.match, known, chosen)
         return known, values
 
@@ -360,11 +360,7 @@ class Function(Specialised):
         return self.specialise(self._given(*self._completed(args, options)))[0].graph
 
 
-def _no_form(_args: tuple[Any, ...]) -> None:
-    """There is no function that tells a form."""
-
-
-_NEVER: tuple[Any, ...] = (_no_form, None, ("", (), ""))  # the last call, where there was none
+_NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # the last call, where there was none
 
 
 def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], given: Given) -> list[Any]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -119,6 +120,47 @@ def _match(name: str, item: Any, lines: list[str], values: list[str], space: dic
     lines += [f"{', '.join(parts)}, = {name}"] if parts else []
     few = len(item) + len(lines) <= _WRITTEN_OUT
     return few and all(_match(part, v, lines, values, space) for part, v in zip(parts, item, strict=True))
+
+
+# calls of compiled functions -------------------------------------------------------------------------------------------
+
+_CALLS = 128  # forms of calls that are remembered
+
+
+@dataclass(eq=False)
+class Call:
+    """A form of arguments that was seen: what tells it and gives the inputs, their sizes, and machine code for these."""
+
+    match: Callable[[tuple[Any, ...]], Any]
+    sizes: dict[Any, int]
+    bound: Callable[[Sequence[Any]], list[Any] | None] | None = None
+
+
+def no_form(_args: tuple[Any, ...]) -> None:
+    """There is no function that tells a form."""
+
+
+class Calls(dict[Any, Call]):
+    """Calls by their form; ``last`` is the one that was called last."""
+
+    last = Call(no_form, {})
+
+    def known(self, args: tuple[Any, ...]) -> tuple[Call, Sequence[Any]]:
+        """The call with the form of these arguments, and the inputs among them; a KeyError where that was not seen."""
+        key, values = known_by(None, args, {})
+        self.last = self[key]
+        return self.last, values
+
+    def note(self, args: tuple[Any, ...], values: Sequence[Any], sizes: dict[Any, int]) -> None:
+        """Remember a form of arguments, where it has just these inputs."""
+        try:
+            key, found = known_by(None, args, {})
+        except (KeyError, TypeError):
+            return
+        if len(found) == len(values) and all(map(operator.is_, found, values)):
+            while len(self) >= _CALLS:
+                del self[next(iter(self))]
+            self[key] = self.last = Call(matcher(args) or no_form, sizes)
 
 
 # arguments by name -----------------------------------------------------------------------------------------------------

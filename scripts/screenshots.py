@@ -192,7 +192,7 @@ SHOTS = {
     "annotated-lines": Shot(
         (DATA, f"%%tensor -a --show none --grad w,b\n{LOSS}"), ".tm-lines", click(".tm-lines summary", number=1)
     ),
-    "shapes-that-do-not-fit": Shot((DATA, "%%tensor\nX @ y"), ".tm-panel"),
+    "shapes-that-do-not-fit": Shot((DATA, "%%tensor\nX @ y"), "div.tm-panel"),
     "formula": Shot((DATA, f"%%tensor --grad w,b --show none\n{LOSS}", "%tensor_formula loss"), ".jp-RenderedLatex"),
     "shift-tab": Shot((DATA, f"%%tensor --grad w,b --show none\n{LOSS}", "loss"), ".jp-Tooltip", read_beside),
     "long-computation": Shot((DATA, LONG), ".tm-bar", ends=False),

@@ -56,6 +56,11 @@ PROGRAMS = {  # a cell's lines, what its boxes say, and what none of them says
         {"pop = loop × 20", "pop = · × ·", "1 − ·"},
         {"set", "year"},
     ),
+    "a part that has a name": (
+        "h = image[0]\nfor k in range(4):\n    h = np.tanh(h)\nh.sum()",
+        {"h = image[0]", "h = loop × 4", "h = tanh"},
+        {"slice", "image[0]"},
+    ),
     "a branch": (
         "s = x.sum()\nif s > 1:\n    a, b = s * 2, s * 3\nelse:\n    a, b = s, -s\na + 1",
         {"a = branch", "s = sum"},

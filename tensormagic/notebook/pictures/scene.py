@@ -95,7 +95,8 @@ class Vertex:
     def title(self) -> str:
         """``e = exp`` or ``z = · + ·``: what is computed, and what it is called; else the name alone, or the operation."""
         if self.written:
-            return clean(f"{self.written} = ·" if self.kind == "update" else self.written, 60)
+            named = f"{self.name} = " if self.name and self.kind != "update" else ""
+            return clean(f"{self.written} = ·" if self.kind == "update" else f"{named}{self.written}", 60)
         called = operation if self.is_op else symbol
         label = called(clean(self.type if self.label == "form" else self.label, 60)) or "?"
         if not self.name or not self.is_op:

@@ -51,6 +51,7 @@ THEMES = (
         "constants",
         "structure",
         "assumed",
+        "triples",
         "differences",
         "identities",
         "algebra",
@@ -63,7 +64,7 @@ THEMES = (
     *("structured", "linalg", "loops", "fusion"),
 )
 """What can be switched off by name: the themes of rules, the making of loops into array code, and fused kernels."""
-GROUPS = {"stability": ("differences", "identities", "explog", "ranges", "remainders"), "rules": THEMES[:-2]}
+GROUPS = {"stability": ("differences", "identities", "explog", "ranges", "remainders", "triples"), "rules": THEMES[:-2]}
 """Names for several of them."""
 _WITHOUT = " without "
 

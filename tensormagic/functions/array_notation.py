@@ -20,7 +20,7 @@ from tensormagic.functions.array_rules import RANKS, Statement, Unfit, examples,
 from tensormagic.functions.function import Function
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import show
+from tensormagic.ir.rule_text import show
 from tensormagic.ops.matrices.gram import gram
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise

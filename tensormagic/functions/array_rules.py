@@ -26,6 +26,7 @@ from tensormagic.ir.size import Size, symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.transform.rewriting import table
+from tensormagic.transform.rewriting.chains import anywhere
 from tensormagic.transform.rewriting.notation import fit
 
 EXAMPLE = 4  # the extent of every axis of the arrays that a pattern is first built over
@@ -232,9 +233,8 @@ class ArrayRule:
         roots = dict.fromkeys(form.op.name for case in self.cases for form in case.forms)
         stated = self.statement
         where, assumed = stated.source, stated.assumed
-        return Rule(
-            stated.text, stated.level, tuple(roots), self.apply, where, assumptions=assumed, fuel=1, judged=True
-        )
+        own = Rule(stated.text, stated.level, tuple(roots), self.apply, where, assumptions=assumed, fuel=1, judged=True)
+        return anywhere(own)
 
     def apply(self, node: Node) -> Found | None:
         """What the rule puts in the place of ``node``."""

@@ -92,7 +92,10 @@ def _hold(stated: AnyStated) -> None:
 
 def _advice(level: str, fault: str, kind: str) -> str:
     if "accurate" in fault or "bits" in fault:
-        return f"Declare it true of real numbers only: level {LEVELS[LEVELS.index(level) + 1]!r}."
+        name = LEVELS[LEVELS.index(level) + 1]
+        return f"Say that it is one of level {name!r}: `%%rewrite NAME --math {name}`, `@tm.rule(level={name!r})`."
+    if "order of operands" in fault:
+        return "Operands of + and * are found in every order; leave the rule out."
     return " ".join(f"Say after `if` {kind} for which numbers it holds.".split())
 
 

@@ -284,6 +284,7 @@ class _Pass:
             if following is None:
                 waiting = [a for a in node.needs if a not in normals]
                 if waiting:
+                    self._break_circles(waiting)
                     stack.extend(reversed(waiting))
                     continue
                 following = self.step(node)
@@ -297,12 +298,21 @@ class _Pass:
                 self.origins.setdefault(normals[node], []).append(node)
                 stack.pop()
             elif following is node or following in becomes:  # normal, or a circle that fuel allowed
-                normals[node] = node
-                self.origins.setdefault(node, []).append(node)
+                self._stays(node)
                 stack.pop()
             else:
                 stack.append(following)
         return normals[root]
+
+    def _break_circles(self, waiting: Iterable[Node]) -> None:
+        """What came in a node's place reads that node again: it stays there."""
+        for node in waiting:
+            if node in self.becomes:
+                self._stays(node)
+
+    def _stays(self, node: Node) -> None:
+        self.normals[node] = node
+        self.origins.setdefault(node, []).append(node)
 
     def step(self, node: Node) -> Node:
         """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do."""

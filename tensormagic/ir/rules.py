@@ -14,6 +14,7 @@ import numpy as np
 from tensormagic.ir.facts import above_zero, at_least_zero, is_finite, is_regular
 from tensormagic.ir.node import Bits, Node, make
 from tensormagic.ir.roundings import below as plain
+from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
 
 LEVELS = ("exact", "stable", "real")
@@ -267,7 +268,7 @@ def pattern_rule(
 ) -> Rule:
     """The rule that puts ``replacement`` in the place of ``pattern``; ``readers`` check variables that they name."""
     return Rule(
-        name=f"{show(pattern)} -> {show(replacement)}",
+        name=f"{show(pattern)} -> {replaced(replacement)}",
         level=level,
         roots=(pattern.op.name,),
         apply=_applier(pattern, replacement, readers, fit, kinds),
@@ -504,28 +505,3 @@ def build(template: Node, bound: Mapping[str, Node]) -> Node:
         return make(template.op, type=Type(template.type.dtype, (), "python"), **template.params)
     args = [build(a, bound) for a in template.args]
     return template.op(*args) if callable(template.op) else make(template.op, args, **template.params)
-
-
-# text -----------------------------------------------------------------------------------------------------------------
-
-_INFIX = {"add": ("+", 1), "subtract": ("-", 1), "multiply": ("*", 2), "divide": ("/", 2), "power": ("**", 4)}
-_COMPARE = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
-
-
-def show(pattern: Any, strength: int = 0) -> str:
-    """A pattern in the notation that it was written in."""
-    if not isinstance(pattern, Node):
-        return str(pattern)
-    name, args = pattern.op.name, pattern.args
-    if name in {"wild", "constant"}:
-        return pattern["name"] if name == "wild" else f"{pattern['bits'].array().item():g}"
-    if name == "negative":
-        text, own = f"-{show(args[0], 4)}", 3
-    elif name in _INFIX:
-        sign, own = _INFIX[name]
-        text = f"{show(args[0], own)} {sign} {show(args[1], own + 1)}"
-    elif name in _COMPARE:
-        text, own = f"{show(args[0], 1)} {_COMPARE[name]} {show(args[1], 1)}", 0
-    else:
-        text, own = f"{name}({', '.join(show(a) for a in args)})", 9
-    return f"({text})" if own < strength else text

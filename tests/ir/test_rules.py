@@ -9,7 +9,8 @@ from tensormagic.ir import driver, site
 from tensormagic.ir.driver import lighter, rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rules import WILD, Constant, Positive, assuming, find, number, show
+from tensormagic.ir.rule_text import show
+from tensormagic.ir.rules import WILD, Constant, Positive, assuming, find, number
 from tensormagic.ir.site import Site
 from tensormagic.ir.table import Table
 from tensormagic.ir.type import Type, array, symbol

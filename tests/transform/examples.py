@@ -16,9 +16,35 @@ from tensormagic.ops.leaf import constant, iota, parameter, size_node
 from tensormagic.ops.matrices import determinants, linalg, matrix
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar, special
+from tensormagic.transform.rewriting.series import less_beginning
+from tensormagic.transform.rewriting.terms import behind
 
 N, M = symbol("n0"), symbol("n1")
 MATRIX, OTHER, VECTOR = (N, N), (N, N), (N,)
+
+
+def one_less_cosine(x: Node) -> Node:
+    """``1 - cos(x)``, as it is rewritten."""
+    return behind(scalar.less(0.5, scalar.cos(x)), 2 * scalar.square(scalar.sin(x * 0.5)), 1, scalar.cos(x))
+
+
+def sine_less_operand(x: Node) -> Node:
+    """``sin(x) - x``, as it is rewritten."""
+    found = less_beginning(scalar.sin(x) - x, x.type.dtype)
+    return behind(found.near, found.value, scalar.sin(x), x)
+
+
+def exponentials_apart(x: Node, y: Node) -> Node:
+    """``exp(x) - exp(y)``, as it is rewritten."""
+    near = scalar.less(scalar.absolute(x - y), 0.5)
+    return behind(near, scalar.exp(y) * scalar.expm1(x - y), scalar.exp(x), scalar.exp(y))
+
+
+def logarithm_apart(x: Node, y: Node) -> Node:
+    """``log(exp(x) - exp(y))``, as it is rewritten at ``stable``."""
+    far = scalar.logical_and(scalar.less(80.0, x), scalar.less(y, x))
+    inner = scalar.where(far, 1, exponentials_apart(x, y))
+    return scalar.where(far, x + scalar.log1mexp(scalar.where(far, y - x, -1)), scalar.log(inner))
 
 
 @dataclass(frozen=True)
@@ -139,6 +165,16 @@ EXAMPLES = [
     Example(
         "quotients_of_sums", ((N,), (N,)), lambda x, y: scalar.exp(x) / (scalar.exp(x) + scalar.exp(y) * 2), scale=200
     ),
+    Example("second_differences", ((N,), (N,)), lambda x, y: scalar.exp(x + y) - 2 * scalar.exp(x) + scalar.exp(x - y)),
+    Example("law_of_cosines", ((N,), (N,)), lambda x, y: x * x + y * y - 2 * x * y * scalar.cos(x + y)),
+    Example("sides_of_triangles", ((N,), (N,)), lambda x, y: (x + y + scalar.exp(x)) / 2 - y),
+    Example(
+        "logarithms_of_large_differences",
+        ((N,), (N,)),
+        lambda x, y: scalar.log(exponentials_apart(x + scalar.exp(y), x)),
+    ),
+    Example("quotients_of_remainders", ((N,),), lambda x: sine_less_operand(x) / (x * x * x)),
+    Example("forms_over_squares", ((N,), (N,)), lambda x, y: one_less_cosine(x) / (y * y)),
     Example("quotients_by_squares", ((N,),), lambda x: x / (x * x + 1)),
     Example(
         "logarithms_of_products_of_exponentials", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) * y * y), scale=3
@@ -161,7 +197,7 @@ EXAMPLES = [
     Example(
         "logarithms_of_differences",
         ((N,), (N,)),
-        lambda x, y: scalar.log(guarded(scalar.exp(x + 9), scalar.exp(y))),
+        lambda x, y: logarithm_apart(x + scalar.exp(y), x),
         level="real",
     ),
     Example("power_of_two", ((N,),), lambda x: x / 8),

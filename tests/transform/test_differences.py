@@ -73,6 +73,17 @@ ONE = [
     "x ** 2 / (1 + x ** 2)",
     "np.log(2 * np.cosh(x))",
     "np.log(np.exp(-(x ** 2) / 2) / np.sqrt(2 * np.pi))",
+    "x * np.cos(x) - np.sin(x)",
+    "np.sin(x) - x + x ** 3 / 6",
+    "np.cos(x) - 1 + x ** 2 / 2",
+    "1 / np.expm1(x) - 1 / x + 0.5",
+    "1 / np.tanh(x) - 1 / x",
+    "1 - np.exp(-x) - x * np.exp(-x)",
+    "np.exp(x) - (1 + x / 12) ** 12",
+    "(x - np.sin(x)) / x ** 3",
+    "2 - 2 * np.cos(x)",
+    "np.cos(x) ** 2 - np.sin(x) ** 2",
+    "np.log((1 + np.sin(x)) / (1 - np.sin(x))) / 2",
 ]
 TWO = [
     "np.sqrt(x + y) - np.sqrt(x)",
@@ -126,6 +137,14 @@ TWO = [
     "np.log(np.exp(-x) * np.power(x, y))",
     "np.log(y * np.exp(-(x ** 2) / 2))",
     "np.log(y / np.exp(x))",
+    "np.exp(x + y) - 2 * np.exp(x) + np.exp(x - y)",
+    "np.sin(x + y) - 2 * np.sin(x) + np.sin(x - y)",
+    "np.log(x + y) - 2 * np.log(x) + np.log(x - y)",
+    "np.sqrt(x + y) - 2 * np.sqrt(x) + np.sqrt(x - y)",
+    "np.sqrt(x ** 2 + y ** 2 - 2 * x * y * np.cos(y - 1))",
+    "np.sqrt(x * x + y * y) - np.abs(x)",
+    "x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))",
+    "(x + y + 1) / 2 - x",
 ]
 TEXTS = {**dict.fromkeys(ONE, 1), **dict.fromkeys(TWO, 2)}
 TRUE.update(
@@ -215,6 +234,17 @@ GAINS = {  # at a point where the text has lost all its digits, or nearly
     "np.log(np.exp(-(x ** 2) / 2) / np.sqrt(2 * np.pi))": (50.0,),
     "np.log(np.exp(-x) * np.power(x, y))": (1e4, 400.0),
     "np.log(y / np.exp(x))": (800.0, 3.0),
+    "x * np.cos(x) - np.sin(x)": (1e-6,),
+    "np.sin(x) - x + x ** 3 / 6": (1e-2,),
+    "np.cos(x) - 1 + x ** 2 / 2": (1e-3,),
+    "1 / np.expm1(x) - 1 / x + 0.5": (1e-5,),
+    "1 - np.exp(-x) - x * np.exp(-x)": (1e-7,),
+    "(x - np.sin(x)) / x ** 3": (1e-5,),
+    "np.exp(x + y) - 2 * np.exp(x) + np.exp(x - y)": (0.5, 1e-7),
+    "np.sqrt(x + y) - 2 * np.sqrt(x) + np.sqrt(x - y)": (1e6, 1.0),
+    "np.sqrt(x ** 2 + y ** 2 - 2 * x * y * np.cos(y - 1))": (1 + 1e-9, 1 + 1e-8),
+    "np.sqrt(x * x + y * y) - np.abs(x)": (-3.0, 1e-7),
+    "x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))": (0.3, 0.3 + 1e-7),
 }
 
 
@@ -231,6 +261,8 @@ def test_digits_are_kept_where_the_text_loses_them(text, form):
 
 
 PLACES = {  # of the text's domain
+    "np.log(x + y) - 2 * np.log(x) + np.log(x - y)": [[0.9, 1e-7], [3.0, 2.0]],
+    "np.sqrt(x + y) - 2 * np.sqrt(x) + np.sqrt(x - y)": [[0.9, 1e-7], [3.0, 2.0]],
     "x - np.sqrt(x * x - y * y)": [[0.9, 1e-7], [3.0, 2.0]],
     "x - np.sqrt(x * x - 1)": [[1.5], [1e5]],
     "np.sqrt(x * x - y) - x": [[0.9, 1e-7], [-0.9, 1e-7], [3.0, 5.0]],
@@ -255,6 +287,35 @@ def test_inverse_hyperbolic_cosines_keep_their_digits(text):
     x = 1 / x if "/ x" in text else x
     true = [float(mp.acosh(1 / mp.mpf(v) if "/ x" in text else mp.mpf(v))) for v in x]
     np.testing.assert_allclose(tm.tensor(eval(f"lambda x: {text}", {"np": np}))(x), true, rtol=1e-15)
+
+
+@pytest.mark.parametrize("form", [np.float64, float])
+def test_logarithms_of_differences_do_not_run_over(form):
+    found = tm.tensor(lambda x, y: np.log(np.exp(x) - np.exp(y)))(form(800.0), form(799.0))
+    assert float(found) == pytest.approx(800 + np.log1p(-np.exp(-1)), rel=1e-15)
+
+
+def test_a_sum_with_poles_has_no_value_where_its_text_has_none():
+    with np.errstate(all="ignore"):
+        for text in ("np.sin(x) / x - 1", "1 / np.expm1(x) - 1 / x + 0.5", "(x - np.sin(x)) / x ** 3"):
+            assert np.isnan(tm.tensor(eval(f"lambda x: {text}", {"np": np}))(np.array([0.0])))[0], text
+
+
+EXTREMES = {  # second derivatives near 0
+    "np.sin(x) / x": -1 / 3,
+    "(np.exp(x) - 1) / x": 1 / 3,
+    "np.log(1 + x) / x": 2 / 3,
+    "x / (np.exp(x) - 1)": 1 / 6,
+    "1 / np.tanh(x) - 1 / x": 0.0,
+}
+
+
+@pytest.mark.parametrize("form", [np.float64, float])
+@pytest.mark.parametrize("text", EXTREMES)
+@pytest.mark.parametrize("x", [1e-300, 1e-160, 1e-20, 1e-8])
+def test_second_derivatives_are_numbers_near_0(text, x, form):
+    found = tm.grad(tm.grad(eval(f"lambda x: {text}", {"np": np})))(form(x))
+    assert float(found) == pytest.approx(EXTREMES[text], rel=1e-6, abs=1e-8)
 
 
 def test_compensated_text_keeps_its_roundings():

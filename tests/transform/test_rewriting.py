@@ -20,6 +20,7 @@ from tensormagic.ops.scalars.scalar import (
     exp,
     expm1,
     hypot,
+    less,
     log,
     log1mexp,
     log1p,
@@ -37,6 +38,7 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.ops.scalars.special import erf, erfc
 from tensormagic.transform.grad import gradient
 from tensormagic.transform.rewriting import LEVELS, Rewritten, rewrite, rewrite_nodes, rules
+from tensormagic.transform.rewriting.terms import behind
 
 n, m = symbol("n0"), symbol("n1")
 x, y, w = (parameter(k, array(np.float64, n)) for k in range(3))
@@ -95,7 +97,7 @@ STABLE = {
     sqrt(x**2): absolute(x),
     1 - erf(x): erfc(x),
     1 + erf(x): erfc(-x),
-    1 - cos(x): 2 * square(sin(x * 0.5)),
+    1 - cos(x): behind(less(0.5, cos(x)), 2 * square(sin(x * 0.5)), 1, cos(x)),
     x**2 - y**2: (x - y) * (x + y),
     (-x) * y: -(x * y),
     x**2: square(x),

@@ -9,7 +9,7 @@ from scipy import special
 
 import tensormagic as tm
 from tensormagic.ir.node import topological
-from tensormagic.ir.rules import show
+from tensormagic.ir.rule_text import show
 from tensormagic.transform.rewriting import THEMES, rewrite, rules
 
 NAMES = {k: getattr(np, k) for k in dir(np) if k[0] != "_" and callable(getattr(np, k))} | {
@@ -93,13 +93,22 @@ def test_patterns_fire_on_every_form():
 
 PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicolons
     "differences": "np.sqrt(1 + x) - 1; np.exp(v) - np.exp(x); 1 / (v + 1) - 1 / v; (1 + x) ** 3 - 1; x - np.sqrt(x * x + 1)",
-    "remainders": "np.sin(x) - x; v - np.tan(v); np.exp(x) - 1 - x; np.log(1 + v) - v",
+    "remainders": "np.sin(x) - x; v - np.tan(v); np.exp(x) - 1 - x; np.log(1 + v) - v; x * np.cos(x) - np.sin(x); "
+    "x / np.tan(x) - 1 + x**2 / 3; np.sin(v) - v + v**3 / 6; np.cos(x) - 1 + x**2 / 2; "
+    "1 / (np.exp(x) - 1) - 1 / x + 0.5; 1 - np.exp(-v) - v * np.exp(-v)",
+    "quotients_of_remainders": "(x - np.sin(x)) / x**3; (v * np.cos(v) - np.sin(v)) / (v * v); (np.exp(x) - 1 - x) / x**2",
     "logarithms_of_quotients": "np.log(v / x); np.log((x + 0.5) / x)",
     "inverse_sines": "np.log(x + np.sqrt(x ** 2 + 1)); np.log(v + np.sqrt(v * v + 1))",
     "powers_near_one": "(1 + x) ** v; (1 - v / 9) ** 20",
     "deviances": "x * np.log(x / 0.3) - x + 0.3; v * np.log(v / x) - (v - x); v * (np.log(v) - np.log(x)) + x - v",
     "logarithms_of_exponentials": "np.log(np.exp(x) + np.exp(v) + 1); np.log((np.exp(v) + np.exp(x)) / 2)",
     "quotients_of_sums": "np.exp(x) / (np.exp(x) + np.exp(v)); np.exp(v) / (np.exp(-v) + 3 + np.exp(v))",
+    "second_differences": "np.exp(x + 0.1) - 2 * np.exp(x) + np.exp(x - 0.1); np.log(v + 3) - 2 * np.log(v + 2) + np.log(v + 1); "
+    "np.sqrt(v + 5) - 2 * np.sqrt(v + 4) + np.sqrt(v + 3); 3 * np.sin(x + v) + 3 * np.sin(x - v) - 6 * np.sin(x)",
+    "law_of_cosines": "np.sqrt(x**2 + v**2 - 2 * x * v * np.cos(v + 1)); v * v - 2 * np.cos(x) * v * x + x * x",
+    "sides_of_triangles": "(x + v + np.exp(x)) / 2 - v; 0.5 * (v + x + np.exp(v)) - np.exp(v)",
+    "logarithms_of_large_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",
+    "forms_over_squares": "(1 - np.cos(x)) / x**2; (np.cosh(v) - 1) / (v * v); (1 + np.cos(x)) / v**2",
     "quotients_by_squares": "x / (x * x + 1); v * x / (3 + 2 * x**2); x**2 / (1 + x**2)",
     "logarithms_of_products_of_exponentials": "np.log(np.exp(-x * x) / 3); np.log(np.exp(-v) * v**x); np.log(2 * np.cosh(x))",
     "logarithms_of_positive_products": "np.log(v * np.exp(x)); np.log(x**x * (1 + v) ** (x - v))",

@@ -29,6 +29,7 @@ from tensormagic.transform.rewriting import (
     remainders,
     structure,
     structured,
+    triples,
 )
 from tensormagic.transform.tidy import followed, numbers_within, tidied
 
@@ -36,6 +37,7 @@ THEMES: tuple[ModuleType, ...] = (
     constants,
     structure,
     assumed,
+    triples,
     differences,
     identities,
     algebra,

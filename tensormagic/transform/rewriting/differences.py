@@ -28,14 +28,13 @@ from tensormagic.ops.scalars.scalar import (
     sinh,
     square,
     subtract,
-    where,
 )
 from tensormagic.ops.scalars.special import erf, erfc, xlogy
 from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, within
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common, worth_it
 from tensormagic.transform.rewriting.series import less_beginning
-from tensormagic.transform.rewriting.terms import Apart, Sum, number_of, raised, sum_of, written
+from tensormagic.transform.rewriting.terms import Apart, Sum, behind, number_of, raised, sum_of, written
 
 _DEEP = 3
 """How many functions of functions are looked through."""
@@ -67,8 +66,8 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     where_ = both(inner.near, near)
     parts = tuple(p for p in (bare(a), bare(b), *inner.parts) if p.args)
     if not isinstance(where_, Node):
-        return Apart(value, None, parts, inner.known) if where_ else None
-    return Apart(value, where_, parts, inner.known)
+        return Apart(value, None, parts, inner.known, inner.local) if where_ else None
+    return Apart(value, where_, parts, inner.known, inner.local)
 
 
 def _by_exponents(a: Node, b: Node) -> Apart | None:
@@ -122,7 +121,7 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
         return found
     series = less_beginning(less_, first.argument.type.dtype)
     if series is not None:
-        return Apart(series.value, series.near, tuple(bare(n) for n in own), known=True)
+        return Apart(series.value, series.near, tuple(bare(n) for n in own), known=True, local=True)
     return Apart(first.argument - second.argument)
 
 
@@ -207,7 +206,7 @@ _SIDE = 0.7
 def _less_square(root: Image, other: Node) -> tuple[Any, Node | None] | None:
     """What is below a root, less the square of ``other``; as a multiple of the square of a side, where it is one."""
     inner = bare(other)
-    own = bare(inner.args[0]) if inner.op.name == "negative" else inner
+    own = bare(inner.args[0]) if inner.op.name in {"negative", "absolute"} else inner
     squared = Sum(((("square", own), other, Fraction(1)),), Fraction(0))
     rest = root.meant.minus(squared)
     if len(rest) == len(root.meant) - 1:
@@ -297,6 +296,8 @@ def differences(node: Node) -> Found | None:
         found = apart(a, b)
         if found is None or not isinstance(found.value, Node):
             continue
+        if found.local and less_beginning(node, node.type.dtype) is not None:
+            return None  # a rule of its own, without what stands around the difference
         if found.near is None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)
@@ -304,6 +305,8 @@ def differences(node: Node) -> Found | None:
         sides = [(node.args[0], negative(node.args[1]))]
     for a, b in sides:
         common = over_common(a, b, known)
+        if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
+            return None
         if common is not None:
             return _behind(common, a, b)
     return None
@@ -311,9 +314,9 @@ def differences(node: Node) -> Found | None:
 
 def _behind(found: Apart, a: Node, b: Node) -> Found | None:
     """A form behind its branch."""
-    if found.near is None:
+    if found.near is None or not isinstance(found.value, Node):
         return None
-    return Found(where(found.near, found.value, _as_written(found.near, a, b)), absorbs=found.parts)
+    return Found(behind(found.near, found.value, a, b), absorbs=found.parts)
 
 
 def _subtracts(node: Node, depth: int = 3) -> bool:
@@ -337,8 +340,8 @@ def known(a: Node, b: Node) -> Apart | None:
         if number_of(u) == 1 and inner.op.name in _FROM_ONE:
             return Apart(_FROM_ONE[inner.op.name](inner.args[0], sign), None, (inner,), known=True)
     found = apart(a, b, 1)
-    if found is None and (rest := less_beginning(sum_of(subtract(a, b), text=True), a.type.dtype)) is not None:
-        found = Apart(rest.value, rest.near, (bare(rest.function),), known=True)
+    if found is None and (rest := less_beginning(subtract(a, b), a.type.dtype)) is not None:
+        found = Apart(rest.value, rest.near, rest.parts, known=True, local=True)
     return found
 
 
@@ -351,8 +354,3 @@ _FROM_ONE: dict[str, Callable[[Node, int], Node]] = {
     "sigmoid": lambda x, sign: sign * sigmoid(-x),
 }
 """Functions, and their differences from 1."""
-
-
-def _as_written(near: Node, a: Node, b: Node) -> Node:
-    """``a - b`` outside of ``near``, in a form that is no difference of two functions again."""
-    return a - where(near, a, b)

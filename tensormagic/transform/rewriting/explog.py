@@ -45,7 +45,7 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.scalars.special import digamma, erf, erfc, log_erfc, logit, polygamma, xlogy
 from tensormagic.transform.rewriting.notation import exact, real, stable
-from tensormagic.transform.rewriting.terms import number_of, sum_of
+from tensormagic.transform.rewriting.terms import behind, number_of, sum_of
 
 Rewrites = Iterator[tuple[Any, ...]]
 
@@ -71,22 +71,25 @@ def near_one(x: Node) -> Rewrites:
     yield log(-expm1(x)), log1mexp(x), extending("-inf where x > 0 and exp(x) is rounded to 1")
 
 
-@stable(fuel=1)
+@stable(fuel=1, judged=True)
 def cosines(x: Node) -> Rewrites:
-    """Cosines near 1."""
-    yield 1 - cos(x), 2 * square(sin(x * 0.5))
-    yield cos(x) - 1, -2 * square(sin(x * 0.5))
-    yield cos(x) + -1, -2 * square(sin(x * 0.5))
+    """Cosines near 1, and -1."""
+    near, far = less(0.5, cos(x)), less(cos(x), -0.5)
+    yield 1 - cos(x), behind(near, 2 * square(sin(x * 0.5)), 1, cos(x))
+    yield cos(x) - 1, behind(near, -2 * square(sin(x * 0.5)), cos(x), 1)
+    yield cos(x) + -1, behind(near, -2 * square(sin(x * 0.5)), cos(x), 1)
+    yield 1 + cos(x), behind(far, 2 * square(cos(x * 0.5)), 1, -cos(x))
 
 
-@stable(fuel=1)
+@stable(fuel=1, judged=True)
 def hyperbolic_cosines(x: Node) -> Rewrites:
     """Hyperbolic cosines near 1."""
-    yield cosh(x) - 1, 2 * square(sinh(x * 0.5))
-    yield cosh(x) + -1, 2 * square(sinh(x * 0.5))
-    yield 1 - cosh(x), -2 * square(sinh(x * 0.5))
-    yield (exp(x) - 2) + exp(-x), 4 * square(sinh(x * 0.5))
-    yield exp(x) + exp(-x) - 2, 4 * square(sinh(x * 0.5))
+    near, small = less(cosh(x), 2), less(absolute(x), 1.5)
+    yield cosh(x) - 1, behind(near, 2 * square(sinh(x * 0.5)), cosh(x), 1)
+    yield cosh(x) + -1, behind(near, 2 * square(sinh(x * 0.5)), cosh(x), 1)
+    yield 1 - cosh(x), behind(near, -2 * square(sinh(x * 0.5)), 1, cosh(x))
+    yield (exp(x) - 2) + exp(-x), behind(small, 4 * square(sinh(x * 0.5)), exp(x) - 2, -exp(-x))
+    yield exp(x) + exp(-x) - 2, behind(small, 4 * square(sinh(x * 0.5)), exp(x) + exp(-x), 2)
 
 
 _FAR = 20.0
@@ -168,6 +171,17 @@ def logistic(x: Node, y: Node) -> Rewrites:
     yield exp(-x) * sigmoid(x), sigmoid(-x), extending("1 where exp(-x) is infinite")
     yield exp(x) * (y * sigmoid(-x)), y * sigmoid(x), extending("a value where exp(x) is infinite")
     yield exp(-x) * (y * sigmoid(x)), y * sigmoid(-x), extending("a value where exp(-x) is infinite")
+
+
+def _slope(x: Node) -> Node:
+    smaller = sigmoid(-absolute(x))
+    return smaller - square(smaller)
+
+
+@stable(fuel=1)
+def logistic_slopes(x: Node) -> Rewrites:
+    """The slope of the logistic function, by its smaller side alone."""
+    yield sigmoid(x) * sigmoid(-x), _slope(x)
 
 
 @stable

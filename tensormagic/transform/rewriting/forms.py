@@ -176,9 +176,9 @@ def _of_reciprocal(a: Image, b: Image, inner: Apart) -> _Form:
 
 def _of_log(scale: float = 1.0) -> Callable[[Image, Image, Apart], _Form]:
     def form(a: Image, b: Image, inner: Apart) -> _Form:
-        del a
         value = log1p(inner.value / b.at())
-        return value if scale == 1 else value * scale, within(inner.value, b.at() * 0.5)
+        near = both(within(inner.value, b.at() * 0.5), _alike(a, b))
+        return value if scale == 1 else value * scale, near
 
     return form
 
@@ -210,6 +210,15 @@ def _alike(a: Image, b: Image) -> Node:
     return less(absolute(b.node / a.node - 1.25), 0.75)
 
 
+def _nearer(a: Image, b: Image) -> Node:
+    """Whether two values are within a fifth of each other, for forms of many roundings."""
+    return less(absolute(b.node / a.node - 1), 0.2)
+
+
+_STEP = 0.25
+"""Up to here the rounding of a place between two angles does less harm than that of a sum of angles."""
+
+
 def _of_exponential(a: Image, b: Image, inner: Apart) -> _Form:
     base = a.more if isinstance(a.more, Fraction) else 2
     rise = inner.value * math.log(base)
@@ -229,12 +238,12 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
 
 def _of_sin(a: Image, b: Image, inner: Apart) -> _Form:
     middle, near = _middle(b, inner)
-    return 2 * sin(inner.value * 0.5) * cos(middle), both(near, _alike(a, b))
+    return 2 * sin(inner.value * 0.5) * cos(middle), both(near, within(inner.value, _STEP), _alike(a, b))
 
 
 def _of_cos(a: Image, b: Image, inner: Apart) -> _Form:
     middle, near = _middle(b, inner)
-    return -2 * sin(inner.value * 0.5) * sin(middle), both(near, _alike(a, b))
+    return -2 * sin(inner.value * 0.5) * sin(middle), both(near, within(inner.value, _STEP), _alike(a, b))
 
 
 def _of_sinh(a: Image, b: Image, inner: Apart) -> _Form:
@@ -252,17 +261,17 @@ def _of_tan(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_tanh(a: Image, b: Image, inner: Apart) -> _Form:
-    return sinh(inner.value) / cosh(a.at()) / cosh(b.at()), both(within(inner.value, 0.5), _alike(a, b))
+    return sinh(inner.value) / cosh(a.at()) / cosh(b.at()), both(within(inner.value, 0.5), _nearer(a, b))
 
 
 def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:
     whole = 1 - a.at() * b.at()
-    return arctanh(inner.value / whole), within(inner.value, whole * 0.5)
+    return arctanh(inner.value / whole), both(within(inner.value, whole * 0.5), _alike(a, b))
 
 
 def _of_arctan(a: Image, b: Image, inner: Apart) -> _Form:
     whole = 1 + a.at() * b.at()
-    return arctan(inner.value / whole), both(within(inner.value, whole * 0.5), isfinite(whole))
+    return arctan(inner.value / whole), both(within(inner.value, whole * 0.5), isfinite(whole), _alike(a, b))
 
 
 FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {

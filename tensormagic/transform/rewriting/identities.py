@@ -39,10 +39,12 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.transform.rewriting.notation import real, stable
-from tensormagic.transform.rewriting.terms import number_of
+from tensormagic.transform.rewriting.terms import behind, number_of
 
 Rewrites = Iterator[tuple[Any, ...]]
 
+_LARGE = 2.0**15
+"""Up to here twice an angle is one in all dtypes."""
 _LOG2, _LOG10 = 1 / math.log(2), 1 / math.log(10)
 
 
@@ -85,6 +87,14 @@ def quotients_of_exponentials(x: Node) -> Rewrites:
 
 
 @stable(fuel=1, judged=True)
+def double_angles(x: Node) -> Rewrites:
+    """The cosine of a double angle."""
+    bounded = less(absolute(x), _LARGE)
+    yield square(cos(x)) - square(sin(x)), behind(bounded, cos(2 * x), square(cos(x)), square(sin(x)))
+    yield square(sin(x)) - square(cos(x)), behind(bounded, -cos(2 * x), square(sin(x)), square(cos(x)))
+
+
+@stable(fuel=1, judged=True)
 def squares_and_one(x: Node) -> Rewrites:
     """Squares of functions beside 1."""
     yield 1 - square(cos(x)), square(sin(x))
@@ -93,9 +103,9 @@ def squares_and_one(x: Node) -> Rewrites:
     yield square(sin(x)) - 1, -square(cos(x))
     yield square(cosh(x)) - 1, square(sinh(x))
     yield 1 - square(cosh(x)), -square(sinh(x))
-    yield 1 + cos(x), 2 * square(cos(x * 0.5))
-    yield tan(x) - sin(x), 2 * tan(x) * square(sin(x * 0.5))
-    yield sin(x) - tan(x), -2 * tan(x) * square(sin(x * 0.5))
+    half = square(sin(x * 0.5))
+    yield tan(x) - sin(x), behind(less(half, 0.25), 2 * tan(x) * half, tan(x), sin(x))
+    yield sin(x) - tan(x), behind(less(half, 0.25), -2 * tan(x) * half, sin(x), tan(x))
 
 
 _FLAT = 1.0
@@ -104,23 +114,14 @@ _STEEP = 0.875
 """From here on a square over a sum is no worse than 1 less a sine."""
 
 
-def _tail(far: Node, twice: Node, rest: Any) -> Node:
-    """A tail of the logistic function where it is ``far`` out, and else ``rest`` of what is there left out."""
-    return where(far, 2 * sigmoid(twice), rest(far))
-
-
-def _squared_over(near: Node, x: Node, below: Node, rest: Node) -> Node:
-    return where(near, square(cos(x)) / below, rest)
-
-
 @stable(fuel=1, judged=True)
 def hyperbolic_tangents_and_one(x: Node) -> Rewrites:
     """Hyperbolic tangents near 1, and sines."""
-    yield 1 - tanh(x), _tail(less(_FLAT, x), -2 * x, lambda far: 1 - where(far, 0, tanh(x)))
-    yield 1 + tanh(x), _tail(less(x, -_FLAT), 2 * x, lambda far: 1 + where(far, 0, tanh(x)))
+    yield 1 - tanh(x), behind(less(_FLAT, x), 2 * sigmoid(-2 * x), 1, tanh(x))
+    yield 1 + tanh(x), behind(less(x, -_FLAT), 2 * sigmoid(2 * x), 1, -tanh(x))
     top, bottom = less(_STEEP, sin(x)), less(sin(x), -_STEEP)
-    yield 1 - sin(x), _squared_over(top, x, 1 + sin(x), 1 - where(top, 0, sin(x)))
-    yield 1 + sin(x), _squared_over(bottom, x, 1 - sin(x), 1 + where(bottom, 0, sin(x)))
+    yield 1 - sin(x), behind(top, square(cos(x)) / (1 + absolute(sin(x))), 1, sin(x))
+    yield 1 + sin(x), behind(bottom, square(cos(x)) / (1 + absolute(sin(x))), 1, -sin(x))
 
 
 def _near_one(f: Any, x: Node, scale: float, whole: Node) -> Node:
@@ -157,7 +158,7 @@ def angles_near_one(x: Node) -> Rewrites:
 
 def _between(x: Node, y: Node) -> Node:
     """Whether a difference of angles is small, and they are not so large that it is none."""
-    return logical_and(less(absolute(x - y), 0.5), less(absolute(x), 2.0**15))
+    return logical_and(less(absolute(x - y), 0.5), less(absolute(x), _LARGE))
 
 
 @stable(fuel=1, judged=True)

@@ -45,6 +45,20 @@ def quotients_of_squares(x: Node, y: Node) -> Rewrites:
         yield (c * square(x)) / (y * y), c * square(x / y), wider
 
 
+@stable(roots="divide", heads="where", fuel=1, judged=True, extends="a value where both squares are infinite or 0")
+def forms_over_squares(node: Node) -> Found | None:
+    """``(1 - cos(x)) / x**2 -> 2 * (sin(x / 2) / x)**2 where its form is used, and for other forms that are squares``."""
+    top, below = bare(node.args[0]), key_of(bare(node.args[1]))
+    form = bare(top.args[1]) if top.op is where else top
+    if form.op is not multiply or not isinstance(below, tuple):
+        return None
+    times, squared = (form.args[0], bare(form.args[1]))
+    if number_of(bare(times)) not in {2, -2, 4} or squared.op is not square:
+        return None
+    value = times * square(squared.args[0] / below[1])
+    return Found(where(top.args[0], value, top.args[2] / node.args[1]), absorbs=(top,))
+
+
 @stable(roots="divide", heads="add", fuel=1, judged=True, extends="a value where the squares are infinite")
 def quotients_by_squares(node: Node) -> Found | None:
     """``x / (x * x + c) -> 1 / x where the square is infinite``."""

@@ -274,7 +274,10 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -
     if inner is not None and inner.near is not None:
         near = logical_and(near, inner.near)
     parts = tuple(n for n in (*reading.through, *(() if inner is None else inner.parts)) if n.args)
-    return None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True)
+    local = inner is not None and inner.local
+    return (
+        None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True, local=local)
+    )
 
 
 def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:
@@ -301,7 +304,7 @@ def _of_functions(core: _Polynomial, atoms: list[Node], known: Callable[[Node, N
     found = known(*(s if isinstance(s, Node) else constant(s) for s in (left, right)))
     if found is None or c > 0:
         return found
-    return Apart(-found.value, found.near, found.parts, known=True)
+    return Apart(-found.value, found.near, found.parts, known=True, local=found.local)
 
 
 def _dear(

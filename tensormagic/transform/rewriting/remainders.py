@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from tensormagic.ops.scalars.scalar import (
     add,
     arccosh,
     arcsinh,
+    arctanh,
     divide,
     exp,
     less,
@@ -32,23 +35,19 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.transform.rewriting.differences import factors_apart, known
 from tensormagic.transform.rewriting.notation import real, stable
-from tensormagic.transform.rewriting.series import SERIES, less_beginning
-from tensormagic.transform.rewriting.terms import Sum, key_of, number_of, sum_of, written
+from tensormagic.transform.rewriting.series import less_beginning, over_powers
+from tensormagic.transform.rewriting.terms import Sum, behind, key_of, number_of, sum_of, written
 
 
 @stable(roots="subtract add", fuel=1, judged=True)
 def remainders(node: Node) -> Found | None:
-    """``f(x) - x -> its series where x is near 0, for sin, tan, expm1, log1p and their kin``."""
-    if node.type.dtype.kind != "f" or not any(n in SERIES for n in _names(node)):
-        return None
-    found = less_beginning(sum_of(node, text=True), node.type.dtype)
+    """``x * cos(x) - sin(x) -> its series where x is near 0, for all sums of functions of one operand that cancel there``."""
+    found = less_beginning(node, node.type.dtype) if node.type.dtype.kind == "f" else None
     if found is None:
         return None
     left, right = node.args
-    kept = left - where(found.near, left, right) if node.op is subtract else left + where(found.near, 0, right)
-    x = bare(bare(found.function).args[0])
-    parts = tuple(n for a in node.args if (n := bare(a)).args and n is not x and n is not found.base)
-    return Found(where(found.near, found.value, kept), absorbs=parts)
+    right = right if node.op is subtract else -right
+    return Found(behind(found.near, found.value, left, right), absorbs=found.parts)
 
 
 _ARITHMETIC = frozenset(("multiply", "divide", "negative", "add", "subtract"))
@@ -61,12 +60,17 @@ def _within(node: Node) -> Sequence[Node]:
     return (written(node) or ()) if node.op.name == "where" else ()
 
 
-def _names(node: Node) -> Iterator[str]:
-    for arg in node.args:
-        inner = bare(arg)
-        yield inner.op.name
-        for below in _within(inner):
-            yield bare(below).op.name
+@stable(roots="divide", heads="where", fuel=1, judged=True, extends="a value where both sides are rounded to 0")
+def quotients_of_remainders(node: Node) -> Found | None:
+    """``(x * cos(x) - sin(x)) / x**2 -> one series where x is near 0, which does not run under``."""
+    form = bare(node.args[0])
+    if form.op is not where or node.type.dtype.kind != "f" or written(form) is None:
+        return None
+    found = over_powers(form, node.args[1])
+    if found is None:
+        return None
+    near = logical_and(found.near, less(0, absolute(found.parts[0])))
+    return Found(where(near, found.value, form.args[2] / node.args[1]), absorbs=(form,))
 
 
 # logarithms ------------------------------------------------------------------------------------------------------------
@@ -79,8 +83,13 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     if quotient.op is not divide or node.type.dtype.kind != "f" or any(map(is_constant, quotient.args)):
         return None
     x, y = quotient.args
-    if not len(sum_of(x).minus(sum_of(y).times(-1)).terms):  # odds, of which there are rules
-        return None
+    first, second = sum_of(x, text=True), sum_of(y, text=True)
+    total, rest = first.minus(second.times(-1)), first.minus(second)
+    if not total.terms:  # odds
+        if not total.number or not rest.terms or rest.number:
+            return None
+        odds = 2 * arctanh(Sum(tuple((k, n, t / total.number) for k, n, t in rest.terms), rest.number).node())
+        return Found(odds, absorbs=(quotient, *(n for n in map(bare, quotient.args) if n.args)))
     apart = factors_apart(x, y, 0) or known(x, y)
     difference = x - y if apart is None else apart.value
     near = less(absolute(difference), absolute(y) * 0.5)
@@ -137,33 +146,41 @@ def _quotient(node: Node) -> tuple[Node, Node] | None:
 
 @stable(roots="subtract add", fuel=1, judged=True)
 def deviances(node: Node) -> Found | None:
-    """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other``."""
+    """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other; for sums of such``."""
     if node.type.dtype.kind != "f" or not _times_logarithm(node, 3):
         return None
-    total = sum_of(node, text=True)
+    total = rest = sum_of(node, text=True)
+    values: list[Node] = []
+    near: Node | None = None
+    absorbed = [n for n in map(bare, node.args) if n.op in {add, subtract}]
     for key, product, times in total.terms:
-        inner = bare(product)
-        if inner.op.name != "multiply" or isinstance(key, tuple):
+        pair = None if isinstance(key, tuple) else _times_own_logarithm(bare(product))
+        if pair is None:
             continue
-        for x, logarithm in (inner.args, inner.args[::-1]):
+        x, y, logarithm = pair
+        difference = sum_of(y).minus(sum_of(x))
+        rest = rest.minus(Sum(((key, product, times),), Fraction(0))).minus(difference.times(times))
+        r = divide(difference.node(), x)
+        series = less_beginning(sum_of(r - log1p(r)), node.type.dtype)
+        if series is None:
+            return None
+        near = series.near if near is None else logical_and(near, series.near)
+        values.append(series.value * x if times == 1 else series.value * x * float(times))
+        absorbed += [bare(product), logarithm]
+    if near is None or len(rest):
+        return None
+    left, right = node.args
+    right = right if node.op is subtract else -right
+    return Found(behind(near, reduce(add, values), left, right), absorbs=tuple(absorbed))
+
+
+def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
+    """``x``, ``y`` and the logarithm of ``x * log(x / y)``."""
+    if product.op.name == "multiply":
+        for x, logarithm in (product.args, product.args[::-1]):
             pair = _quotient(logarithm)
-            if pair is None or bare(pair[0]) is not bare(x):
-                continue
-            difference = sum_of(pair[1]).minus(sum_of(x))
-            rest = Sum(tuple(t for t in total.terms if t[0] is not key), total.number).minus(
-                Sum(tuple((k, n, t * times) for k, n, t in difference.terms), difference.number * times)
-            )
-            r = divide(difference.node(), x)
-            series = less_beginning(sum_of(r - log1p(r)), node.type.dtype)
-            if len(rest) or series is None:
-                continue
-            value = series.value * x if times == 1 else series.value * x * float(times)
-            left, right = node.args
-            kept = (
-                left - where(series.near, left, right) if node.op is subtract else left + where(series.near, 0, right)
-            )
-            sums = (n for n in map(bare, node.args) if n.op in {add, subtract})
-            return Found(where(series.near, value, kept), absorbs=(inner, bare(logarithm), *sums))
+            if pair is not None and bare(pair[0]) is bare(x):
+                return x, pair[1], bare(logarithm)
     return None
 
 
@@ -182,14 +199,37 @@ _LOGARITHMS = frozenset(("log", "where"))
 _TERMS = frozenset(("add", "subtract", "where"))
 
 
-@real(roots="log", heads="where", fuel=1, assumes=("x > y",))
-def logarithms_of_differences(node: Node) -> Found | None:
-    """``log(exp(x) - exp(y)) -> x + log1mexp(y - x)``."""
-    sides = written(node.args[0])
+def _exponents_apart(difference: Node) -> tuple[Node, Node] | None:
+    """``x`` and ``y`` of ``exp(x) - exp(y)``, in its accurate form."""
+    sides = written(difference)
     if sides is None or any(bare(s).op is not exp for s in sides):
         return None
     x, y = (bare(s).args[0] for s in sides)
-    return Found(x + log1mexp(y - x), absorbs=(bare(node.args[0]),))
+    return x, y
+
+
+@stable(roots="log", heads="where", fuel=1, judged=True, extends="a value where an exponential is infinite")
+def logarithms_of_large_differences(node: Node) -> Found | None:
+    """``log(exp(x) - exp(y)) -> x + log1mexp(y - x) where exp(x) is infinite``."""
+    found = _exponents_apart(node.args[0])
+    if found is None:
+        return None
+    x, y = found
+    far = logical_and(less(_log_of_most(node.type.dtype), x), less(y, x))
+    value = x + log1mexp(where(far, y - x, -1))
+    return Found(where(far, value, log(where(far, 1, node.args[0]))), absorbs=(bare(node.args[0]),))
+
+
+@real(roots="where", heads="log", fuel=1, assumes=("x > y",))
+def logarithms_of_differences(node: Node) -> Found | None:
+    """``log(exp(x) - exp(y)) -> x + log1mexp(y - x)``."""
+    text = bare(node.args[2])
+    inner = bare(text.args[0]) if text.op is log else None
+    found = _exponents_apart(inner.args[2]) if inner is not None and inner.op is where else None
+    if found is None:
+        return None
+    x, y = found
+    return Found(x + log1mexp(y - x), absorbs=(text,))
 
 
 def _root_sum(node: Node, number: int) -> Found | None:

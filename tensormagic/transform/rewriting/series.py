@@ -1,155 +1,395 @@
-"""Series at 0: what is left of a function when the beginning of its series is taken away. Knows nothing of rules."""
+"""Sums that cancel at 0: where all terms are functions of one operand, and their series begin alike. Knows nothing of rules.
+
+``sin(x) - x``, ``x * cos(x) - sin(x)`` and ``1 / (exp(x) - 1) - 1 / x + 0.5`` are the rest of their series near 0, as many terms as the
+dtype has digits.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from itertools import count, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.cost import weight
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import bare
-from tensormagic.ops.scalars.scalar import absolute, less, square, where
-from tensormagic.transform.rewriting.terms import Sum, sum_of
+from tensormagic.ops.scalars.scalar import absolute, less, logical_and, square, where
+from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, number, power_of_x
+from tensormagic.transform.rewriting.power_series import raised as raised_to
+from tensormagic.transform.rewriting.terms import Sum, number_of, raised, sum_of, written
 
-
-def _odd(coefficient: Callable[[int], Fraction]) -> Iterator[Fraction]:
-    """An odd function's coefficients, by the number of the term."""
-    for k in count():
-        yield Fraction(0)
-        yield coefficient(k)
-
-
-def _exponential() -> Iterator[Fraction]:
-    yield Fraction(0)
-    for k in count(1):
-        yield Fraction(1, math.factorial(k))
-
-
-def _logarithm() -> Iterator[Fraction]:
-    yield Fraction(0)
-    for k in count(1):
-        yield Fraction((-1) ** (k + 1), k)
-
-
-def _tangent(sign: int) -> Iterator[Fraction]:
-    """Of ``t' = 1 + sign * t * t``: the tangent, and the hyperbolic one."""
-    found = [Fraction(0)]
-    for k in count():
-        yield found[k]
-        squares = sum((found[j] * found[k - j] for j in range(k + 1)), Fraction(0))
-        found.append((sign * squares + (k == 0)) / (k + 1))
-
-
-def _arcsine(k: int) -> Fraction:
-    return Fraction(math.comb(2 * k, k), 4**k * (2 * k + 1))
-
-
-SERIES: dict[str, tuple[Callable[[], Iterator[Fraction]], float]] = {
-    "sin": (lambda: _odd(lambda k: Fraction((-1) ** k, math.factorial(2 * k + 1))), 1.0),
-    "sinh": (lambda: _odd(lambda k: Fraction(1, math.factorial(2 * k + 1))), 1.0),
-    "expm1": (_exponential, 0.5),
-    "log1p": (_logarithm, 0.125),
-    "tan": (lambda: _tangent(1), 0.5),
-    "tanh": (lambda: _tangent(-1), 0.5),
-    "arctan": (lambda: _odd(lambda k: Fraction((-1) ** k, 2 * k + 1)), 0.25),
-    "arctanh": (lambda: _odd(lambda k: Fraction(1, 2 * k + 1)), 0.25),
-    "arcsin": (lambda: _odd(_arcsine), 0.25),
-    "arcsinh": (lambda: _odd(lambda k: (-1) ** k * _arcsine(k)), 0.25),
-}
-"""For each function the coefficients of its series at 0, and up to where it takes the place of a difference."""
-
-
-@lru_cache(maxsize=128)
-def _remainder(name: str, first: int, digits: int) -> tuple[list[float], int]:
-    """The coefficients from ``x ** first`` on that ``digits`` bits need, and the step between their powers."""
-    series, radius = SERIES[name]
-    step = 1 if name in {"expm1", "log1p"} else 2
-    found: list[Fraction] = []
-    for value in islice(series(), first, None, step):
-        found.append(value)
-        if abs(value) * Fraction(radius) ** (step * (len(found) - 1)) < abs(found[0]) * Fraction(2) ** -(digits + 3):
-            break
-    return [float(v) for v in found], step
-
-
-def _polynomial(x: Node, powers: Sequence[tuple[object, Fraction]]) -> dict[int, Fraction] | None:
-    """The coefficients by the powers of ``x``; None where something else is added."""
-    found: dict[int, Fraction] = {}
-    for key, times in powers:
-        if key is x:
-            power = 1
-        elif key == ("square", x):
-            power = 2
-        else:
-            return None
-        found[power] = times
-    return found
-
-
-def _multiple(node: Node) -> tuple[Node, Fraction]:
-    """What an argument is a multiple of, and by what."""
-    total = sum_of(node)
-    if len(total.terms) == 1 and not total.number and isinstance(total.terms[0][0], Node):
-        return total.terms[0][0], total.terms[0][2]
-    return bare(node), Fraction(1)
-
-
-def _beginning(total: Sum) -> tuple[Node, Fraction, int, Node] | None:
-    """A function in ``total``, its factor, and which power of the remainder is the first, where the rest is the beginning of its series.
-
-    The last is what the argument is a multiple of.
-    """
-    for key, node, times in total.terms:
-        name = bare(node).op.name
-        if name not in SERIES or not isinstance(key, Node):
-            continue
-        x, by = _multiple(bare(node).args[0])
-        rest = _polynomial(x, [(k, t) for k, _, t in total.terms if k is not key])
-        if rest is None or not rest or total.number:
-            continue
-        terms = list(islice(SERIES[name][0](), 8))
-        last = max(rest)
-        if all(rest.get(k, Fraction(0)) == -times * terms[k] * by**k for k in range(1, last + 1)):
-            following = next(k for k in range(last + 1, 8) if terms[k])
-            if following > 3:
-                continue
-            return node, times, following, x
-    return None
+_LOOK = 9
+"""How many terms the first look takes."""
+_TERMS = 44
+"""How many terms are computed: what is left of them behind what cancels is looked at for a form."""
+_LONGEST = 20
+"""How many terms a form has at most."""
+_RADII = (1.0, 0.75, 0.5, 0.375, 0.25, 0.125, 0.0625)
+_PRICE = 3
+"""How many times the operations of the text a form may take, with the text."""
+_DEEP = 7
+_SUMS = frozenset(("add", "subtract", "negative"))
+_PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal"))
+_QUOTIENTS = frozenset(("divide", "reciprocal"))
 
 
 @dataclass(frozen=True)
 class Remainder:
-    """A function less the beginning of its series: its ``value``, where ``x`` is ``near`` 0, and the function's node.
-
-    ``base`` is what its argument is a multiple of.
-    """
+    """A sum by its series: its ``value``, where the operand is ``near`` 0, and the nodes whose roundings it does not show."""
 
     value: Node
     near: Node
-    function: Node
+    parts: tuple[Node, ...]
+
+
+_Read = tuple[Counter[Node], Series]
+
+
+@dataclass
+class _Reading:
+    """Nodes as series in one of them, times powers of others."""
+
     base: Node
+    known: int
+    through: dict[Node, None] = field(default_factory=dict[Node, None])
+    within: set[Node] = field(default_factory=set[Node])
+    """What stands in differences that have become forms, which show none of its roundings."""
+    poles: bool = False
+    """Whether something is divided by what is 0 at 0."""
+    _found: dict[Node, _Read] = field(default_factory=dict[Node, _Read])
+
+    def of(self, node: Node, depth: int = _DEEP) -> _Read:
+        inner = bare(node)
+        found = self._found.get(inner)
+        if found is None:
+            found = self._found[inner] = self._read(inner, depth)
+        return found
+
+    def _read(self, node: Node, depth: int) -> _Read:
+        if node is self.base:
+            return Counter(), power_of_x(1, self.known)
+        value = number_of(node)
+        if value is not None:
+            return Counter(), number(value, self.known)
+        name = node.op.name
+        sides = written(node)
+        if sides is None and name == "where":
+            node = bare(raised(node))
+            name = node.op.name
+        if not depth or not node.args:
+            return Counter({node: 1}), number(Fraction(1), self.known)
+        self.through[node] = None
+        if sides is not None:
+            before = set(self.through)
+            found = self.sum(self.terms(node, sides, depth))
+            self.within |= set(self.through) - before
+            return found
+        if name in _SUMS:
+            return self.sum(self.terms(node, sides, depth))
+        if name in _PRODUCTS:
+            return self._product(name, [self.of(a, depth - 1) for a in node.args])
+        if name == "power" and (exponent := number_of(bare(node.args[1]))) is not None and exponent > 0:
+            return Counter(), raised_to(self._alone(node.args[0], depth), exponent)
+        if name in FUNCTIONS:
+            return Counter(), FUNCTIONS[name](self._alone(node.args[0], depth))
+        del self.through[node]
+        return Counter({node: 1}), number(Fraction(1), self.known)
+
+    def terms(self, node: Node, sides: tuple[Node, Node] | None, depth: int) -> Iterator[_Read]:
+        """The terms of a sum, or of the difference that ``node`` was written as."""
+        first, *second = sides or node.args
+        minus = sides is not None or node.op.name != "add"
+        found = self.of(first, depth - 1)
+        yield (found[0], -found[1]) if node.op.name == "negative" else found
+        for other in second:
+            more, terms = self.of(other, depth - 1)
+            yield more, -terms if minus else terms
+
+    def sum(self, terms: Iterator[_Read]) -> _Read:
+        """The sum of terms that have the same other factors."""
+        found: _Read | None = None
+        for others, own in terms:
+            if found is None:
+                found = others, own
+            elif not own.terms or not found[1].terms:
+                found = (others, own) if not found[1].terms else found
+            elif others != found[0]:
+                raise NoSeriesError
+            else:
+                found = others, found[1] + own
+        if found is None:
+            raise NoSeriesError
+        return found
+
+    def _alone(self, node: Node, depth: int) -> Series:
+        others, own = self.of(node, depth - 1)
+        if others:
+            raise NoSeriesError
+        return own
+
+    def _product(self, name: str, factors: list[_Read]) -> _Read:
+        (first, a), (second, b) = factors[0], factors[-1]
+        self.poles = self.poles or (name in _QUOTIENTS and b.order > 0)
+        if name == "reciprocal":
+            return Counter({n: -k for n, k in first.items()}), number(Fraction(1), len(a.terms)) / a
+        others = Counter(first)
+        for node, k in second.items():
+            others[node] += -k if name == "divide" else k
+        return Counter({n: k for n, k in others.items() if k}), a / b if name == "divide" else a * b
 
 
-def less_beginning(total: Sum, dtype: np.dtype[Any]) -> Remainder | None:
-    """``total`` by a series, where it is a function less the beginning of its series; else None."""
-    found = _beginning(total)
-    if found is None:
+def _operands(total: Node | Sum) -> Iterator[Node]:
+    """What functions among the terms are of: the one leaf of an argument, and the argument."""
+    seen: dict[Node, None] = {}
+    stack = [(n, 4) for n in (total.args if isinstance(total, Node) else (n for _, n, _ in total.terms))]
+    while stack:
+        node, depth = stack.pop()
+        inner = bare(node)
+        if inner.op.name in FUNCTIONS or inner.op.name == "power":
+            leaves = set(_leaves(inner.args[0], 4))
+            if len(leaves) == 1:
+                seen.setdefault(leaves.pop())
+            seen.setdefault(_multiple(inner.args[0]))
+        elif depth and inner.op.name in _SUMS | _PRODUCTS:
+            stack += [(a, depth - 1) for a in inner.args]
+        elif depth and inner.op.name == "where" and (sides := written(inner)) is not None:
+            stack += [(a, depth - 1) for a in sides]
+    yield from seen
+
+
+def _leaves(node: Node, depth: int) -> Iterator[Node]:
+    inner = bare(node)
+    if depth and inner.args and inner.op.name in _SUMS | _PRODUCTS:
+        for arg in inner.args:
+            yield from _leaves(arg, depth - 1)
+    elif number_of(inner) is None:
+        yield inner
+
+
+def _multiple(node: Node) -> Node:
+    """What an argument is a multiple of."""
+    total = sum_of(node)
+    if len(total.terms) == 1 and not total.number and isinstance(total.terms[0][0], Node):
+        return total.terms[0][0]
+    return bare(node)
+
+
+_NODES = 28
+_ATOMS = 2
+_KNOWN = frozenset(FUNCTIONS) | _SUMS | _PRODUCTS | {"power"}
+
+
+def _simple(total: Node) -> bool:
+    """Whether a sum is one of functions of few operands: a first look, which most sums do not pass."""
+    found: set[Node] = set()
+    atoms: set[Node] = set()
+    stack = [*total.args]
+    functions = False
+    while stack:
+        node = bare(stack.pop())
+        if node in found:
+            continue
+        found.add(node)
+        if len(found) > _NODES:
+            return False
+        name = node.op.name
+        if name in _KNOWN:
+            functions = functions or name in FUNCTIONS
+            stack += node.args
+        elif name == "where" and (sides := written(node)) is not None:
+            stack += sides
+        elif name == "where" and (text := raised(node)) is not node:
+            stack.append(text)
+        elif name != "constant":
+            atoms.add(node)
+            if len(atoms) > _ATOMS:
+                return False
+    return functions
+
+
+def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
+    """A sum by its series, where its terms have one and cancel at 0; else None."""
+    if isinstance(total, Node) and not _simple(total):
         return None
-    node, times, first, base = found
-    name, x = bare(node).op.name, bare(node).args[0]
-    coefficients, step = _remainder(name, first, np.finfo(dtype.type).nmant)
-    near = less(absolute(x), SERIES[name][1])
-    small = where(near, x, 0)
+    for base in islice(_operands(total), 3):
+        if not _small(total, base):
+            continue
+        try:
+            if _cancelled(total, base, _LOOK) is not None:
+                return _form(total, base, dtype)
+        except NoSeriesError:
+            continue
+    return None
+
+
+_NEAR = 2.0**-6
+_LEFT = 0.25
+"""What is left of the terms at the point ``_NEAR``, at most, of a sum that cancels at 0."""
+
+
+def _small(total: Node | Sum, base: Node) -> bool:
+    """A first look: whether a sum is small beside its terms near 0, by the numbers of the machine."""
+    known = {base: _NEAR}
+    try:
+        if isinstance(total, Node):
+            first, second = (_number_at(a, known, _DEEP) for a in total.args)
+            terms = [first, -second if total.op.name == "subtract" else second]
+        else:
+            terms = [float(t) * _number_at(n, known, _DEEP) for _, n, t in total.terms] + [float(total.number)]
+        return abs(sum(terms)) < _LEFT * max(map(abs, terms))
+    except (ArithmeticError, ValueError):
+        return False
+
+
+def _number_at(node: Node, known: dict[Node, float], depth: int) -> float:
+    """The value of a node near 0; anything for what is no function of the operand."""
+    node = bare(node)
+    found = known.get(node)
+    if found is None:
+        found = known[node] = _computed(node, known, depth)
+    return found
+
+
+def _computed(node: Node, known: dict[Node, float], depth: int) -> float:
+    name = node.op.name
+    if name == "constant":
+        value = number_of(node)
+        return 1.37 if value is None else float(value)
+    function = _NUMBERS.get(name)
+    if depth and function is not None:
+        return function(*[_number_at(a, known, depth - 1) for a in node.args])
+    if depth and name == "where":
+        sides = written(node)
+        if sides is not None:
+            return _number_at(sides[0], known, depth - 1) - _number_at(sides[1], known, depth - 1)
+    return 0.5 + (hash(node) % 1021) / 1021
+
+
+_NUMBERS: dict[str, Callable[..., float]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "negative": lambda x: -x,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "power": math.pow,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    **{
+        name: getattr(math, name)
+        for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
+    },
+    **{name: getattr(math, name.replace("arc", "a")) for name in ("arcsin", "arctan", "arcsinh", "arctanh")},
+}
+
+
+def _cancelled(total: Node | Sum, base: Node, known: int) -> tuple[Counter[Node], Series, _Reading] | None:
+    """The sum as other factors and a series, where the series begins later than its largest term."""
+    reading = _Reading(base, known)
+    if isinstance(total, Node):
+        terms = list(reading.terms(total, None, _DEEP))
+    else:
+        terms = [(o, s * number(t, known)) for _, n, t in total.terms for o, s in (reading.of(n),)]
+        if total.number:
+            terms.append((Counter(), number(total.number, known)))
+    if len(terms) < 2:
+        return None
+    others, found = reading.sum(iter(terms))
+    least = min(s.order for _, s in terms)
+    if not found.terms or found.order <= least or found.order > least + 7:
+        return None
+    return others, found, reading
+
+
+def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any]) -> Remainder | None:
+    cancelled = _cancelled(total, base, _TERMS)
+    if cancelled is None:
+        return None
+    others, found, reading = cancelled
+    parts = tuple(reading.through)
+    if not any(p.op.name in FUNCTIONS for p in parts):
+        return None
+    for radius, terms, step in _chosen(found, np.finfo(dtype.type).nmant):
+        near = less(absolute(base), radius)
+        value = _evaluated(base, near, found.order, terms, step)
+        if reading.poles or found.order < 0:
+            near = logical_and(near, less(0, absolute(base)))
+        for other, times in others.items():
+            value = _scaled(value, other, times)
+        if isinstance(value, Node) and not _dear(value, near, parts):
+            return Remainder(value, near, tuple(p for p in parts if p not in reading.within))
+    return None
+
+
+def _evaluated(base: Node, near: Node, order: int, terms: list[float], step: int) -> Node | float:
+    """``base ** order`` times a polynomial, at what is ``near``."""
+    small = where(near, base, 0 if order >= 0 else 1)
     by = square(small) if step == 2 else small
-    value: Node | float = coefficients[-1]
-    for c in reversed(coefficients[:-1]):
-        value = value * by + c
-    power = small if first == 1 else square(small) if first == 2 else square(small) * small
-    value = value * power if times == 1 else value * power * float(times)
-    return Remainder(value, near, node, base)
+    value: Node | float = terms[-1]
+    for c in reversed(terms[:-1]):
+        value = value * by + c if c else value * by
+    return _scaled(value, small, order)
+
+
+def over_powers(form: Node, below: Node) -> Remainder | None:
+    """A sum in its form by a series, over what has a series of the same operand: one series, which does not run under."""
+    near = bare(form.args[0])
+    total = sum_of(form, text=True)
+    for base in islice(_operands(total), 3):
+        if near is not less(absolute(base), near.args[1]):
+            continue
+        try:
+            cancelled = _cancelled(total, base, _TERMS)
+            if cancelled is None:
+                continue
+            others, found, reading = cancelled
+            more, divisor = reading.of(below)
+            found = found / divisor
+        except NoSeriesError:
+            continue
+        own = number_of(bare(near.args[1]))
+        for radius, terms, step in _chosen(found, np.finfo(form.type.dtype.type).nmant):
+            if not others and not more and radius == own:
+                value = _evaluated(base, near, found.order, terms, step)
+                return Remainder(value, near, (base,)) if isinstance(value, Node) else None
+    return None
+
+
+def _scaled(value: Node | float, factor: Node, times: int) -> Node | float:
+    """``value * factor ** times``."""
+    if not times:
+        return value
+    power = factor if abs(times) == 1 else square(factor)
+    for _ in range(abs(times) - 2):
+        power = power * factor
+    if times < 0:
+        return value / power
+    return power if value == 1 else value * power
+
+
+def _chosen(found: Series, bits: int) -> Iterator[tuple[float, list[float], int]]:
+    """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers."""
+    coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
+    step = 2 if not any(coefficients[1::2]) else 1
+    coefficients = coefficients[::step]
+    for radius in _RADII:
+        r = Fraction(radius) ** step
+        sizes = [abs(c) * r**k for k, c in enumerate(coefficients)]
+        count = next((k for k in range(1, len(sizes)) if 2 * sum(sizes[k:]) < Fraction(2) ** -(bits + 3)), 0)
+        if 0 < count <= _LONGEST and sum(sizes[1:]) <= 1 and sizes[-1] <= sizes[count] / 4:
+            yield radius, [float(c * found.terms[0]) for c in coefficients[:count]], step
+
+
+def _dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:
+    """Whether the form takes too much beside the text."""
+    stays = {*parts, *(bare(a) for p in parts for a in p.args)}
+    own = [n for n in topological([value, near], lambda n: n not in stays) if n not in stays]
+    text = sum(map(weight, parts))
+    return sum(map(weight, own)) + text > _PRICE * (text + 6)

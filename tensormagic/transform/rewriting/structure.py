@@ -61,9 +61,9 @@ def broadcasts(node: Node) -> Node | None:
 def moves_of_equals(node: Node) -> Node | None:
     """``reshape(broadcast(s)) -> broadcast(s) where s is one number, and for transpose and slice``."""
     inner = node.args[0]
-    if inner.op is not BROADCAST or inner.args[0].type.shape or not node.type.shape:
+    if inner.op is not BROADCAST or inner.args[0].type.shape:
         return None
-    return broadcast(inner.args[0], node.type.shape)
+    return broadcast(inner.args[0], node.type.shape) if node.type.shape else inner.args[0]
 
 
 @exact(roots="slice", heads="slice")

@@ -26,12 +26,15 @@ class Apart:
         Whose roundings it does not show.
     known
         Whether terms were taken away that both sides have.
+    local
+        Whether it is the series at one point.
     """
 
     value: Node | float
     near: Node | None = None
     parts: tuple[Node, ...] = ()
     known: bool = False
+    local: bool = False
 
 
 _TERMS = 8
@@ -56,7 +59,7 @@ class Sum:
         terms = tuple((key, node, times) for key, (node, times) in found.items() if times)
         return Sum(terms, self.number - other.number)
 
-    def times(self, factor: int) -> Sum:
+    def times(self, factor: int | Fraction) -> Sum:
         """A multiple."""
         return Sum(tuple((k, n, t * factor) for k, n, t in self.terms), self.number * factor)
 
@@ -122,6 +125,11 @@ def number_of(node: Node) -> Fraction | None:
     if not math.isfinite(value):
         return None
     return Fraction(*value.as_integer_ratio()) if hasattr(value, "as_integer_ratio") else Fraction(int(value))
+
+
+def behind(near: Node, form: Node, a: Node | float, b: Node | float) -> Node:
+    """``form`` where it is ``near``, and else ``a - b``, in a form that is no difference of two functions again."""
+    return where(near, form, subtract(a, where(near, a, b)))
 
 
 def written(node: Node) -> tuple[Node, Node] | None:

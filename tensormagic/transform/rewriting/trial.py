@@ -13,7 +13,8 @@ import numpy as np
 
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rules import WILD, Rule, show
+from tensormagic.ir.rule_text import show
+from tensormagic.ir.rules import WILD, Rule
 from tensormagic.ops.leaf import CONSTANT, constant
 
 _POINTS = 400
@@ -26,6 +27,7 @@ _EDGES = (
     1e-18,
     -1e-18,
     1e-300,
+    1e-310,
     40.0,
     -40.0,
     1000.0,
@@ -77,6 +79,8 @@ def trial(
     assumed, not_negative
         Conditions on the variables, as text; and variables that are nowhere below zero.
     """
+    if _unordered(pattern) == _unordered(replacement):
+        return Trial(0, 0.0, "both sides are the same, but for the order of operands, which no rule has to change")
     names = sorted({n["name"] for n in topological([pattern]) if n.op is WILD})
     random, edges = _samples(names, not_negative)
     with np.errstate(all="ignore"):
@@ -202,6 +206,19 @@ def _relative(x: Array, y: Array) -> Array:
     return np.where(x == y, 0.0, np.abs(x - y) / scale).astype(float)
 
 
+def _unordered(node: Node) -> object:
+    """A side as it is whatever the order of what is added or multiplied."""
+    if not node.args:
+        return show(node)
+    if not getattr(node.op, "commutative", False):
+        return node.op.name, tuple(map(_unordered, node.args))
+    terms: list[object] = []
+    for arg in node.args:
+        own = _unordered(arg)
+        terms += own[1] if isinstance(own, tuple) and own[0] == node.op.name else [own]
+    return node.op.name, tuple(sorted(terms, key=repr))
+
+
 def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]) -> str:
     """Where the replacement is less accurate in float64, in words."""
     longer = {n: v.astype(np.longdouble) for n, v in points.items()}
@@ -214,7 +231,9 @@ def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]
     if not worse.any():
         return ""
     k = int(np.argmax(worse))
-    return f"{show(replacement)} is less accurate than {show(pattern)} {_at(points, k)}"
+    shown = f"{show(pattern)} is {values[0][k]:.17g} there, and {show(replacement)} is {values[1][k]:.17g}"
+    true = "" if np.isnan(truth[k]) else f" (with more digits {float(truth[k]):.17g})"
+    return f"{show(replacement)} is less accurate {_at(points, k)}: {shown}{true}"
 
 
 def _error(value: Array, truth: Array) -> Array:

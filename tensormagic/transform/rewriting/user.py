@@ -13,12 +13,14 @@ import numpy as np
 
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.node import Node, make, topological
-from tensormagic.ir.rules import WILD, Rule, is_constant, not_negative, show
+from tensormagic.ir.rule_text import show
+from tensormagic.ir.rules import WILD, Rule, is_constant, not_negative
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.scalars.scalar import add, divide, multiply, negative, power, subtract
+from tensormagic.transform.rewriting.chains import anywhere
 from tensormagic.transform.rewriting.notation import rule_of
 from tensormagic.transform.rewriting.trial import Trial, trial
 
@@ -110,7 +112,7 @@ def stated_rule(text: str, source: str, level: str, line: int) -> Stated:
         raise ParseError(f"{', '.join(missing)} is not in the pattern")
     checks, assumed = _conditions(condition, known)
     above = tuple(name for check, name in checks if check is not_negative)
-    rule = rule_of(pattern, replacement, checks, assumed, source, level)
+    rule = anywhere(rule_of(pattern, replacement, checks, assumed, source, level))
     return Stated(rule, pattern, replacement, assumed, above, line)
 
 
@@ -146,7 +148,8 @@ def rules_of_function(
         assumed = tuple(show(c) if isinstance(c, Node) else str(c) for c in conditions)
         pattern = _normal(pattern)
         source = f"{Path(inspect.getsourcefile(function) or 'cell').name}:{line}"
-        yield Stated(rule_of(pattern, replacement, [], assumed, source, level), pattern, replacement, assumed, (), line)
+        own = anywhere(rule_of(pattern, replacement, [], assumed, source, level))
+        yield Stated(own, pattern, replacement, assumed, (), line)
 
 
 def _normal(pattern: Node) -> Node:

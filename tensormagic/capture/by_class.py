@@ -20,10 +20,12 @@ from tensormagic.capture.number_classes import (
     as_class,
     as_computed,
     chosen,
+    classes_of,
     holds,
     is_number,
     note,
     noted,
+    of_one_class,
 )
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Type
@@ -41,13 +43,18 @@ def computed(op: Pointwise, nodes: Sequence[Node], compute: Callable[[Pointwise,
     """What ``compute`` gives of an operation, where operands may be of several classes."""
     below = {n: c for n in nodes if (c := classes_beside(n)) is not None}
     if not below:
-        return compute(op, nodes)
+        found = compute(op, nodes)
+        if noted(found) is None or found not in nodes:
+            return found
+        below = {
+            n: c for n in nodes if (c := noted(n)) is not None
+        }  # in a cell: `b // 1`, which is b but for its class
     return joined(lambda given: compute(op, [given.get(n, n) for n in nodes]), below)
 
 
 def of_function(compute: Callable[[tuple[Any, ...]], Node], nodes: Sequence[Node], wrap: Callable[[Node], Any]) -> Any:
-    """What a function gives of operands, some of which may be of several classes."""
-    below = {n: c for n in nodes if (c := classes_beside(n)) is not None}
+    """What a function gives of operands, some of which may be of several classes: NumPy's numbers, of Python's too."""
+    below = {n: c for n in nodes if (c := asked_classes(n)) is not None}
     if not below:
         return wrap(compute(tuple(nodes)))
     return wrap(joined(lambda given: compute(tuple(given.get(n, n) for n in nodes)), below))
@@ -76,10 +83,22 @@ def recorded(node: Node) -> Node:
 
 def classes_beside(node: Node) -> Classes | None:
     """The classes of an operand, where there are several: of a name that may be unbound, those of the number that it may be."""
-    if context.in_cell():  # where data are asked, or Python goes on
-        return None
+    return None if context.in_cell() else asked_classes(node)  # a cell asks the data, or Python goes on
+
+
+def asked_classes(node: Node) -> Classes | None:
+    """The classes of what a function is called with, where there are several: in the loops of a cell, too."""
     while node.op is REQUIRE and not noted(node):
         node = node.args[0]
+    capture = context.current()
+    if capture is None or not context.in_cell():
+        return noted(node)
+    if not capture.trials:  # data are asked
+        return None
+    if noted(node) is None and is_number(node.type):
+        found = classes_of(node)
+        if found is not None and len(found.types) > 1:
+            note(node, found)
     return noted(node)
 
 
@@ -100,6 +119,8 @@ def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, 
         narrower = [t.dtype for t in types if t.dtype != common.dtype]
         if narrower:
             undecided.note(value, narrower[0])
+    if len(types) == 1 and value in below:
+        return of_one_class(value)
     if (capture := context.current()) is not None:
         capture.settled.add(value)
         if len(types) == 1:

@@ -179,8 +179,9 @@ def has_buffer(value: Any) -> bool:
 def _has_interface(value: Any) -> bool:
     """Whether an object itself, and not its class, says where an array lies."""
     try:
-        return hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__")
-    except Exception:  # noqa: BLE001 (a __getattr__ of the user's, which is not asked for these)
+        struct = getattr(value, "__array_struct__", None)
+        return type(struct).__name__ == "PyCapsule" or isinstance(getattr(value, "__array_interface__", None), dict)
+    except Exception:  # noqa: BLE001 (a __getattr__ of the user's, which may give anything)
         return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ class Snapshot(Source):
 
     original: Any = None  # a weak reference to the array of the notebook
     fingerprint: int | None = None
+    history: Any = None  # what is known of where its numbers come from, which have no history in the graph
 
     def read(self) -> Any:
         """The value as it was; raises where that is lost."""
@@ -55,6 +57,12 @@ class Snapshot(Source):
 _nodes: weakref.WeakValueDictionary[int, Node] = weakref.WeakValueDictionary()
 _floats: weakref.WeakValueDictionary[tuple[str, bytes], Node] = weakref.WeakValueDictionary()
 _live: Alive[Snapshot] = Alive()
+_histories: list[Callable[[np.ndarray[Any, Any]], Any]] = []
+
+
+def histories_by(found: Callable[[np.ndarray[Any, Any]], Any]) -> None:
+    """Have what is known of where the numbers of an array come from kept with it, from when it is read."""
+    _histories[:] = [found]
 
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:
@@ -92,7 +100,8 @@ def of_array(array: np.ndarray[Any, Any], name: str) -> Node:
     kept = _frozen(array) if small and (array.flags.writeable or array.base is not None) else array
     writeable = array.flags.writeable or array.base is not None
     mark = None if kept is not array or not writeable else fingerprint(array)
-    source = Snapshot(name, kept, original=weakref.ref(given), fingerprint=mark)
+    history = _histories[0](given) if _histories else None
+    source = Snapshot(name, kept, original=weakref.ref(given), fingerprint=mark, history=history)
     node = input_node(source, open_type(source, array.dtype, array.shape))
     _nodes[id(given)] = node
     _live.add(source)
@@ -131,7 +140,8 @@ def own(value: Any, name: str = "") -> Node | None:
         return None
     name = name or _unnamed(value)
     known = of_array(value, name)["source"]
-    source = Snapshot(name, known.value, original=known.original, fingerprint=known.fingerprint)
+    kept = {"original": known.original, "fingerprint": known.fingerprint, "history": known.history}
+    source = Snapshot(name, known.value, **kept)
     _live.add(source)
     return input_node(source, open_type(source, source.value.dtype, source.value.shape))
 

@@ -116,7 +116,9 @@ class Lazy:
         """
         abstract("its value is asked for")
         with self.leveled():
-            return hooks.compute([self.node])[0]
+            value = hooks.compute([self.node])[0]
+        taken.note_array(self.node, value)
+        return value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if self.node.op is not CONSTANT:
@@ -125,10 +127,12 @@ class Lazy:
         if pandas and dtype is not None and self.type.dtype.kind == "b" and np.dtype(dtype).kind == "i":
             refuse_positions()
         value = np.asarray(self.numpy() if self.node.op is not CONSTANT else self.node["bits"].array())
-        taken.note(self.node, value)
         if dtype is not None and np.dtype(dtype) != value.dtype:
-            return value.astype(dtype)
-        return value.copy() if copy or pandas else value  # which stores into what it is given
+            value = value.astype(dtype)
+        elif copy or pandas:
+            value = value.copy()  # which stores into what it is given
+        taken.note(self.node, value)
+        return value
 
     def __bytes__(self) -> bytes:
         return bytes(self.__array__())
@@ -136,12 +140,16 @@ class Lazy:
     def item(self, *index: Any) -> Any:
         """The value of one element, as a Python number."""
         needs_value(".item()", node=self.node)
-        return np.asarray(self.numpy()).item(*index)
+        value = np.asarray(self.numpy()).item(*index)
+        taken.note(self.node, value)
+        return value
 
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
         needs_value(".tolist()", node=self.node)
-        return np.asarray(self.numpy()).tolist()
+        value = np.asarray(self.numpy())
+        taken.note(self.node, value)
+        return value.tolist()
 
     def __float__(self) -> float:
         of_several(float, self.type)

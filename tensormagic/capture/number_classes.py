@@ -23,8 +23,8 @@ from tensormagic.capture.undecided import may_be_integer
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node, replaced, topological
 from tensormagic.ir.type import Type
-from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import Source, constant, input_node
+from tensormagic.ops.form import own_form, to_form
+from tensormagic.ops.leaf import Source, constant, constant_value, input_node
 from tensormagic.ops.op import as_form
 from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype
 from tensormagic.ops.regions.region import Region
@@ -117,6 +117,13 @@ def _number(t: Type) -> int:
     return types.index(t)
 
 
+def class_of(code: Node | None) -> Type | None:
+    """The class that a code stands for, where it is known."""
+    capture = context.current()
+    value = None if code is None else constant_value(code)
+    return None if capture is None or value is None else capture.number_types[int(value)]
+
+
 def _as_written(inside: list[Node]) -> dict[Node, Node]:
     """What the code may have in place of numbers that have become those of a wider dtype here."""
     casts = {n: n.args[0] for n in inside if n.op is ASTYPE and np.can_cast(n.args[0].type.dtype, n.type.dtype)}
@@ -135,6 +142,15 @@ def _type_with(node: Node, given: Mapping[Node, Node], written: Mapping[Node, No
 def as_class(node: Node, t: Type) -> Node:
     """A number in the common type as one of the class that it may be of."""
     return to_form(astype(to_form(node, "scalar"), t.dtype), t.form)  # it fits
+
+
+def of_one_class(node: Node) -> Node:
+    """The same number, of which it is known that it is of the class of its type: what a conversion to that class gives."""
+    capture = context.current()
+    found = own_form(node) if noted(node) is not None else node
+    if capture is not None:
+        capture.settled.add(found)
+    return found
 
 
 def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:

@@ -43,7 +43,7 @@ def node_of(value: Any) -> Node:
         return node
     if isinstance(value, list | tuple | range):
         return _stacked(value)
-    if hasattr(value, "lazy"):
+    if is_ours(value) and hasattr(value, "lazy"):
         return value.lazy.node
     if door.kind_of(value) is door.Kind.READ and isinstance(given := door.lazily(value), Tensor):
         return given.node
@@ -60,6 +60,11 @@ def node_of(value: Any) -> Node:
             else "If it holds numbers, convert it with np.asarray.",
         )
     return node
+
+
+def is_ours(value: Any) -> bool:
+    """Whether an object is of a class of ours: objects of the user's may have attributes of any name."""
+    return door.package_of(type(value)) == "tensormagic"
 
 
 def as_converted(value: Any, dtype: Any = None) -> Any:
@@ -105,7 +110,11 @@ def _stacked(values: Sequence[Any]) -> Node:
 def has_lazy(value: Any) -> bool:
     """Whether a value is lazy, or a list that holds a lazy value."""
     several = isinstance(value, list | tuple)
-    return any(map(has_lazy, value)) if several else isinstance(value, Tensor) or hasattr(value, "stacks")
+    return (
+        any(map(has_lazy, value))
+        if several
+        else isinstance(value, Tensor) or (is_ours(value) and hasattr(value, "stacks"))
+    )
 
 
 def name_of(value: Any) -> str:

@@ -20,7 +20,7 @@ from tensormagic.capture.living import hold
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random_bits import LazyBits, seeded_by, stands_for
-from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws
+from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws, free_method
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import Buffer, serials
@@ -395,11 +395,11 @@ def commit(generators: list[LazyGenerator], states: list[Words]) -> None:
 
 def method_of(function: Any) -> Any:
     """The lazy method for a method of one of NumPy's generators; None for any other function."""
-    owner = getattr(function, "__self__", None)
-    if not isinstance(owner, _DRAWS) or context.current() is None:
+    owner, free = getattr(function, "__self__", None), free_method(function)
+    if context.current() is None or not (free or isinstance(owner, _DRAWS)):
         return None
-    name = function.__name__
-    return getattr(_module_generator() if owner is global_generator() else stand_in(owner), name)
+    of_module = free or owner is global_generator()
+    return getattr(_module_generator() if of_module else stand_in(owner), free or function.__name__)
 
 
 # np.random ------------------------------------------------------------------------------------------------------------
@@ -442,7 +442,7 @@ class Random:
             return getattr(np.random, name)
         if name in _MADE:
             return _MADE[name]
-        if name in METHODS[True] or name in FUNCTIONS or name == "seed":
+        if name in METHODS[True] or name in FUNCTIONS:
             return _call(FUNCTIONS.get(name, name))
         value = getattr(np.random, name)
         if isinstance(getattr(value, "__self__", None), np.random.RandomState):

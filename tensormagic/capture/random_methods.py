@@ -381,7 +381,13 @@ _OLD: dict[str, Callable[..., Any]] = _BOTH | {
 }
 METHODS: dict[bool, dict[str, Callable[..., Any]]] = {False: _NEW, True: _OLD}
 """The methods of ``Generator`` and, under True, of ``RandomState``."""
-FUNCTIONS = {"ranf": "random_sample", "sample": "random_sample"}
-"""Functions of ``np.random`` that are methods under another name."""
+FUNCTIONS = {"ranf": "random_sample", "sample": "random_sample", "seed": "seed"}
+"""Functions of ``np.random`` that are no methods of its generator themselves, and the methods that they call."""
 
-__all__ = ["FUNCTIONS", "METHODS", "Draws", "Stateful"]
+
+def free_method(function: Any) -> str | None:
+    """The method of the global generator that a function of ``np.random`` calls, where it is no method itself."""
+    return next((method for name, method in FUNCTIONS.items() if function is getattr(np.random, name)), None)
+
+
+__all__ = ["FUNCTIONS", "METHODS", "Draws", "Stateful", "free_method"]

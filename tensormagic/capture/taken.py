@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.inputs import Snapshot
+from tensormagic.capture.inputs import Snapshot, histories_by
 from tensormagic.ir import site
 from tensormagic.ir.errors import ConstantGradientWarning
 from tensormagic.ir.node import Node, topological
@@ -28,7 +28,24 @@ _MOST_NODES = 1000  # of the history that is looked at
 _SEARCHED = 1000  # elements of one array that are compared
 _KEPT = 1000  # numbers of one place
 _WRITTEN = 10  # characters of a number that may stand in anybody's code
+_LOOKED_AT = 200  # arrays that are asked whether they share memory with one
 _SAMPLED = 1000  # elements that say whether an array has changed
+
+
+Mark = tuple[Any, str, bytes]  # an array weakly, its name, some of its elements; None in place of it for a number
+
+
+@dataclass(eq=False)
+class Inputs:
+    """What a number depends on: inputs as long as they are there, and what tells others that are read from the same."""
+
+    nodes: WeakSet[Node]
+    marks: list[Mark]
+
+    def has(self, wrt: Node, own: Mark) -> tuple[bool, bool]:
+        """Whether an input is among them, and whether one like it is."""
+        same = wrt in self.nodes
+        return same, same or any(_same(own, m) for m in self.marks)
 
 
 @dataclass(eq=False)
@@ -47,36 +64,37 @@ class Taken:
 
     filename: str
     line: int
-    numbers: list[tuple[Any, WeakSet[Node]]]
+    numbers: list[tuple[Any, Inputs]]
     told: bool = False
 
-    def of(self, wrt: Node) -> list[Any]:
-        """The numbers that depend on an input."""
-        return [number for number, inputs in self.numbers if wrt in inputs]
+    def of(self, wrt: Node, own: Mark) -> tuple[list[Any], list[Any]]:
+        """The numbers that depend on an input, and those that depend on what it was read from."""
+        known = {id(inputs): inputs.has(wrt, own) for _, inputs in self.numbers}
+        found = [(number, known[id(inputs)]) for number, inputs in self.numbers]
+        return [n for n, (same, _) in found if same], [n for n, (_, alike) in found if alike]
 
-    def make(self, numbers: list[Any], wrt: Node) -> bool:
+    def make(self, numbers: list[Any], wrt: Node, own: Mark) -> bool:
         """Whether others were made of these: all of them, in this order, or some number of more digits than people write."""
-        count, own = len(numbers), self.of(wrt)
-        if count > 1 and any(own[k : k + count] == numbers for k in range(len(own) - count + 1)):
+        count, (same, alike) = len(numbers), self.of(wrt, own)
+        if count > 1 and any(same[k : k + count] == numbers for k in range(len(same) - count + 1)):
             return True
-        return any(len(repr(v)) > _WRITTEN for v in set(numbers) & set(own))
-
-
-Mark = tuple[Any, str, bytes]  # an array weakly, its name, some of its elements; None in place of it for a number
+        return any(len(repr(v)) > _WRITTEN for v in set(numbers) & set(alike))
 
 
 @dataclass(eq=False)
 class Stored:
-    """An array of the notebook that a cell has stored into.
+    """An array that holds numbers which have left the graph: a cell has stored into it, or plain code has asked for it.
 
     Parameters
     ----------
     array
         It, and some of its elements as they were then.
     filename, line
-        The place of the store.
+        The place.
     inputs
         What it was made of.
+    said
+        What has happened there, for messages.
     told
         The variables whose user has been told.
     """
@@ -85,17 +103,26 @@ class Stored:
     filename: str
     line: int
     inputs: list[Mark]
-    told: set[str]
+    said: str
+    told: set[str] = field(default_factory=set[str])
 
 
-_inputs: WeakKeyDictionary[Node, WeakSet[Node]] = WeakKeyDictionary()  # that a value depends on
+_WAYS = {
+    "was stored into here": "Store and differentiate in one cell, or have the cell make a new array",
+    "was taken here": "Use the lazy value itself, where a gradient is to go through it",
+}
+_inputs: WeakKeyDictionary[Node, Inputs] = WeakKeyDictionary()  # that a value depends on
 _taken: deque[Taken] = deque(maxlen=200)
 _stored: dict[int, Stored] = {}  # by the array's identity
 
 
 def note(node: Node, value: Any) -> None:
     """Note that ``value``, which ``node`` has, is taken out of the graph by code that is not captured."""
-    if context.current() is not None or not node.type.inexact or np.size(value) > _MOST_NUMBERS:
+    capture = context.current()
+    if not node.type.inexact or (capture is not None and (capture.abstract or capture.trials)):
+        return
+    if np.size(value) > _MOST_NUMBERS:
+        note_array(node, value)
         return
     frame = context.user_frame()
     if frame is None:
@@ -108,7 +135,8 @@ def note(node: Node, value: Any) -> None:
         node = node.args[0]
     if node not in _inputs:
         nodes = topological([node])
-        _inputs[node] = WeakSet([n for n in nodes if n.op is INPUT] if len(nodes) <= _MOST_NODES else ())
+        nodes = nodes if len(nodes) <= _MOST_NODES else []
+        _inputs[node] = Inputs(WeakSet([n for n in nodes if n.op is INPUT]), _made_of(nodes))
     inputs = _inputs[node]
     here.numbers += [(number, inputs) for number in numbers]
     del here.numbers[:-_KEPT]
@@ -116,16 +144,34 @@ def note(node: Node, value: Any) -> None:
 
 def note_store(node: Node, array: np.ndarray[Any, Any], name: str) -> None:
     """Note that a cell has stored the value of ``node`` into an array of the notebook."""
-    inputs: list[Mark] = []
-    for one in topological([node]):
-        if (mark := _mark(one)) is not None:
-            known = _store_of(mark)
-            inputs += [mark] if known is None else [mark, *known.inputs]
     places = [s for s in site.of(node) if s.line]
     filename, line = (places[-1].cell, places[-1].line) if places else ("a captured cell", 0)
+    _keep(array, name, filename, line, _made_of(topological([node])), "was stored into here")
+
+
+def note_array(node: Node, value: Any) -> None:
+    """Note that plain code has the array of a value."""
+    if context.current() is not None or not node.type.inexact or type(value) is not np.ndarray or value.size < 2:
+        return
+    frame = None if id(value) in _stored else context.user_frame()
+    if frame is not None and len(nodes := topological([node])) <= _MOST_NODES:
+        _keep(value, "an array", frame.f_code.co_filename, frame.f_lineno, _made_of(nodes), "was taken here")
+
+
+def _made_of(nodes: Iterable[Node]) -> list[Mark]:
+    """The inputs among nodes, and those behind the numbers of these."""
+    found: list[Mark] = []
+    for node in nodes:
+        if (mark := _mark(node)) is not None:
+            known = _store_of(node, mark)
+            found += [mark] if known is None else [mark, *known.inputs]
+    return found
+
+
+def _keep(array: np.ndarray[Any, Any], name: str, filename: str, line: int, inputs: list[Mark], said: str) -> None:
     key = id(array)
     gone = ref(array, lambda _: _stored.pop(key, None))
-    _stored[key] = Stored((gone, name, _sample(array)), filename, line, inputs, set())
+    _stored[key] = Stored((gone, name, _sample(array)), filename, line, inputs, said)
 
 
 def _mark(node: Node) -> Mark | None:
@@ -144,41 +190,63 @@ def _sample(value: Any) -> bytes:
     return array.flat[:: max(1, array.size // _SAMPLED)].tobytes()
 
 
-def _store_of(mark: Mark) -> Stored | None:
-    """The store whose numbers an input's array holds still."""
+def _store_of(node: Node, mark: Mark) -> Stored | None:
+    """What is known of where an input's numbers come from: as it was read, or else of the array that it was read from."""
+    history = node["source"].history
+    if history is not None:
+        return history
     array = None if mark[0] is None else mark[0]()
-    found = _stored.get(id(array))
-    return found if found is not None and _same(found.array, mark) else None
+    found = None if array is None else _history(array)
+    return found if found is not None and _sample(array) == mark[2] else None
 
 
-def _tell_stores(result: Node, wrt: Node, name: str) -> None:
-    """Warn where ``result`` reads an array into which a cell has stored what was made of the input ``wrt``."""
+def _history(array: np.ndarray[Any, Any]) -> Stored | None:
+    """What is known of where the numbers come from that an array, or one that shares memory with it, holds still."""
+    for found in (_stored.get(id(array)), *list(_stored.values())[-_LOOKED_AT:]):
+        other = None if found is None or found.array[0] is None else found.array[0]()
+        if found is None or other is None or _sample(other) != found.array[2]:
+            continue
+        if other is array or np.may_share_memory(other, array):
+            return found
+    return None
+
+
+histories_by(lambda array: _history(array) if _stored else None)
+
+
+def _tell_stores(result: Node, wrt: Node, name: str) -> set[tuple[str, int]]:
+    """Warn where ``result`` reads an array that holds what was made of the input ``wrt``; gives the places that are told."""
+    told: set[tuple[str, int]] = set()
     own = _mark(wrt)
-    marks = [m for node in topological([result]) if node is not wrt and (m := _mark(node)) is not None] if own else []
-    for found in filter(None, map(_store_of, marks)):
+    inputs = [n for n in topological([result]) if n is not wrt] if own else []
+    for found in filter(None, [_store_of(n, m) for n in inputs if (m := _mark(n)) is not None]):
         if name in found.told or own is None or not any(_same(own, m) for m in found.inputs):
             continue
         found.told.add(name)
+        told.add((found.filename, found.line))
         array = found.array[1]
         warnings.warn_explicit(
-            f"{array} was stored into here, with what depends on {name}: a later gradient takes the numbers in {array} as they are. "
-            f"Store and differentiate in one cell, or have the cell make a new array",
+            f"{array} {found.said}, with what depends on {name}: a later gradient takes the numbers in it as they are. "
+            f"{_WAYS[found.said]}",
             ConstantGradientWarning,
             found.filename,
             found.line,
         )
+    return told
 
 
 def tell(result: Node, wrt: Node, name: str) -> None:
     """Warn where ``result`` is made of numbers that were taken of what depends on the input ``wrt``, or stored."""
-    if _stored:
-        _tell_stores(result, wrt, name)
-    found = [t for t in _taken if not t.told and t.of(wrt)]
-    if not found:
+    told = _tell_stores(result, wrt, name)
+    own = _mark(wrt)
+    if own is None:
         return
-    for numbers in _constants(result, wrt):
+    for one in _taken:
+        one.told |= (one.filename, one.line) in told
+    found = [t for t in _taken if not t.told and any(t.of(wrt, own))]
+    for numbers in _constants(result, wrt) if found else ():
         for taken in found:
-            if taken.make(numbers, wrt):
+            if taken.make(numbers, wrt, own):
                 _warn(taken, name)
 
 
@@ -207,4 +275,4 @@ def _warn(taken: Taken, name: str) -> None:
     )
 
 
-__all__ = ["note", "note_store", "tell"]
+__all__ = ["note", "note_array", "note_store", "tell"]

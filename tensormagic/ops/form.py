@@ -39,9 +39,14 @@ FORM = ToForm(
 
 def to_form(x: Node, form: Form) -> Node:
     """``x``, which has no axes, in a form: whatever forms it had in between."""
-    while x.op is FORM:
+    while x.op is FORM and not x.params.get("own"):
         x = x.args[0]
     return x if x.type.form == form else make(FORM, (x,), form=form)
+
+
+def own_form(x: Node) -> Node:
+    """``x``, which has no axes, in the form that it has, as another node: nothing that is known of ``x`` is known of that."""
+    return make(FORM, (x,), form=x.type.form, own=True)
 
 
 def as_array(op: Callable[..., Node]) -> Callable[..., Node]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import math
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -31,16 +33,49 @@ def drawn(seed: int) -> str:
     return "def f(x):\n" + "".join(f"    {line}\n" for line in [*lines, f"return {r.choice(RESULTS)}"])
 
 
+CONVERSIONS = (
+    "int(s)", "float(s)", "bool(s)", "round(s)", "complex(s)", "np.float32(s)", "np.float64(s)", "np.int64(s)", "math.floor(s)",
+    "math.sqrt(abs(s))", "np.clip(s, 0, 9)", "np.round(s, 1)", "np.mean([s, s])", "np.hypot(s, 1)", "np.sign(s)", "s > 1", "s * 2",
+    "np.float64(s).item()", "divmod(s, 2)[0]", "np.where(s > 2, s, 1.0)", "np.exp(-abs(s))", "s // 1", "v", "float(v)", "s + v",
+)  # fmt: skip
+BEGINNINGS = (
+    "2.5",
+    "np.float64(2.5)",
+    "3",
+    "np.int64(3)",
+    "x[0]",
+    "float(x[0])",
+    "0",
+    "np.float32(2.5)",
+    "True",
+    "len(x)",
+)
+
+
+def converting(seed: int) -> str:
+    """A loop whose iterations change the class of a number, as text."""
+    r = random.Random(seed)
+    step = f"s = {r.choice(CONVERSIONS)}"
+    body = {
+        "each": f"for v in x:\n    {step}",
+        "some": f"for v in x:\n    if v > 2:\n        {step}",
+        "one": f"for v in x:\n    if v > 0:\n        {step}\n        break",
+        "while": f"v, i = x[0], 0\nwhile i < len(x) and x[i] < 3:\n    v = x[i]\n    {step}\n    i += 1",
+        "before": f"for v in x:\n    t = s\n    {step}",
+    }[("each", "some", "one", "while", "before")[seed % 5]]
+    return f"s = {r.choice(BEGINNINGS)}\nt = 1\n{body}\nresult = {r.choice(('s', '(s, t)', '[s, s]', '(s, s / 3)'))}"
+
+
 def made(source: str, seed: int) -> Any:
     name = f"<by class {seed}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    space: dict[str, Any] = {"np": np}
+    space: dict[str, Any] = {"np": np, "math": math}
     exec(compile(source, name, "exec"), space)
     return space["f"]
 
 
 def said(value: Any) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return tuple(map(said, value))
     return (value.dtype.str, value.tolist()) if isinstance(value, np.ndarray) else (type(value).__name__, repr(value))
 
@@ -65,6 +100,32 @@ def test_each_class_computes_as_it_does_in_python(monkeypatch: pytest.MonkeyPatc
             got = said(captured(x.copy()))
         except CaptureError as error:
             assert "depend" in str(error), source  # noqa: PT017 (it says what data decide)
+            continue
+        assert got == want, source
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.filterwarnings("ignore")
+def test_iterations_change_the_class_of_a_number(monkeypatch: pytest.MonkeyPatch, seed: int):
+    monkeypatch.setattr(tm.config, "math", "exact")
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    source = "def f(x):\n" + "".join(f"    {line}\n" for line in [*converting(seed).splitlines(), "return result"])
+    function = made(source, seed)
+    captured = tm.tensor(function)
+    for x in ([1.5, 2.0, 4.0], [-1.0, -2.0, 0.5, 7.0], [9.0, 1.0]):
+        given = np.array(x, ("f8", "f4", "i8")[seed % 3])
+        try:
+            want = said(function(given))
+        except (TypeError, ValueError, ZeroDivisionError) as error:  # of which classes of NumPy's own are derived
+            kind = next(k for k in (TypeError, ValueError, ZeroDivisionError) if isinstance(error, k))
+            with pytest.raises((kind, CaptureError)):
+                captured(given)
+            continue
+        try:
+            got = said(captured(given))
+        except CaptureError as error:
+            assert re.search("depend|begins as", str(error)), source  # noqa: PT017 (it says what data decide)
             continue
         assert got == want, source
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+from tests.functions.test_by_class import converting
+from tests.notebook.sameness import difference, form
+
 START = """
 import numpy as np
 x = np.array([-1.0, -2.0, -3.0] * 12)
@@ -52,3 +55,21 @@ def test_derivatives_go_through_the_number(notebook):
     notebook.ok("%%tensor -q --grad x\nbest = 0\nfor v in x:\n  if v > best: best = v\nbest * best")
     assert notebook.ok("grad_x[:4].tolist()").value == [0.0, 10.0, 0.0, 0.0]
     assert notebook.ok("grad_x[4:].tolist()").value == [0.0] * 32
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("seed", range(1000, 1200))
+@pytest.mark.filterwarnings("ignore")
+def test_iterations_change_the_class_of_a_number(notebook, seed):
+    start = f"import numpy as np, math\nx = np.array([[1.5, 2, 4], [-1, 0.5, 7]][{seed % 2}]).astype({('f8', 'f4', 'i8')[seed % 3]!r})"
+    cell = converting(seed)
+    space: dict[str, object] = {}
+    exec(start, space)
+    try:
+        exec(cell, space)
+    except (TypeError, ValueError, ZeroDivisionError):
+        return
+    notebook.ok(start)
+    notebook.ok(f"%%tensor -q --math exact\n{cell}")
+    found = notebook.shell.user_ns
+    assert [d for n in "st" for d in difference(form(space[n]), form(found[n]), n)] == [], cell

@@ -192,3 +192,44 @@ def test_what_a_cell_has_stored_has_no_history_and_a_gradient_says_so(notebook, 
     notebook.ok(f"%%tensor -q\n{store.splitlines()[-1]}")
     notebook.ok("w[0] = 7\na = 4.0")  # others than it was made of
     notebook.ok(f"%%tensor --grad {wrt} -q\n{value}")
+
+
+CUT = {
+    "a part of what was stored into": ("v = M[0]", "M[0] = w * 2", "", "v.sum() + w.sum()"),
+    "the whole of which a part was stored into": ("v = M[0]", "v[:] = w * 2", "", "M.sum() + w.sum()"),
+    "what was captured of it, when it has gone": (
+        "v = np.zeros(3)", "v[:] = w * 2", "%%tensor -q\nu = v * 3\n---\nv = None", "(u + w).sum()",
+    ),
+    "a list of a cell's": ("", "v = (w * 2).tolist()", "", "v[0] + w.sum()"),
+    "an array that plain code has taken": ("", "z = w * 2", "v = np.asarray(z)", "(v + w).sum()"),
+    "a copy that plain code has taken": ("", "z = w * 2", "v = np.array(z)", "(v + w).sum()"),
+    "the array itself": ("", "z = w * 2", "v = z.numpy()", "(v + w).sum()"),
+    "a number that plain code has taken": ("", "z = (w * 2).sum()", "v = z.item()", "v + w.sum()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [3, 200])
+@pytest.mark.parametrize("name", CUT)
+def test_a_gradient_by_way_of_numbers_without_history_says_so(notebook, name, size):
+    start, cell, plain, value = CUT[name]
+    if size > 3 and name == "a list of a cell's":
+        pytest.skip("of long lists numbers are not kept")
+    notebook.ok(f"import numpy as np\nw = np.linspace(0.1, 1.3, {size}) ** 1.7\nM = np.zeros((3, {size}))")
+    notebook.ok(start.replace("3", str(size)))
+    notebook.ok(f"%%tensor -q\n{cell}")
+    for one in plain.split("\n---\n"):
+        notebook.ok(f"{one}  # {size}")  # told once for each place
+    with pytest.warns(ConstantGradientWarning, match=r"with what depends on w|depends on w"):
+        notebook.ok(f"%%tensor -q --grad w\n{value}")
+    notebook.ok(f"%%tensor -q --grad w\n{value}")  # told once
+
+
+def test_steps_by_plain_code_are_no_such_numbers(notebook):
+    notebook.ok("import numpy as np\nw, b = np.linspace(0.1, 1.3, 100) ** 2, np.ones(100)")
+    for step in (
+        "w -= 0.1 * grad_w\nb -= 0.1 * grad_b",
+        "w = np.array(w - grad_w)\nb = np.array(b - grad_b)",
+        "w = w.copy()",
+    ) * 2:
+        notebook.ok("%%tensor -q --grad w,b\n((w - b) ** 2).sum()")
+        notebook.ok(step)

@@ -185,3 +185,30 @@ def test_draws_that_are_captured_and_draws_that_are_not_do_not_mix(notebook: Any
     ran = notebook("%%tensor\na = rng.normal()\nb = m.draw()\na + b")
     assert "code that is not captured" in str(ran.error)
     assert notebook.shell.user_ns["rng"].bit_generator.state == np.random.default_rng(3).bit_generator.state
+
+
+SEEDED = {
+    "by name": "from numpy.random import seed, rand, ranf, sample\ndef draw(n):\n    seed(3)\n    return rand(n).sum() + ranf() + sample()",
+    "by a module of another name": "import numpy.random as own\ndef draw(n):\n    own.seed(3)\n    return own.rand(n).sum() + own.ranf()",
+}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("name", SEEDED)
+def test_the_generator_begins_anew_wherever_it_is_seeded(
+    notebook: Any, tmp_path: Any, monkeypatch: Any, name: str, elsewhere: bool
+) -> None:
+    """In functions of other files too, whose names are not replaced."""
+    start = f"import numpy as np\n{SEEDED[name]}"
+    space: dict[str, Any] = {}
+    exec(start, space)
+    want = [space["draw"](2), space["draw"](3), space["draw"](2), np.random.rand(), np.random.rand()]  # noqa: NPY002 (what cells draw from)
+    if elsewhere:
+        file = f"seeded_{list(SEEDED).index(name)}"
+        (tmp_path / f"{file}.py").write_text(start)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        start = f"import numpy as np\nfrom {file} import draw"
+    notebook.ok(start)
+    notebook.ok("%%tensor -q\nfound = [draw(n) for n in (2, 3, 2)]\nlater = np.random.rand()")
+    found = [float(v) for v in (*notebook["found"], notebook["later"], notebook.ok("np.random.rand()").value)]
+    assert found == want

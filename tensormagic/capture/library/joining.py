@@ -25,7 +25,7 @@ from tensormagic.capture.elements import stacked
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import node_of
+from tensormagic.capture.operands import is_ours, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
@@ -62,7 +62,11 @@ def _weakly(t: Type) -> Any:
 
 def _rows(arrays: Any) -> Node | None:
     """The array of a list that a loop has filled; None for other lists."""
-    rows: Node | None = arrays.stacks[0] if hasattr(arrays, "stacks") and len(arrays.stacks) == 1 else stacked(arrays)
+    rows: Node | None = (
+        arrays.stacks[0]
+        if is_ours(arrays) and hasattr(arrays, "stacks") and len(arrays.stacks) == 1
+        else stacked(arrays)
+    )
     if rows is None or not nodes_of(rows.type.shape[0]):
         return rows
     return require(rows, scalar.greater(size_node(rows.type.shape[0]), 0), "need at least one array to join")

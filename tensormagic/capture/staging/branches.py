@@ -478,8 +478,8 @@ def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], wor
 def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
     """``value and second()``, or ``or``, as one operation; None where either is no truth value, or the second may fail by itself.
 
-    It is Python's where both are; NumPy's where both are, or where it is data-dependent which of them it is:
-    MIXED in a cell, where these can be asked. ``first`` is the truth of ``value``.
+    It is Python's or NumPy's as both are; else the data decide: MIXED in a cell, where these can be asked.
+    ``first`` is the truth of ``value``.
     """
     if value.type.form == "array" or value.type.shape or value.type.dtype != bool:
         return None
@@ -497,4 +497,9 @@ def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Seq
     if node.type.form != value.type.form and values_are_there():
         return MIXED
     form = "python" if value.type.form == node.type.form == "python" else "scalar"
-    return wrap(context.record(to_form(op(to_form(first, "scalar"), to_form(node, "scalar")), form)))
+    found = to_form(op(to_form(first, "scalar"), to_form(node, "scalar")), form)
+    one, other = number_classes.classes_of(value.node), number_classes.classes_of(node)
+    if one is not None and other is not None and len(types := one.types | other.types) > 1:
+        codes = (other.code, one.code) if op is scalar.logical_and else (one.code, other.code)
+        number_classes.note(found, Classes(scalar.where(first, *codes), types))
+    return wrap(context.record(found))

@@ -21,6 +21,7 @@ from tensormagic.capture.makers import maker_of
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import iterators, ordering, outside, ranges, scalar_types, source
+from tensormagic.capture.staging.classed import classed
 from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
@@ -85,6 +86,12 @@ def called(function: Any) -> Any:
     capture = context.current()
     if capture is None:
         return function
+    return (
+        classed(function, _in_capture(function, capture)) if capture.number_classes else _in_capture(function, capture)
+    )
+
+
+def _in_capture(function: Any, capture: context.Capture) -> Any:
     if capture.trials and any(t.iterators for t in capture.trials) and not is_staged(function):
         return leaving(function, _called(function))
     kind = type(function)

@@ -100,6 +100,8 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
         raise TypeError(
             f"type {'numpy.ndarray' if number.type.form == 'array' else 'numpy.bool'} doesn't define __round__ method"
         )
+    if _is_number((number,), {}) and _stays(number) and number.dtype.kind in "bi" and _leaves_whole(number, ndigits):
+        return whole_number(number)
     known = not _is_number((number,), {}) or (ndigits is None and not _stays(number))
     if not known and ndigits is None and number.dtype.kind == "f":
         return int_(wrap(scalar.rint(number.node)))
@@ -112,9 +114,16 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
     return int_(number.round()) if ndigits is None else number.round(ndigits)
 
 
+def _leaves_whole(number: Tensor, ndigits: Any) -> bool:
+    """Whether rounding leaves an integer of Python's as it is, or makes one of NumPy's."""
+    return ndigits is None or (number.type.form == "python" and type(ndigits) is int and ndigits >= 0)
+
+
 def complex_(*args: Any, **options: Any) -> Any:
     """``complex``."""
     given = [v for v in args if isinstance(v, Tensor)]
+    if len(args) == 1 and not options and given and not given[0].ndim and given[0].dtype.kind == "c":
+        return wrap(to_form(astype(given[0].node, complex), "python"))
     if not given or options or not all(_is_number((v,), {}) or type(v) in {int, float} for v in args):
         return complex(*args, **options)
     real, imag = [node_of(float_(v)) for v in (*args, 0.0)[:2]]

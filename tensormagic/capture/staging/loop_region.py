@@ -109,7 +109,12 @@ class Leaving:
     def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
         """Note of which classes the numbers are that the loop leaves; where that can be ``asked``, they are of these."""
         coded = {c: Classes(ends[c.code], c.classes) for c in carries if c.code is not None}
-        coded = {c: found for c, found in coded.items() if c.code is not None and (not self.loop.once or c.code.varies)}
+        if self.loop.once:  # what each iteration makes one class of is of that class
+            alike = {
+                c: t for c in coded if c.code is not None and (t := number_classes.class_of(c.code.end)) is not None
+            }
+            ends.update({c: context.record(number_classes.as_class(ends[c], t)) for c, t in alike.items()})
+            coded = {c: found for c, found in coded.items() if c not in alike}
         if not asked:
             for carry, classes in coded.items():
                 number_classes.note(ends[carry], classes)

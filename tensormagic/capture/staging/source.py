@@ -265,7 +265,19 @@ def _stage(code: CodeType) -> CodeType | None:
         whole = compiled(tree, code.co_filename, "exec", code.co_flags & _FUTURE, code.co_name)
     outer = next(c for c in whole.co_consts if isinstance(c, CodeType))
     inner = next(c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in {code.co_name, _MADE})
-    done = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return _renamed(inner.replace(co_name=code.co_name), inner.co_qualname, code.co_qualname)
+
+
+def _renamed(code: CodeType, own: str, name: str) -> CodeType:
+    """Staged code whose functions and classes are called by the function that the user wrote: ``f.<locals>.Point``."""
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, CodeType):
+            return _renamed(value, own, name)
+        within = isinstance(value, str) and (value == own or value.startswith(f"{own}."))
+        return name + value[len(own) :] if within else value
+
+    done = code.replace(co_consts=tuple(map(renamed, code.co_consts)), co_qualname=renamed(code.co_qualname))
     _staged.add(done)
     return done
 

@@ -1,0 +1,84 @@
+"""Calls of a library's functions and of conversions with numbers of which data decide the class: ``np.clip(s, 0, 1)``, ``float(s)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.by_class import asked_classes, joined
+from tensormagic.capture.number_classes import of_one_class
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.staging.conversions import CONVERSIONS
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.node import Node
+
+
+def classed(function: Any, found: Any) -> Any:
+    """What is called for ``function``, which is ``found``: once for each class, where it is a function of numbers."""
+    capture = context.current()
+    if capture is None or not capture.number_classes:
+        return found
+    if isinstance(function, MethodType) and isinstance(owner := function.__self__, Tensor):
+        if asked_classes(owner.node) is None:
+            return found
+        return partial(of_call, _method, owner, function.__name__)
+    return partial(of_call, found) if _is_of_numbers(function) else found
+
+
+def _is_of_numbers(function: Any) -> bool:
+    """Whether a function may be called once for each class: a conversion, or one of NumPy's or of ``math`` that changes nothing."""
+    if isinstance(function, type):
+        return function in CONVERSIONS or issubclass(function, np.generic)
+    if isinstance(function, FunctionType | BuiltinFunctionType | type(np.mean)):
+        module = str(getattr(function, "__module__", None))
+        return function in CONVERSIONS or module in {"math", "numpy"} or module.startswith("numpy.lib")
+    return False
+
+
+def _method(owner: Any, name: str, /, *args: Any, **options: Any) -> Any:
+    from tensormagic.capture.staging.calls import called
+
+    return called(getattr(owner, name))(*args, **options)
+
+
+def of_call(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+    """What a function of numbers alone gives, called once for each class that these may be of."""
+    given = list(_leaves((*args, *options.values())))
+    below = {v.node: c for v in given if (c := asked_classes(v.node)) is not None}
+    if not below or any(v.ndim for v in given):
+        return function(*args, **options)
+
+    def compute(numbers: Mapping[Node, Node]) -> Node:
+        own = {n: wrap(of_one_class(numbers.get(n, n))) for n in below}
+        found = function(*(_with(v, own) for v in args), **{k: _with(v, own) for k, v in options.items()})
+        if not isinstance(found, Tensor | bool | int | float | complex | np.generic):
+            raise _Other
+        return node_of(found)
+
+    try:
+        return wrap(joined(compute, below))
+    except _Other:
+        return function(*args, **options)
+
+
+def _leaves(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif type(value) in {list, tuple}:
+            yield from _leaves(value)
+
+
+def _with(value: Any, own: Mapping[Node, Tensor]) -> Any:
+    if type(value) in {list, tuple}:
+        return type(value)(_with(v, own) for v in value)
+    return own.get(value.node, value) if isinstance(value, Tensor) else value
+
+
+class _Other(Exception):  # noqa: N818 (no error)
+    """A function gives something else than a number."""

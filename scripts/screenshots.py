@@ -117,6 +117,17 @@ LOOPS = (
 CHAIN = [f"a{k} = np.cos(a{k - 1 if k else 'a'}) * {k}.5 / 1250" for k in range(1250)]
 MANY = "%%tensor\n" + "\n".join(CHAIN) + "\na1249.sum()"
 GRAPH = (DATA, f"%%tensor --grad w,b\n{LOSS}")
+CLUSTER = """from distributed import Client, LocalCluster
+def loss(x, y, w):
+    misfit = x @ w - y
+    return np.sum(misfit**2)
+rng = np.random.default_rng(0)
+x = rng.normal(size=(10_000, 4))
+y, w = x @ [1.0, -2.0, 0.5, 0.0], np.zeros(4)
+client = Client(LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"))
+step, shards = tm.distribute(tm.value_and_grad(loss, argnums=2), client), (tm.shard(x, rows=1000), tm.shard(y))
+step(*shards, w)
+value, slope = step(*shards, w)"""
 NUMBERS = "%%tensor --show backprop\nz = x * w + b\na = 1 / (1 + np.exp(-z))\nloss = (a - target) ** 2\nloss"
 SOFTMAX = "e = np.exp(X - X.max(axis=1, keepdims=True))\np = e / e.sum(axis=1, keepdims=True)\np.sum(axis=0)"
 ROWS = "X = np.random.default_rng(0).normal(size=(2000, 64))"
@@ -154,6 +165,7 @@ SHOTS = {
     "graph-view-many-nodes-in-groups": Shot(
         ("aa = np.ones(3)", MANY), ".tm-graph", after(click(".tm-header"), press(".tm-stage"))
     ),
+    "graph-view-over-a-cluster": Shot((CLUSTER, "step.report"), ".tm-graph"),
     "backprop-of-numbers": Shot(
         ("x, w, b, target = 0.5, 1.5, 0.1, 1.0", NUMBERS), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 14)
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 from tensormagic import session
 from tensormagic.config import config
-from tensormagic.distributed.report import Report, size_of
+from tensormagic.distributed.report import Passed, Report, size_of
 from tensormagic.distributed.running import Sizes, put_together
 from tensormagic.distributed.sources import Chunked
 from tensormagic.distributed.splitting import Split, Stage
@@ -63,6 +63,7 @@ class Cluster:
         if self.lazy and stage.rows:  # as lazy as what they are made of
             rows = self._later(stage, job)
             if not stage.parts:
+                self.report.passed.append(Passed(tuple(map(size_of, reads)), 0, (), 0, 0, 0, later=True))
                 return [], rows
             count = len(stage.parts)
             graphs = [g.with_results(g.results[:count]) for g in (stage.chunk, stage.end)]
@@ -97,21 +98,26 @@ class Cluster:
         handed = Handed(self, job, tuple(ufunc for _, ufunc in stage.parts), 0 if self.lazy else len(stage.rows))
         with session.working(handed.progress):
             heads = handed.results()
-        self._count(job, heads)
+        self._count(stage, job, heads)
         return put_together([parts for parts, *_ in heads], handed.ufuncs), handed.rows
 
-    def _count(self, job: Job, heads: Sequence[Any]) -> None:
+    def _count(self, stage: Stage, job: Job, heads: Sequence[Any]) -> None:
         """Tell the report what moved."""
         report = self.report
         told = [one for _, said, *_ in heads for one in said]
         report.took(told)
-        report.parameters.add(job.reads, len({one.worker for one in told}))
-        report.parts.times += sum(count for *_, count, _ in heads)
+        workers, between = len({one.worker for one in told}), sum(count for *_, count, _ in heads)
+        report.parameters.add(job.reads, workers)
+        report.parts.times += between
         report.parts.bytes += sum(size for *_, size in heads)
         report.results.times += len(heads)
         report.results.bytes += sum(size_of(v) for parts, *_ in heads for v in parts)
-        if self.split.halo:
-            lent = len(self.groups) - 1
+        lent = len(self.groups) - 1 if self.split.halo else 0
+        parts = tuple(size_of(v) for v in heads[0][0])
+        reads = tuple(size_of(v) for v in job.reads)
+        later = self.lazy and bool(stage.rows)
+        report.passed.append(Passed(reads, workers, parts, between, len(heads), lent, later))
+        if lent:
             report.halos.times += lent
             report.halos.bytes += (
                 lent * self.split.halo * sum(a.dtype.itemsize * math.prod(a.row) for a in self.arguments)

@@ -19,7 +19,8 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.distributed.cluster import Cluster
 from tensormagic.distributed.costs import SplitPlan, planned
-from tensormagic.distributed.report import Moved, Report
+from tensormagic.distributed.naming import parameter_names, result_names
+from tensormagic.distributed.report import Call, Moved, Report
 from tensormagic.distributed.running import Sizes, run
 from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
 from tensormagic.distributed.splitting import Split, split
@@ -112,8 +113,20 @@ class Distributed:
         client = self.client
         workers = dict(client.nthreads())
         arguments = [behind[k] for k in what.places]
+        arrived = tuple((a.sent, a.arrives) for a in arguments)
         cluster = Cluster(client, what, groups, lengths, arguments, report, workers)
         results = run(what, shapes, given, cluster)
+        report.call = Call(
+            what,
+            what.source.bind(shapes),
+            parameter_names(self._function, args, what.source.names),
+            result_names(self._function, args, len(results)),
+            config.math,
+            found.traced.lens,
+            max(cluster.rows),
+            arrived,
+            tuple(a.dtype.itemsize * math.prod(a.row) for a in arguments),
+        )
         self._tell_of_lost(workers, report)
         return found.traced.build(iter(_arrays(cluster, results, what.source.bind(shapes))))
 

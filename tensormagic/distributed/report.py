@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tensormagic.distributed.splitting import Split
+    from tensormagic.ir.site import Lens
+    from tensormagic.ir.size import Symbol
 
 
 class Told(NamedTuple):
@@ -45,6 +52,60 @@ class Work:
     memory: int = 0
 
 
+class Passed(NamedTuple):
+    """What one stage has moved.
+
+    Parameters
+    ----------
+    reads, workers
+        The bytes of each value that chunks read, and to how many workers each went.
+    parts, between, blocks
+        The bytes of each part of one chunk; how many chunks' parts went to another worker; and how often parts came to the client.
+    lent
+        How many chunks were lent rows of the next one.
+    later
+        Whether its rows are computed when they are asked for.
+    """
+
+    reads: tuple[int, ...]
+    workers: int
+    parts: tuple[int, ...]
+    between: int
+    blocks: int
+    lent: int
+    later: bool
+
+
+class Call(NamedTuple):
+    """What a call has computed, for a picture of it.
+
+    Parameters
+    ----------
+    split, sizes
+        The graph with its stages, and the numbers that its sizes are.
+    names, results
+        What the parameters and the results are called.
+    level, lens
+        What could be rewritten, and where nodes came from.
+    rows
+        How many the largest chunk has.
+    arrived
+        For each argument that is split, how many bytes of it were sent in this call, and how its rows came to be on the workers.
+    row
+        For each of them, the bytes of a row.
+    """
+
+    split: Split
+    sizes: Mapping[Symbol, int]
+    names: tuple[str, ...]
+    results: tuple[str, ...]
+    level: str
+    lens: Lens
+    rows: int
+    arrived: tuple[tuple[int, str], ...]
+    row: tuple[int, ...]
+
+
 @dataclass
 class Report:
     """What the last call did.
@@ -64,6 +125,8 @@ class Report:
         Workers that were lost, whose chunks were computed again; and chunks that took long and were computed twice.
     seconds
         How long the call took.
+    passed, call
+        What each stage has moved, and what was computed: a notebook draws it.
     """
 
     name: str
@@ -81,6 +144,8 @@ class Report:
     doubled: int = 0
     again: int = 0
     seconds: float = 0.0
+    passed: list[Passed] = field(default_factory=list[Passed], repr=False)
+    call: Call | None = field(default=None, repr=False)
 
     @property
     def moved(self) -> list[Moved]:

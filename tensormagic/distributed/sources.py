@@ -116,6 +116,14 @@ class Chunked:
     alone: Callable[[], list[Any] | None] | None = None
     later: Callable[[], list[Any]] | None = None
     held: list[Any] = field(default_factory=list[Any])  # the same pieces, where a shard keeps them
+    sent: int = 0  # bytes of it that went from here to workers in this call
+
+    @property
+    def arrives(self) -> str:
+        """How its rows come to be on the workers."""
+        if self.sent:
+            return "sent"
+        return "there" if isinstance(self.pieces[0], import_module("distributed").Future) else "read"
 
     def replace(self, number: int, client: Any) -> bool:
         """Send a chunk again whose worker was lost; whether it is to be had."""
@@ -132,7 +140,10 @@ class Chunked:
 
 def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int, ...], list[Chunked]]:
     """The numbers of rows of the chunks, and the arguments in these; ``sent`` is told what went from here to workers."""
-    read = [_batches(v, client, sent) if isinstance(v, Iterator) else _as_dask(v) for v in values]
+    own = [Moved("") for _ in values]
+    read = [
+        _batches(v, client, m) if isinstance(v, Iterator) else _as_dask(v) for v, m in zip(values, own, strict=True)
+    ]
     lengths = _lengths(read)
     for value in read:
         if _rows(value) != sum(lengths):
@@ -142,7 +153,11 @@ def chunked(values: Sequence[Any], client: Any, sent: Moved) -> tuple[tuple[int,
             )
         if isinstance(value, _Batches) and value.lengths != lengths:
             raise ArgumentError("generators of batches of different lengths", "Batches have as many rows in each.")
-    return lengths, [_placed(v, lengths, client, sent) for v in read]
+    placed = [_placed(v, lengths, client, m) for v, m in zip(read, own, strict=True)]
+    for chunks, moved in zip(placed, own, strict=True):
+        chunks.sent = moved.bytes
+        sent.times, sent.bytes = sent.times + moved.times, sent.bytes + moved.bytes
+    return lengths, placed
 
 
 def _as_dask(given: Any) -> Any:

@@ -15,6 +15,7 @@ from tensormagic.capture import context, inputs
 from tensormagic.capture.context import Cell
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor
+from tensormagic.distributed import report as over_cluster
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
@@ -67,6 +68,7 @@ class Extension:
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
+        shell.display_formatter.mimebundle_formatter.for_type(over_cluster.Report, self.show_call)
         shell.displayhook.compute_format_data = partial(
             self.magics.reporting.formats, shell.displayhook.compute_format_data
         )
@@ -94,6 +96,7 @@ class Extension:
         self.progress.end()
         self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
+        shell.display_formatter.mimebundle_formatter.pop(over_cluster.Report, None)
         del shell.displayhook.compute_format_data
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         JSONEncoder.default = self.encode
@@ -196,6 +199,12 @@ class Extension:
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""
         return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
+
+    def show_call(self, report: over_cluster.Report) -> Any:
+        """The display of what a call over a cluster did: its tables, and before them what runs where."""
+        from tensormagic.notebook.placing import bundle_of  # seldom asked for
+
+        return bundle_of(report, self.magics.views, rich=self.magics.rich)
 
     def as_json(self, encoder: JSONEncoder, value: Any) -> Any:
         """What JSON makes of a lazy value: what it makes of NumPy's own; of an array a list, for an encoder of the user's."""

@@ -123,7 +123,7 @@ def test_text_and_lines_are_readable(theme: dict[str, str]) -> None:
         return (light + 0.05) / (dark + 0.05)
 
     fills = [name for name in theme if f"{name}-line" in theme]
-    assert len(fills) == 10
+    assert len(fills) == 11
     for fill in [*fills, "ground"]:
         assert contrast("ink", fill) >= 7
         assert contrast("soft", fill) >= 4.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ _COMMUTES = frozenset(
 
 @dataclass(frozen=True)
 class _Key:
-    """What a group's members have in common: the kernel, the function, or the line and the part in a derivative."""
+    """What a group's members have in common: the place, the kernel, the function, or the line and the part in a derivative."""
 
     kernel: int | None = None
     cell: str = ""
@@ -45,6 +45,7 @@ class _Key:
     role: str = ""
     function: str = ""
     last: int = 0  # of several lines
+    place: str = ""
 
 
 @dataclass
@@ -135,7 +136,10 @@ def _is_scalar(vertex: Vertex) -> bool:
 def _paths(parts: _Parts, grouping: str, *, large: bool) -> list[tuple[_Key, ...]]:
     """Return for each vertex the groups that it stands in, the outermost first."""
     ranges = _ranges(parts.vertices) if large else {}
-    paths = [_path(vertex, grouping, ranges, large=large) if vertex.is_op else () for vertex in parts.vertices]
+    paths = [
+        _path(vertex, grouping, ranges, large=large) if vertex.is_op or vertex.place else ()
+        for vertex in parts.vertices
+    ]
     for source, target, _ in parts.operands:  # a scalar constant stands with its user
         if _is_scalar(parts.vertices[source]):
             paths[source] = paths[target]
@@ -154,6 +158,9 @@ def _path(
         return (_Key(vertex.kernel),) if vertex.kernel is not None else ()
     if grouping == "line":
         return lines
+    if grouping == "place":
+        where = (_Key(place=vertex.place),) if vertex.place else ()
+        return (*where, *lines) if large and vertex.is_op else where
     if grouping == "function":
         own = (_Key(None, vertex.cell, function=vertex.function),) if vertex.function else ()
         return (*own, *lines) if large else own
@@ -211,6 +218,7 @@ class _Composer:
             group
             for group in groups(keys, pairs, self.chunk)
             if group.keys[0].kernel is not None
+            or group.keys[0].place
             or sum(self.parts.vertices[members[number]].is_op for number in group.members) > 1
         ]
 
@@ -308,6 +316,8 @@ class _Composer:
         functions = sorted({key.function for key in group.keys} - {""})
         if group.keys[0].kernel is not None:
             title = ", ".join(f"kernel {key.kernel}" for key in group.keys[:3])
+        elif group.keys[0].place:
+            title = ", ".join(dict.fromkeys(key.place for key in group.keys))
         elif functions:
             title = ", ".join(f"function {name}" for name in functions[:3])
         elif not lines[-1]:
@@ -318,7 +328,7 @@ class _Composer:
             title = f"{' '.join(cells[:2])} {title}" if len(self.cells) > 1 else title
         roles = {key.role for key in group.keys}
         title += ", gradient" if roles == {"adjoint"} else ", tangent" if roles == {"tangent"} else ""
-        return clean(f"{title} ({group.part + 1} of {group.parts})" if group.parts > 1 else title, 60)
+        return clean(f"{title} ({group.part + 1} of {group.parts})" if group.parts > 1 else title, 80)
 
     def _group_box(
         self, title: str, key: str, members: list[int], depth: int, crossing: tuple[list[int], list[int]]
@@ -331,15 +341,17 @@ class _Composer:
         common = counted(dict(names.most_common(4)))
         face = group_face(title, note, shorten(", ".join(common) + ", …" * (len(names) > len(common)), 150, 12))
         entries, exits = crossing
+        heading = title if vertices[0].place and title.startswith(vertices[0].place) else f"{title}: {note}"
 
         def opened() -> Opened:
             held = self._compose(members, depth + 1, f"{key}/", entries, exits)
+            held = held if entries else _lowered(held)
             ports = held.boxes[len(held.boxes) - len(entries) - len(exits) :]
             middle = held.width / 2
             at = [port.x - middle for port in ports]
             return Opened(
                 held,
-                _wide(held, f"{title}: {note}"),
+                _wide(held, heading),
                 round(held.height + HEAD + (0.0 if exits else SIDE), 1),
                 {self.parts.keys[index]: x for index, x in zip(entries, at, strict=False)},
                 {self.parts.keys[index]: x for index, x in zip(exits, at[len(entries) :], strict=True)},
@@ -348,8 +360,14 @@ class _Composer:
         keys = [self.parts.keys[index] for index in members]
         lines = sorted({vertex.line for vertex in vertices if vertex.line})
         holds = frozenset([*keys, *(v.id for body in inner for v in body.everything())])
-        inside = Inside(f"{title}: {note}", not self.is_large, opened, holds, tuple(lines))
+        inside = Inside(heading, not self.is_large, opened, holds, tuple(lines))
         return Box(key, 0, 0.0, face, None, inside)
+
+
+def _lowered(held: Picture) -> Picture:
+    """A picture with room above: signs at the corners of its first boxes would stand in a title."""
+    boxes = tuple(replace(box, row=box.row + 1) for box in held.boxes)
+    return Picture(boxes, held.routes, (SIDE, *held.gaps))
 
 
 def _wide(held: Picture, title: str) -> float:

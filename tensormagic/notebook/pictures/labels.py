@@ -64,6 +64,7 @@ VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "the cell as you wrote it: ",
     "rewritten": "after rules have made it safer and faster: ",
     "gradient": "with the derivatives that were asked for: ",
+    "where it runs": "each frame is a place; between these stands what has moved in the last call, and how many bytes: ",
     "kernels": "each frame is one compiled loop, or one call of a library: ",
 }
 KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
@@ -74,6 +75,7 @@ KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
     "update": "stores into a copy",
     "opaque": "library call",
     "region": "has a graph inside",
+    "sent": "moves between places",
 }
 
 

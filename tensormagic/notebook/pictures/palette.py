@@ -39,6 +39,8 @@ LIGHT = {
     "contract-line": "#b65b8d",
     "opaque": "#ebebeb",
     "opaque-line": "#3a3a3a",
+    "sent": "#e9e6f8",
+    "sent-line": "#5b4bb5",
     "yellow": "#f6ee85",
     "yellow-line": "#8a8000",
 }
@@ -66,6 +68,8 @@ DARK = {
     "contract-line": "#e08fbd",
     "opaque": "#34373c",
     "opaque-line": "#c9ccd1",
+    "sent": "#2c2850",
+    "sent-line": "#a79df0",
     "yellow": "#524d0c",
     "yellow-line": "#f0e442",
 }
@@ -77,7 +81,7 @@ FORCED = {
     name: _MARKED.get(name, "CanvasText" if name.endswith("-line") or name in {"ink", "soft", "edge"} else "Canvas")
     for name in LIGHT
 }
-_KINDS = ("input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque", "yellow")
+_KINDS = ("input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque", "sent", "yellow")
 
 
 def rules(colour: Callable[[str], str]) -> str:

@@ -30,10 +30,11 @@ KINDS = (
     "opaque",
     "region",
     "output",
+    "sent",
 )
 MOST_RULES = 8  # that a text lists
 COLLAPSE_ABOVE = 200  # a view of more vertices starts as groups
-_NOT_OPS = frozenset({"input", "constant", "output"})
+_NOT_OPS = frozenset({"input", "constant", "output", "sent"})
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class Vertex:
         The part of an array that it reads or stores into, as the user's text has it: ``image[i:i + 30]``.
     number : int
         Tells what was measured of it; vertices of one id that stand for different nodes have different ones.
+    place : str
+        Where it is computed, where several processes share the work.
     """
 
     id: str
@@ -90,6 +93,7 @@ class Vertex:
     name: str = ""
     written: str = ""
     number: int = 0
+    place: str = ""
 
     @property
     def title(self) -> str:
@@ -138,10 +142,11 @@ class View:
 
     @property
     def groupings(self) -> tuple[str, ...]:
-        """How the vertices can be shown, the usual way first: ``none``, ``line``, ``function``, ``kernel``; ``all``: not folded."""
+        """How the vertices can be grouped, the usual way first; ``none``: not at all, ``all``: not folded."""
         drawn = self.drawn
         ops = [vertex for vertex in drawn.vertices if vertex.is_op]
         known = {
+            "place": any(vertex.place for vertex in ops),
             "kernel": any(vertex.kernel is not None for vertex in ops),
             "none": len(drawn.vertices) <= COLLAPSE_ABOVE,
             "line": any(vertex.line for vertex in ops) or len(drawn.vertices) > COLLAPSE_ABOVE,

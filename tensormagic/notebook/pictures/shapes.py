@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Face", "Text", "describe", "group_face", "mark", "outline", "vertex_face"]
 
 WIDEST = 190.0
+WIDEST_SENT = 260.0  # of what moves: a sentence
 # style: (font size in pixels, height of the line, bold)
 STYLES = {
     "name": (14.0, 18.0, True),
@@ -36,6 +37,7 @@ _PADDING = {
     "opaque": (16, 5),
     "region": (14, 8),
     "output": (16, 7),
+    "sent": (10, 7),
 }
 _SYMBOLS = frozenset(SYMBOLS.values())
 
@@ -62,7 +64,7 @@ class Face:
 def vertex_face(vertex: Vertex, note: str = "") -> Face:
     """Return the face of a vertex, with a `note` below what it says of itself."""
     label = vertex.title
-    if vertex.kind in {"input", "output"}:
+    if vertex.kind in {"input", "output", "sent"}:
         lines = [(label, "name"), (vertex.type, "type")]
     elif vertex.kind == "constant":
         lines = [(label, "value"), (vertex.type if "[" in vertex.type else "", "type")]
@@ -93,6 +95,7 @@ def describe(vertex: Vertex) -> str:
     told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")
     told.append(f"kernel {vertex.kernel}" if vertex.kernel is not None else "")
     told.append("runs in NumPy" if vertex.yellow else "")
+    told.append(vertex.place)
     return ", ".join(clean(part, 120) for part in told if part)
 
 
@@ -108,7 +111,7 @@ def _face(kind: str, lines: tuple[tuple[str, str], ...]) -> Face:
     wide = tall = 0.0
     for text, style in lines:
         size, line, bold = STYLES[style]
-        shown = shorten(text, WIDEST, size, bold=bold)
+        shown = shorten(text, WIDEST_SENT if kind == "sent" else WIDEST, size, bold=bold)
         if shown:
             texts.append((shown, style))
             wide = max(wide, width(shown, size, bold=bold))
@@ -133,6 +136,8 @@ def outline(kind: str, wide: float, tall: float) -> str:
         return _rounded(x, y, y) + _rounded(x - 3, y - 3, y - 3)
     if kind == "fold":  # wide above, narrow below: many become few
         return _polygon((-x, -y), (x, -y), (x - 11, y), (-x + 11, y))
+    if kind == "sent":  # points to where it goes
+        return _polygon((-x, -y), (x, -y), (x, y - 7), (0, y), (-x, y - 7))
     if kind == "contract":
         return _polygon((-x, 0), (-x + 11, -y), (x - 11, -y), (x, 0), (x - 11, y), (-x + 11, y))
     if kind == "update":  # a sheet with a corner cut

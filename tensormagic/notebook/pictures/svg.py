@@ -34,6 +34,7 @@ _LEGEND = {
     "opaque": "library call",
     "region": "inner graph",
     "output": "result",
+    "sent": "what moves, and how many bytes in this call",
 }
 
 

@@ -1,6 +1,6 @@
 // The same picture on a canvas, where SVG would be too slow: what is in sight, and text where it can be read.
 const SHADES = ["ground", "ink", "soft", "edge", "strong", "kernel", "kernel-line", "yellow", "yellow-line",
-  ...["input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque"].flatMap((kind) => [kind, `${kind}-line`])];
+  ...["input", "constant", "pointwise", "fold", "move", "update", "contract", "opaque", "sent"].flatMap((kind) => [kind, `${kind}-line`])];
 const FACES = { name: "700 14px", op: "500 14px", symbol: "20px", value: "12px", type: "12px", tag: "italic 12px" };
 const DASHES = { move: [5, 3], constant: [1, 2.5] };
 

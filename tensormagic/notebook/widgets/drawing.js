@@ -9,7 +9,7 @@ function addDrawing(graph) {
     const vertex = graph.vertexOf(key);
     if (!vertex) return graph.table.groups.has(key) ? `group ${graph.table.groups.get(key).g.title}` : "";
     return [graph.title(vertex), vertex.type, vertex.role, graph.written(vertex),
-      vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : ""].filter(Boolean).join(", ");
+      vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : "", vertex.place].filter(Boolean).join(", ");
   };
   graph.say = (text) => { graph.live.textContent = text; };
 

@@ -1,6 +1,6 @@
 // The graph as text for other programs: DOT for Graphviz, Mermaid for Markdown. As it is shown, with its open groups.
 const DOT_SHAPES = { input: "ellipse", output: "doubleoctagon", constant: "plaintext", fold: "invtrapezium", contract: "hexagon",
-  update: "note", opaque: "box3d", region: "component" };
+  update: "note", opaque: "box3d", region: "component", sent: "invhouse" };
 const MERMAID_SHAPES = { input: ["([", "])"], output: ["([", "])"], fold: ["[\\", "/]"], contract: ["{{", "}}"], opaque: ["[[", "]]"] };
 
 function addText(graph) {

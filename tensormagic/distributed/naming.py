@@ -1,0 +1,54 @@
+"""What the arguments and the results of a call are called: ``x``, ``p["w"]``, ``grad_w``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.distributed.sources import is_split
+from tensormagic.functions.function import of_callable
+from tensormagic.functions.reading import is_input
+
+
+def parameter_names(function: Callable[..., Any], args: Sequence[Any], usual: Sequence[str]) -> tuple[str, ...]:
+    """Those of a graph's parameters: the arguments' by their places in these; what is read from outside has its ``usual`` name."""
+    names = of_callable(function).parameters
+    own = [name for k, value in enumerate(args) for name in _inputs(names[k] if k < len(names) else f"[{k}]", value)]
+    return (*own, *usual[len(own) :])
+
+
+def result_names(function: Callable[..., Any], args: Sequence[Any], count: int) -> tuple[str, ...]:
+    """Those of the results; a gradient is called by what it is with respect to."""
+    usual = tuple(f"result {k + 1}" for k in range(count)) if count > 1 else ("result",)
+    made: Any = of_callable(function).made
+    if made is None or made[0] not in {"grad", "value_and_grad"}:
+        return usual
+    (_, *rest), options = made[1:]
+    wrt: Any = rest[0] if rest else options.get("argnums", 0)
+    places = wrt if isinstance(wrt, tuple | list) else (wrt,)
+    names = of_callable(function).parameters
+    if not all(type(k) is int and -len(args) <= k < min(len(args), len(names)) for k in places):
+        return usual
+    slopes = [f"grad_{name}" for k in places for name in _inputs(names[k], args[k])]
+    found = (*(["value"] if made[0] == "value_and_grad" else []), *slopes)
+    return found if len(found) == count else usual
+
+
+def _inputs(name: str, value: Any) -> Iterator[str]:
+    """The names of the numbers and arrays in an argument, in the order in which they are taken out of it."""
+    if is_split(value):
+        yield name
+        return
+    leaves, _ = flatten(value)
+    count = sum(isinstance(v, Tensor) or is_input(v) for v in leaves)
+    if type(value) is dict:
+        parts = [(f"{name}[{key!r}]", part) for key, part in value.items()]
+    elif type(value) in {list, tuple}:
+        parts = [(f"{name}[{k}]", part) for k, part in enumerate(value)]
+    else:
+        yield from [name] if count == 1 else [f"{name}, {k + 1} of {count}" for k in range(count)]
+        return
+    for called, part in parts:
+        yield from _inputs(called, part)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tensormagic.capture import context, fancy, operators, oracle, random
+from tensormagic.capture import context, fancy, operators, oracle, random_module
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
@@ -134,7 +134,7 @@ def proxy(module: ModuleType, *, staged: bool = True) -> Any:
     return _proxies.setdefault((module.__name__, staged), Module(module, staged=staged))
 
 
-_RANDOM = random.Random()
+_RANDOM = random_module.Random()
 
 
 def captured(value: Any) -> Any:
@@ -163,7 +163,7 @@ def captured(value: Any) -> Any:
 
 def of_library(function: Any) -> Any:
     """A function of NumPy or SciPy, or a method of one of its distributions or generators, as captured code sees it."""
-    drawing = random.method_of(function)
+    drawing = random_module.method_of(function)
     if drawing is not None:
         return drawing
     owner = getattr(function, "__self__", None)

@@ -17,10 +17,9 @@ from tensormagic.capture.foreign import on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.living import hold
-from tensormagic.capture.names import implements
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.random_bits import LazyBits, seeded_by, stands_for
-from tensormagic.capture.random_methods import FUNCTIONS, METHODS, Draws, free_method
+from tensormagic.capture.random_bits import LazyBits, stands_for
+from tensormagic.capture.random_methods import METHODS, Draws
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import Buffer, serials
@@ -32,8 +31,8 @@ from tensormagic.ops.draws.random import seeded
 from tensormagic.ops.draws.state import KINDS, Words, bits_of, encoded, fresh, put_back
 from tensormagic.ops.leaf import constant, input_node
 
-_DRAWS = (np.random.Generator, np.random.RandomState)
-_GENERATORS = (*_DRAWS, np.random.BitGenerator)
+DRAWING = (np.random.Generator, np.random.RandomState)
+_GENERATORS = (*DRAWING, np.random.BitGenerator)
 
 
 def is_generator(value: Any) -> bool:
@@ -339,13 +338,13 @@ def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture)
     with context.capturing(capture):
         for name in visible:
             value = notebook.get(name)
-            if isinstance(value, _DRAWS):
+            if isinstance(value, DRAWING):
                 visible[name] = stand_in(value, name)
             elif isinstance(value, np.random.BitGenerator):
-                visible[name] = _bits_stand_in(value, name)
+                visible[name] = bits_stand_in(value, name)
 
 
-def _bits_stand_in(bits: Any, name: str) -> LazyBits:
+def bits_stand_in(bits: Any, name: str) -> LazyBits:
     return stand_in(bits, name).bits()
 
 
@@ -393,141 +392,16 @@ def commit(generators: list[LazyGenerator], states: list[Words]) -> None:
         put_back(generator.origin, words)
 
 
-def method_of(function: Any) -> Any:
-    """The lazy method for a method of one of NumPy's generators; None for any other function."""
-    owner, free = getattr(function, "__self__", None), free_method(function)
-    if context.current() is None or not (free or isinstance(owner, _DRAWS)):
-        return None
-    of_module = free or owner is global_generator()
-    return getattr(_module_generator() if of_module else stand_in(owner), free or function.__name__)
-
-
-# np.random ------------------------------------------------------------------------------------------------------------
-
-
-class _Global(Mapping[str, Any]):
-    """The dictionary in which functions read NumPy's global generator."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name != "np.random":
-            raise KeyError(name)
-        return global_generator()
-
-    def __iter__(self) -> Any:
-        return iter(("np.random",))
-
-    def __len__(self) -> int:
-        return 1
-
-
-_GLOBAL = _Global()
-
-
-def _module_generator() -> LazyGenerator:
-    """The global generator in captured code; a function notes that it reads it."""
-    capture = context.current()
-    if capture is not None and capture.abstract:
-        capture.noted["np.random", id(_GLOBAL)] = ("np.random", _GLOBAL)
-    return stand_in(global_generator(), "np.random", noted=True)
-
-
-class Random:
-    """``np.random`` in captured code."""
-
-    __name__ = "numpy.random"
-    __wrapped__ = np.random
-
-    def __getattr__(self, name: str) -> Any:
-        if context.current() is None:
-            return getattr(np.random, name)
-        if name in _MADE:
-            return _MADE[name]
-        if name in METHODS[True] or name in FUNCTIONS:
-            return _call(FUNCTIONS.get(name, name))
-        value = getattr(np.random, name)
-        if isinstance(getattr(value, "__self__", None), np.random.RandomState):
-            return _call(name)
-        return value
-
-    def __dir__(self) -> list[str]:
-        return dir(np.random)
-
-
-def _call(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **options: Any) -> Any:
-        return getattr(_module_generator(), name)(*args, **options)
-
-    call.__name__ = name
-    return call
-
-
-def default_rng(seed: Any = None) -> Any:
-    """``np.random.default_rng``."""
-    if isinstance(seed, LazyGenerator):
-        return seed
-    if isinstance(seed, np.random.Generator):
-        return stand_in(seed)
-    if isinstance(seed, np.random.RandomState):
-        refuse("default_rng of a RandomState", "Make the generator from a seed.")
-    return LazyGenerator(_bits(seed, "PCG64", legacy=False), legacy=False, kind="PCG64")
-
-
-def generator(bit_generator: Any) -> LazyGenerator:
-    """``np.random.Generator``."""
-    if isinstance(bit_generator, np.random.BitGenerator):
-        bit_generator = _bits_stand_in(bit_generator, "a bit generator")
-    if not isinstance(bit_generator, LazyBits):
-        np.random.Generator(bit_generator)  # raises as NumPy does
-        raise TypeError("Generator() takes a bit generator")
-    return LazyGenerator(bit_generator.buffer, legacy=False, kind=bit_generator.kind)
-
-
-def random_state(seed: Any = None) -> LazyGenerator:
-    """``np.random.RandomState``."""
-    if isinstance(seed, LazyBits | np.random.BitGenerator):
-        refuse("RandomState over a bit generator", "Make it from a seed.")
-    return LazyGenerator(_bits(seed, "MT19937", legacy=True), legacy=True, kind="MT19937")
-
-
-def class_of(maker: Any) -> Any:
-    """NumPy's class for what stands for it in captured code; anything else as it is."""
-    try:
-        name = _CLASSES.get(maker)
-    except TypeError:  # not hashable
-        return maker
-    return maker if name is None else getattr(np.random, name)
-
-
-def _bits(seed: Any, kind: str, *, legacy: bool) -> Buffer:
-    if isinstance(seed, LazyBits):
-        return seed.buffer
-    if isinstance(seed, np.random.BitGenerator):
-        return _bits_stand_in(seed, "a bit generator").buffer
-    if has_lazy(seed):
-        made = Buffer(seeded(node_of(seed), kind, legacy=legacy), name="a generator")
-        seeded_by(made, lambda: np.random.SeedSequence(np.asarray(seed).tolist()))
-        return made
-    _needs_seed(seed)
-    return _over(fresh(kind, legacy=legacy, seed=seed))
-
-
-def _over(generator: Any) -> Buffer:
-    """The state of a new generator of NumPy's."""
-    made = Buffer(constant(encoded(generator)), name="a generator")
-    seed = getattr(bits_of(generator), "seed_seq", None)
-    seeded_by(made, lambda: seed)
-    return made
-
-
 def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
     """The state of a new generator."""
     if has_lazy(seed):
         return seeded(node_of(seed), kind, legacy=legacy)
-    _needs_seed(seed)
+    needs_seed(seed)
     return constant(encoded(fresh(kind, legacy=legacy, seed=seed)))
 
 
-def _needs_seed(seed: Any) -> None:
+def needs_seed(seed: Any) -> None:
+    """Refuse a generator without a seed where there are no values yet."""
     capture = context.current()
     if seed is None and capture is not None and (capture.abstract or capture.trials):
         from tensormagic.capture.staging.trial import fail_trial
@@ -537,27 +411,6 @@ def _needs_seed(seed: Any) -> None:
         )
 
 
-def _bit_generator(kind: str) -> Callable[..., LazyBits]:
-    def make(seed: Any = None, **options: Any) -> LazyBits:
-        if not options:
-            return LazyBits(_bits(seed, kind, legacy=False), kind)
-        return LazyBits(_over(getattr(np.random, kind)(seed, **options)), kind)
-
-    make.__name__ = kind
-    return make
-
-
-_MADE: dict[str, Any] = {
-    "default_rng": default_rng,
-    "Generator": generator,
-    "RandomState": random_state,
-    **{kind: _bit_generator(kind) for kind in KINDS},
-}
-_CLASSES = {made: name for name, made in _MADE.items() if name != "default_rng"}
-for _name, _made in _MADE.items():
-    implements(getattr(np.random, _name))(_made)
-
 __all__ = [
-    "LazyBits", "LazyGenerator", "Random", "advanced", "class_of", "commit", "global_generator", "is_generator",
-    "lift", "method_of", "stand_in", "stand_in_for",
+    "LazyBits", "LazyGenerator", "advanced", "commit", "global_generator", "is_generator", "lift", "stand_in", "stand_in_for",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace, random
+from tensormagic.capture import context, names, namespace, random_module
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.items import Lifting
@@ -433,7 +433,7 @@ def is_instance(value: Any, kinds: Any) -> bool:
         return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
     if isinstance(value, StandIn):
         several = kinds if isinstance(kinds, tuple) else (kinds,)
-        return issubclass(value.own_class, tuple(map(random.class_of, several)))
+        return issubclass(value.own_class, tuple(map(random_module.class_of, several)))
     return isinstance([] if isinstance(value, GrownList) else value, kinds)
 
 

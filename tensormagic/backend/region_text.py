@@ -122,14 +122,14 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
         polls = inner if text.depth else poll(index, iterations)
         text.lines += indented([*polls, *_inside(text, block, parts, latch)])
         return
-    test, turn = region.blocks["test"], text.fresh("turn")
-    text.lines += [] if text.depth else [(f"{turn} = 0", None)]
+    test, done = region.blocks["test"], text.fresh("done")
+    text.lines += [] if text.depth else [(f"{done} = 0", None)]
     text.lines.append(("while True:", region.root))
 
     def stop() -> list[Line]:
         return [(f"if not {number(text, test.results[0])}:", region.root), ("    break", region.root)]
 
-    polls = inner if text.depth else [*poll(turn, "0"), (f"{turn} = {turn} + 1", None)]
+    polls = inner if text.depth else [*poll(done, "0"), (f"{done} = {done} + 1", None)]
     text.lines += indented([*polls, *_inside(text, test, parts, stop), *_inside(text, block, parts, latch)])
 
 

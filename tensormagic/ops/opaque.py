@@ -47,7 +47,7 @@ class Opaque(Op):
         For parameters that name something of Python's or a library's: which names are taken from a file.
     cubed
         For a call of LAPACK, which has a loop over the columns for each element of the first operand: about how many picoseconds one
-        turn of it takes, on one core.
+        iteration of it takes, on one core.
     """
 
     kind = "opaque"

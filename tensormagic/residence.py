@@ -11,7 +11,7 @@ from tensormagic.backend.cuda import choice, transfers
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device, DeviceArray, current, is_there
 from tensormagic.backend.cuda.transfers import Hidden
-from tensormagic.capture import context, floating
+from tensormagic.capture import floating, usercode
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
@@ -107,16 +107,16 @@ def device_in_force() -> str:
 
 def name_of(node: Node) -> str:
     """What the user calls a value; empty where nothing tells."""
-    names = context.user_names(context.user_frame())
+    names = usercode.user_names(usercode.user_frame())
     held = (n for n, v in names.items() if isinstance(v, Tensor) and not n.startswith("_") and v.node is node)
     return next(held, "") or (str(node["source"]) if node.op is INPUT else "")
 
 
 def at_call(_node: Node) -> tuple[site.Site, ...]:
     """Where the user's code is now."""
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     here = frame is not None and not str(frame.f_globals.get("__name__")).startswith("IPython.")
-    return (context.span(frame),) if frame is not None and here else ()
+    return (usercode.span(frame),) if frame is not None and here else ()
 
 
 def hosted(value: Any, node: Node, name: str = "") -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, home, items, namespace, random, strangers
+from tensormagic.capture import context, door, home, items, namespace, random, strangers, usercode
 from tensormagic.capture.collecting import sparsely
-from tensormagic.capture.context import Capture, Cell
+from tensormagic.capture.context import Capture
 from tensormagic.capture.known import static_value
 from tensormagic.capture.operands import input_tensor
 from tensormagic.capture.staging.iterators import going_on, pythons
@@ -27,6 +27,7 @@ from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
+from tensormagic.capture.usercode import Cell
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.site import Site
@@ -80,7 +81,7 @@ def compile_cell(source: str, label: str, run: int, filename: str) -> Code:
     """Compile a cell; raises SyntaxError as Python would."""
     parsed = parse(source, filename)
     cell = Cell(label, run, source)
-    context.cells[filename] = cell
+    usercode.cells[filename] = cell
     linecache.cache.setdefault(filename, (len(source), None, source.splitlines(keepends=True), filename))
     body, last = staged_cell(parsed.body, parsed.last, filename, {*parsed.binds, parsed.last_name})
     return Code(cell, filename, parsed, body, last)
@@ -392,6 +393,6 @@ def innermost(trace: TracebackType | None, is_user: Callable[[str], bool]) -> Si
     found: Site | None = None
     while trace is not None:
         if is_user(trace.tb_frame.f_code.co_filename):
-            found = context.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
+            found = usercode.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
         trace = trace.tb_next
     return found

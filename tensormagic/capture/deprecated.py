@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 from tensormagic.capture.known import static_value
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.type import hint
@@ -43,7 +43,7 @@ def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> None:
         said = _said(numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items()))
     except TypeError:  # what has no hash, or would be used up
         return
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     if not said or frame is None:
         return
     space = frame.f_globals

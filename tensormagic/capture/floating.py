@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, errstate
+from tensormagic.capture import errstate, usercode
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, users
@@ -132,7 +132,7 @@ def _is_added(node: Node) -> bool:
 def _graphs(frame: FrameType | None) -> Iterator[Graph]:
     """The graphs that are being evaluated, innermost first."""
     while frame is not None:
-        graph = frame.f_locals.get("graph") if context.is_ours(frame) else None
+        graph = frame.f_locals.get("graph") if usercode.is_ours(frame) else None
         if isinstance(graph, Graph):
             yield graph
         frame = frame.f_back
@@ -141,7 +141,7 @@ def _graphs(frame: FrameType | None) -> Iterator[Graph]:
 def _running(frame: FrameType | None) -> Iterator[Node]:
     """The nodes that are being evaluated, innermost first."""
     while frame is not None:
-        if context.is_ours(frame):
+        if usercode.is_ours(frame):
             node = frame.f_locals.get("node")
             if isinstance(node, Node):
                 yield node
@@ -159,7 +159,7 @@ def _place(what: str, nodes: list[Node]) -> Site | None:
         spans = [s for s in known if s.role == "value" or (s.role.startswith("rewritten") and what != "overflow")]
         if spans:
             span = max(spans, key=lambda s: (s.run, s))
-            shown = any((cell.label, cell.run) == (span.cell, span.run) for cell in context.cells.values())
+            shown = any((cell.label, cell.run) == (span.cell, span.run) for cell in usercode.cells.values())
             return span if shown and span.cell.startswith("In[") and _KINDS[what] not in span.quiet else None
     return None
 

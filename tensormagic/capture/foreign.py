@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.value import Tensor
@@ -191,12 +191,12 @@ def _waiting(error: TensorError) -> TensorError:
 
 def _lose(given: Iterable[Tensor]) -> None:
     """Note that numbers of lazy values were stored into an array that is not captured: no derivative goes through it."""
-    capture, frame = context.current(), context.user_frame()
+    capture, frame = context.current(), usercode.user_frame()
     if capture is None or frame is None:
         return
     for value in given:
         if value.type.inexact:
-            capture.lost.setdefault(value.node, context.span(frame))
+            capture.lost.setdefault(value.node, usercode.span(frame))
 
 
 def called_back(function: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, inputs, undecided
+from tensormagic.capture import context, door, inputs, undecided, usercode
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import values_are_there
@@ -123,7 +123,7 @@ def name_of(value: Any) -> str:
 
 
 def _named(value: Any) -> str:
-    names = context.user_names(context.user_frame())
+    names = usercode.user_names(usercode.user_frame())
     return next((name for name, held in names.items() if held is value and not name.startswith("_")), "")
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.steps import STORES
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, ValueNeededError
 from tensormagic.ir.node import Node
@@ -21,7 +21,7 @@ def is_met_by_numpy(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    inside = trace is not None and context.is_ours(trace.tb_frame)
+    inside = trace is not None and usercode.is_ours(trace.tb_frame)
     return isinstance(error.__cause__, CaptureError) or (not inside and "Error setting single item" in str(error))
 
 
@@ -94,7 +94,7 @@ def refuse_positions() -> NoReturn:
 
 def _is_stored() -> bool:
     """Whether the user's code is at a store by an index, which NumPy or Python makes: into an array that is none of ours."""
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] in STORES
 
 
@@ -120,13 +120,13 @@ def needs_value(
     if capture.abstract or capture.trials:
         if capture.abstract and _is_stored() and not what.startswith("a key"):
             not_own("the code")
-        if library := context.asking_library():
+        if library := usercode.asking_library():
             what, advice = (
                 f"{what} in {library}",
                 f"Call {library.split()[-1]} in a cell, where the value can be computed.",
             )
         raise ValueNeededError(f"{what} needs a value, but the code is only being captured", advice)
-    if node is not None and node.type.inexact and (frame := context.user_frame()) is not None:
-        capture.taken.setdefault(node, context.span(frame))
+    if node is not None and node.type.inexact and (frame := usercode.user_frame()) is not None:
+        capture.taken.setdefault(node, usercode.span(frame))
         if _is_stored() and not what.startswith("a key"):
-            capture.lost.setdefault(node, context.span(frame))
+            capture.lost.setdefault(node, usercode.span(frame))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs
+from tensormagic.capture import context, inputs, usercode
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, same_bits
@@ -81,9 +81,9 @@ class Shown(Buffer):
     def node(self) -> Node:
         """The current value: no derivative goes through what NumPy has stored."""
         if self._state.changed:
-            capture, frame = context.current(), context.user_frame()
+            capture, frame = context.current(), usercode.user_frame()
             if capture is not None and frame is not None:
-                capture.lost.setdefault(self._own, context.span(frame))
+                capture.lost.setdefault(self._own, usercode.span(frame))
             self._own, self._state, self._number = (
                 inputs.of_array(self.array, self.name or "the array"),
                 State(self.array),

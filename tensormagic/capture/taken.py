@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.inputs import Snapshot, histories_by
 from tensormagic.ir import site
 from tensormagic.ir.errors import ConstantGradientWarning
@@ -124,7 +124,7 @@ def note(node: Node, value: Any) -> None:
     if np.size(value) > _MOST_NUMBERS:
         note_array(node, value)
         return
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     if frame is None:
         return
     filename, line, numbers = frame.f_code.co_filename, frame.f_lineno, np.ravel(value).tolist()
@@ -153,7 +153,7 @@ def note_array(node: Node, value: Any) -> None:
     """Note that plain code has the array of a value."""
     if context.current() is not None or not node.type.inexact or type(value) is not np.ndarray or value.size < 2:
         return
-    frame = None if id(value) in _stored else context.user_frame()
+    frame = None if id(value) in _stored else usercode.user_frame()
     if frame is not None and len(nodes := topological([node])) <= _MOST_NODES:
         _keep(value, "an array", frame.f_code.co_filename, frame.f_lineno, _made_of(nodes), "was taken here")
 

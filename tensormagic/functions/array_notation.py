@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, namespace
+from tensormagic.capture import namespace, usercode
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_rules import RANKS, Statement, Unfit, examples, leaves_of
@@ -186,7 +186,7 @@ def _statement(
 
 def source_of(function: Callable[..., Any], line: int) -> str:
     """Where a rule of a generator stands."""
-    return f"{context.span_at(function.__code__, 0, line).cell}:{line}"
+    return f"{usercode.span_at(function.__code__, 0, line).cell}:{line}"
 
 
 def _node(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import raising
 from tensormagic.capture.value import Tensor, wrap
@@ -86,7 +86,7 @@ def _named(node: Node) -> str:
 
 
 def _here() -> str:
-    place = context.here()
+    place = usercode.here()
     return f" ({place})" if place else ""
 
 

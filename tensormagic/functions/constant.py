@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 from tensormagic.ir import site
 from tensormagic.ir.errors import ConstantGradientWarning
 from tensormagic.ir.node import Node, topological
@@ -39,7 +39,7 @@ def _reason(name: str, steps: Sequence[Node]) -> str:
 
 
 def _warn(message: str) -> None:
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     if frame is None:
         warnings.warn(message, ConstantGradientWarning, stacklevel=3)
     else:

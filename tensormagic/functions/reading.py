@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, home, namespace, random
+from tensormagic.capture import context, door, home, namespace, random, usercode
 from tensormagic.capture.context import Beside
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.arrived import locate
@@ -134,8 +134,8 @@ def _binding_of(code: types.CodeType, names: list[str]) -> str:
     """Where a function's own code first binds one of the names, as text."""
     for found in dis.get_instructions(code):
         if found.opname in _BINDING and found.argval in names:
-            return f" ({context.span_at(code, found.offset, code.co_firstlineno)})"
-    return f" ({context.span_at(code, 0, code.co_firstlineno)})"
+            return f" ({usercode.span_at(code, found.offset, code.co_firstlineno)})"
+    return f" ({usercode.span_at(code, 0, code.co_firstlineno)})"
 
 
 _BINDING = {"STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_DEREF"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 from tensormagic.functions.footprint import UNKNOWN
 from tensormagic.ir.errors import RecaptureWarning
 
@@ -34,7 +34,7 @@ class Recaptured:
             f"{name} is captured anew at each call ({self.calls} calls, {self.seconds:.1f} s): changes of {self.reason or 'what it reads'} "
             "cannot be followed. Pass what it reads as an argument, and return what it makes."
         )
-        frame = context.user_frame()
+        frame = usercode.user_frame()
         if frame is None:
             warnings.warn(message, RecaptureWarning, stacklevel=3)
         else:

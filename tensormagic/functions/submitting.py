@@ -21,7 +21,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend import running
-from tensormagic.capture import context, floating
+from tensormagic.capture import context, floating, usercode
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
@@ -220,7 +220,7 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
         with floating.told(lambda: made.traced.lens):
             return made.built(made.executable.run(sizes, *owned))
 
-    return background(made.traced.name, context.here(), call)
+    return background(made.traced.name, usercode.here(), call)
 
 
 def background(name: str, place: str, call: Callable[[], Any], after: Collection[Future[Any]] = ()) -> Submitted:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from IPython.core.error import UsageError
 
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 from tensormagic.capture.cell import Code, compile_cell, free_names
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of
@@ -40,9 +40,9 @@ def without_effects(code: Code, notebook: Mapping[str, Any]) -> Code:
         stand_in[0] = lines[first][: statement.col_offset] + stand_in[0]
         stand_in[-1] += rest
         lines[first : last + 1] = stand_in
-    shown = context.cells.get(code.filename, code.cell)
+    shown = usercode.cells.get(code.filename, code.cell)
     quiet = compile_cell(b"\n".join(lines).decode(), code.cell.label, code.cell.run, code.filename)
-    context.cells[code.filename] = shown
+    usercode.cells[code.filename] = shown
     return quiet
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.summary import type_text
 from tensormagic.capture.traces import entries, traced
 from tensormagic.capture.value import Tensor
@@ -84,7 +84,7 @@ def places_of(trace: TracebackType | None, shell: Any) -> list[Place]:
     found: list[Place] = []
     for entry in entries(trace, lambda code: _is_users(code, shell)):
         frame = entry.tb_frame
-        place = _place(context.span_at(frame.f_code, entry.tb_lasti, entry.tb_lineno), frame.f_code.co_filename, shell)
+        place = _place(usercode.span_at(frame.f_code, entry.tb_lasti, entry.tb_lineno), frame.f_code.co_filename, shell)
         if not place.text.lstrip().startswith(("get_ipython().run_cell_magic(", "get_ipython().run_line_magic(")):
             found.append(_with_names(place, {**frame.f_globals, **frame.f_locals}))
     return found
@@ -103,7 +103,7 @@ def _is_users(code: CodeType, shell: Any) -> bool:
 
 
 def _label(filename: str, shell: Any) -> str:
-    cell = context.cells.get(filename)
+    cell = usercode.cells.get(filename)
     if cell is not None:
         return f"Cell {cell.label}" if cell.label.startswith("In[") else cell.label
     named = shell.compile.format_code_name(filename) if shell is not None else None
@@ -120,14 +120,14 @@ def _place(span: Site, filename: str, shell: Any) -> Place:
 
 def of_site(span: Site) -> Place:
     """The place of a site; its text is there where the cell is still known."""
-    for filename, cell in reversed(context.cells.items()):
+    for filename, cell in reversed(usercode.cells.items()):
         if (cell.label, cell.run) == (span.cell, span.run):
             return _place(span, filename, None)
     return Place(f"Cell {span.cell}" if span.cell.startswith("In[") else f"File {span.cell}", span.line, "")
 
 
 def _line_of(filename: str, line: int) -> str:
-    cell = context.cells.get(filename)
+    cell = usercode.cells.get(filename)
     if cell is None:
         return linecache.getline(filename, line).rstrip("\n")
     lines = cell.source.splitlines()

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, inputs
-from tensormagic.capture.context import Cell
+from tensormagic.capture import inputs, usercode
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.usercode import Cell
 from tensormagic.capture.value import Tensor
 from tensormagic.distributed import report as over_cluster
 from tensormagic.ir import site
@@ -77,7 +77,7 @@ class Extension:
         JSONEncoder.default = lambda encoder, value: self.as_json(encoder, value)  # type: ignore[method-assign]
         shell.showsyntaxerror = self.show_syntax_error
         shell.InteractiveTB.structured_traceback = self.traceback
-        context.namers.append(self.named)
+        usercode.namers.append(self.named)
         self.compute, hooks.compute = hooks.compute, self.computing
         self.passed, hooks.failed = hooks.failed, self.failed
 
@@ -102,7 +102,7 @@ class Extension:
         JSONEncoder.default = self.encode
         del shell.showsyntaxerror
         del shell.InteractiveTB.structured_traceback
-        context.namers.remove(self.named)
+        usercode.namers.remove(self.named)
         self._renumber()
         hooks.compute, hooks.failed = self.compute, self.passed
         hints.unbound.clear()
@@ -171,14 +171,14 @@ class Extension:
         if label is None:
             return None
         self._plain.append(filename)
-        cell = context.cells[filename] = Cell(label[1], self.magics.next_run(), "".join(linecache.getlines(filename)))
+        cell = usercode.cells[filename] = Cell(label[1], self.magics.next_run(), "".join(linecache.getlines(filename)))
         return cell
 
     def _renumber(self) -> None:
         """Cells that are not captured get another count when they run again, under the same file name."""
         for filename in self._plain:
-            cell = context.cells.pop(filename)
-            context.cells[f"{filename} {cell.label}"] = cell
+            cell = usercode.cells.pop(filename)
+            usercode.cells[f"{filename} {cell.label}"] = cell
         self._plain.clear()
 
     def computing(self, nodes: Sequence[Node]) -> list[Any]:

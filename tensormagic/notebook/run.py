@@ -15,9 +15,8 @@ import numpy as np
 from IPython.core.error import UsageError
 
 from tensormagic import session
-from tensormagic.capture import context, inputs, living, random, taken
+from tensormagic.capture import inputs, living, random, taken, usercode
 from tensormagic.capture.cell import Captured, Code, at_home, compile_cell, free_names, run_cell
-from tensormagic.capture.context import Cell
 from tensormagic.capture.home import seen
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.items import changed_roots
@@ -27,6 +26,7 @@ from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.unused import unused_in_cell
+from tensormagic.capture.usercode import Cell
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.cells import cast as in_dtype
@@ -144,7 +144,7 @@ class Outcome:
     @property
     def source(self) -> str:
         """The cell's text, as it was written."""
-        return context.cells.get(self.code.filename, self.code.cell).source
+        return usercode.cells.get(self.code.filename, self.code.cell).source
 
     def release(self) -> None:
         """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
@@ -179,11 +179,11 @@ def compiled(source: Source, shell: Any) -> Code:
     written = (f"{source.magic}\n" if source.magic and not source.line else above) + source.text
     text = above + plain_python(source.text, shell)
     filename = shell.compile.cache(text, source.count, raw_code=text)
-    context.cells[filename] = Cell(source.label, source.count, text)  # an error of syntax names it
+    usercode.cells[filename] = Cell(source.label, source.count, text)  # an error of syntax names it
     code = compile_cell(text, source.label, source.count, filename)
     if len(written.splitlines()) == len(text.splitlines()):  # lines of magics are shown as they were written
-        context.cells[filename] = Cell(source.label, source.count, written)
-    shown = context.cells[filename].source.splitlines(keepends=True)
+        usercode.cells[filename] = Cell(source.label, source.count, written)
+    shown = usercode.cells[filename].source.splitlines(keepends=True)
     linecache.cache[source.label] = (len(text), None, shown, source.label)  # the line that a warning shows
     return code
 

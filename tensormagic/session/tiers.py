@@ -12,7 +12,7 @@ from tensormagic import residence
 from tensormagic.backend import flags, native, reference, room
 from tensormagic.backend.fusion import fusing
 from tensormagic.backend.plan import Plan, plan_graph
-from tensormagic.capture import context, floating
+from tensormagic.capture import context, floating, usercode
 from tensormagic.config import config
 from tensormagic.ir.errors import BoundsError, ShapeError, WideError
 from tensormagic.ir.graph import Graph, Guard, check
@@ -180,7 +180,7 @@ class Executable:
     def _bound(
         self, run: Callable[..., list[Any]], sizes: dict[Any, int]
     ) -> Callable[[Sequence[Any]], list[Any] | None]:
-        now, clear, suspicious, cells = time.perf_counter, flags.clear, flags.suspicious, context.cells
+        now, clear, suspicious, cells = time.perf_counter, flags.clear, flags.suspicious, usercode.cells
         begin, done = work.at_work.append, work.at_work.pop
 
         def bound(values: Sequence[Any]) -> list[Any] | None:
@@ -239,7 +239,7 @@ class Executable:
             self._name(error, time.perf_counter() - start, sizes, values)
             raise
         elapsed = self.seconds["numba"] = time.perf_counter() - start
-        if context.cells and flags.suspicious(results):
+        if usercode.cells and flags.suspicious(results):
             self._warn_again(elapsed, sizes, values)
         return results
 
@@ -255,7 +255,7 @@ class Executable:
 
     def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
         """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
-        run = max(cell.run for cell in context.cells.values())
+        run = max(cell.run for cell in usercode.cells.values())
         quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
         if run != self._warned and quick and not self.tells and not self.calls:
             self._warned = run

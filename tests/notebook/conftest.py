@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 from tensormagic.ir import site
 
 
@@ -111,7 +111,7 @@ def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest
     shell.execution_count = 1
     session.programs._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     session.demand._forms.known.clear()
-    context.cells.clear()
+    usercode.cells.clear()
     site._sites.clear()
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")

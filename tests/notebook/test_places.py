@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 
 
 def test_lazy_values_of_plain_cells_name_their_cell(notebook):
@@ -29,9 +29,9 @@ def test_functions_of_plain_cells_have_lines(notebook):
 
 
 def test_unloading_forgets_the_names_of_files(notebook):
-    before = len(context.namers)
+    before = len(usercode.namers)
     notebook.shell.run_line_magic("unload_ext", "tensormagic")
-    assert len(context.namers) == before - 1
+    assert len(usercode.namers) == before - 1
     notebook.shell.run_line_magic("load_ext", "tensormagic")
 
 

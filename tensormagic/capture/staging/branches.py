@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, number_classes, undecided
+from tensormagic.capture import context, number_classes, undecided, usercode
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import values_are_there
@@ -409,7 +409,7 @@ def staged_branch(
     world = World(functions)
     slots = {name: world.slot(functions[0], name) for name in names}
     unneeded = {slots[name] for name in names if name not in needed}
-    why = f"only one branch of the `if` in {context.here()} assigns it"
+    why = f"only one branch of the `if` in {usercode.here()} assigns it"
     if (raising := _both_ways(world, predicate, ways, functions, why, unneeded)) is not None:
         ways[1 - raising]()
 
@@ -418,7 +418,7 @@ def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> 
     """The value of one of two expressions, with what they do."""
     world = World(functions or ways)
     holder: list[Any] = [None]
-    why = f"it is assigned in an expression in {context.here()}, and data decide whether that is evaluated"
+    why = f"it is assigned in an expression in {usercode.here()}, and data decide whether that is evaluated"
     if (raising := _both_ways(world, predicate, ways, (), why, result=Slot(holder, 0, "the value"))) is not None:
         return ways[1 - raising]()
     return holder[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace, random_module
+from tensormagic.capture import context, names, namespace, random_module, usercode
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.items import Lifting
@@ -343,7 +343,7 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
     if isinstance(count, int) or hint(size) == 1 or not can_defer():
         return count == 0
     error: Exception = CaptureError(
-        f"the largest or the smallest, in {context.here()}, of arrays of data-dependent length is not captured",
+        f"the largest or the smallest, in {usercode.here()}, of arrays of data-dependent length is not captured",
         "Use one element of each.",
     )
     if not nodes_of(size):
@@ -446,7 +446,7 @@ def stands_for(kind: Type) -> type:
 
 def _type(*args: Any, **options: Any) -> Any:
     """``type``: of a lazy value, the class of what NumPy would have made."""
-    if len(args) == 3 and isinstance(args[2], dict) and (frame := context.user_frame()) is not None:
+    if len(args) == 3 and isinstance(args[2], dict) and (frame := usercode.user_frame()) is not None:
         args = (*args[:2], {"__module__": frame.f_globals["__name__"], **args[2]})  # what Python asks its caller for
     if len(args) != 1:
         return type(*args, **options)

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from types import FrameType, GeneratorType
 from typing import Any
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.trial import refuse_taken
 from tensormagic.capture.stand_ins import StandIn
@@ -85,7 +85,7 @@ _NUMBERS = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)")
 def _is_held(iterator: Any) -> bool:
     """Whether other code can take from an iterator, or from one that it takes from itself."""
     capture, frames = context.current(), list(_frames())
-    named = {id(v) for frame in frames if not context.is_ours(frame) for v in frame.f_locals.values()}
+    named = {id(v) for frame in frames if not usercode.is_ours(frame) for v in frame.f_locals.values()}
     ours = {id(v) for v in (capture.held if capture else None, *(f.f_locals for f in frames))}
     pending: list[tuple[Any, Any]] = [(iterator, None)]
     seen = set[int]()
@@ -120,7 +120,7 @@ def _others(value: Any, known: Container[int]) -> bool:
 
 
 def _is_of_ours(value: Any) -> bool:
-    return isinstance(value, GeneratorType) and value.gi_frame is not None and context.is_ours(value.gi_frame)
+    return isinstance(value, GeneratorType) and value.gi_frame is not None and usercode.is_ours(value.gi_frame)
 
 
 __all__ = ["counted_by", "refuse_held"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.slots import UNBOUND, Slot
@@ -78,7 +78,7 @@ class May:
         made = list(changeable(slot.get()))
         contents = [parts_in(c) for c in (*made, *self.containers)]
         known = self.known or not alone
-        capture.chosen.append(Chosen(slot.said, context.here(), made, self.containers, contents, known))
+        capture.chosen.append(Chosen(slot.said, usercode.here(), made, self.containers, contents, known))
 
 
 NOTHING = May((), known=False)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tensormagic.capture import context, undecided
+from tensormagic.capture import context, undecided, usercode
 from tensormagic.capture.elements import Outgrown, Stack
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.aliases import lead_elsewhere
@@ -202,8 +202,8 @@ class GrownList(Journaled):
             return node
         from tensormagic.capture.staging import raising
 
-        frame = context.user_frame()
-        where = "" if frame is None else f" in {context.span(frame)}"
+        frame = usercode.user_frame()
+        where = "" if frame is None else f" in {usercode.span(frame)}"
         capture = context.current()
         if capture is not None and not capture.abstract:  # in a cell, Python has the values
             raise NeedsPython(f"a list is empty{where}, depending on data", "Begin with one element.")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept
@@ -79,7 +79,7 @@ class Loop:
         self.names = names
         self.run = run
         self.once = once
-        self.label = f"the loop in {context.here()}"
+        self.label = f"the loop in {usercode.here()}"
         self.world = World(functions)
         self.slots = {n: self.world.slot(functions[0], n) for n in names.bound}
         self.carried: dict[Slot, CarriedSlot] = {}

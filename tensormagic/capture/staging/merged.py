@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.context import span_at
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
 from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.steps import binds
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.usercode import span_at
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, rebuild
 from tensormagic.ops.effects.checks import REQUIRE, require

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.elements import Stack
 from tensormagic.capture.names import find
 from tensormagic.capture.operands import has_lazy, node_of
@@ -85,7 +85,7 @@ def _refuse_unordered(column: Node) -> None:
     if not can_defer():
         raise context.uncaught()
     error = CaptureError(
-        f"sorted() in {context.here()} meets nan, and Python does not define where nan is sorted",
+        f"sorted() in {usercode.here()} meets nan, and Python does not define where nan is sorted",
         "Use np.sort, which puts nan last.",
     )
     note(wait(node_of((~_numpys(np.isnan)(wrap(column))).all()), error))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
@@ -171,8 +171,8 @@ def raising(error: Any) -> Any:
 
 
 def _place() -> tuple[Any, ...]:
-    frame = context.user_frame()
-    return () if frame is None else _fields(context.span(frame))
+    frame = usercode.user_frame()
+    return () if frame is None else _fields(usercode.span(frame))
 
 
 def _fields(site: Site) -> tuple[Any, ...]:

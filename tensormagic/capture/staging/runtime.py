@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.namespace import original_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -253,7 +253,7 @@ def itself(function: Any, line: int) -> bool:
     """Whether the name of a function means the function that is running, which begins at ``line``."""
     while not isinstance(function, FunctionType) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     if not isinstance(function, FunctionType) or frame is None or context.current() is None:
         return False
     code = function.__code__

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.makers import is_function
 from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.attributes import (
@@ -477,6 +477,6 @@ def place_of(error: Exception) -> tuple[Any, ...] | None:
         return None
     while trace is not None:
         if is_users(trace.tb_frame.f_code.co_filename):
-            found = context.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
+            found = usercode.span_at(trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno)
         trace = trace.tb_next
     return None if found is None else astuple(found)[:6]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.known import static_value
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.grown import GrownList
@@ -81,9 +81,9 @@ class Driving:
 
 def unstaged(error: Exception) -> None:
     """Note why Python runs what might have been a region."""
-    capture, frame = context.current(), context.user_frame()
+    capture, frame = context.current(), usercode.user_frame()
     if capture is not None and frame is not None and not capture.trials:
-        capture.unstaged[context.span(frame)] = _said(error) or type(error).__name__
+        capture.unstaged[usercode.span(frame)] = _said(error) or type(error).__name__
 
 
 def _said(error: Exception) -> str:

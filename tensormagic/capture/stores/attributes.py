@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.living import held
 from tensormagic.capture.refusal import refuse
@@ -68,7 +68,7 @@ def _others_may_be(x: Tensor) -> bool:
 
     if not found():
         return False
-    frame = context.user_frame()
+    frame = usercode.user_frame()
     while frame is not None:  # whose variables somebody has asked for: the answer is kept, and holds what they were
         frame.f_locals  # noqa: B018
         frame = frame.f_back

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.checks import REQUIRE, require
@@ -51,8 +51,8 @@ def listen(own: Buffer, raw: Node | None = None) -> None:
     def invalidate(name: str) -> None:
         found = held()
         if found is not None and not _is_lost(found.node):
-            frame = context.user_frame()
-            where = f", in {context.span(frame)}" if frame is not None else ""
+            frame = usercode.user_frame()
+            where = f", in {usercode.span(frame)}" if frame is not None else ""
             stored = f"{name}, which has changed since{where}"
             message = f"this value may be a part of {stored}: what it is now is not known"
             found.put(require(found.node if raw is None else raw, constant(False), message, "capture"))

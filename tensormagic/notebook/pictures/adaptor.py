@@ -13,7 +13,7 @@ from tensormagic import session
 from tensormagic.backend.inline import expand_all
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.reference import evaluate_graph
-from tensormagic.capture import context
+from tensormagic.capture import usercode
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.ir import site
@@ -188,7 +188,7 @@ def portrait(
 
 def source_of(cell: str) -> str:
     """The text of the cell of that label; nothing where it is not known."""
-    return next((c.source for c in reversed(context.cells.values()) if c.label == cell), "")
+    return next((c.source for c in reversed(usercode.cells.values()) if c.label == cell), "")
 
 
 def page_of(value: Tensor) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from tensormagic.capture.context import Cell, cell_of
+from tensormagic.capture.usercode import Cell, cell_of
 
 __all__ = ["Helper", "Profile", "profiled"]
 

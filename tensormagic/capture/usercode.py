@@ -1,0 +1,110 @@
+"""Where the user's code is: its cells, the frame that is running, and the span of the expression that it is at."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+from tensormagic.ir.modules import is_users
+from tensormagic.ir.site import Site
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of user's code: how it is called, which run of it this is, its text."""
+
+    label: str
+    run: int
+    source: str
+
+
+cells: dict[str, Cell] = {}  # by the file name that the code was compiled under
+namers: list[Callable[[str], Cell | None]] = []  # what may know code of another file name
+_OWN = ("tensormagic.", "numpy.", "contextlib", "functools")
+_positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
+_spans: dict[tuple[int, int], tuple[CodeType, Cell | None, Site]] = {}  # by the identity of code, whose hash takes long
+_MOST = 4096
+
+
+@functools.cache
+def _own(module: str) -> bool:
+    return module in {"numpy", "tensormagic"} or module.startswith(_OWN)
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame is of the package's code."""
+    return str(frame.f_globals.get("__name__")).startswith("tensormagic.")
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
+    frame = _asking()
+    found = frame
+    while found is not None and not is_users(found.f_code.co_filename):
+        found = found.f_back
+    return frame if found is None else found
+
+
+def asking_library() -> str:
+    """The function of a library that the user's code has called, if it is that which asks for something; empty if not."""
+    frame, name = _asking(), ""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        module = str(frame.f_globals.get("__name__", ""))
+        if not _own(module):
+            name = f"{module.partition('.')[0]}'s {frame.f_code.co_name}"
+        frame = frame.f_back
+    return "" if frame is None else name
+
+
+def _asking() -> FrameType | None:
+    """The innermost frame that is neither of this package nor of NumPy."""
+    frame: FrameType | None = inspect.currentframe()
+    while frame is not None and _own(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return frame
+
+
+def here() -> str:
+    """The user's line that is being run, for messages."""
+    frame = user_frame()
+    return "the code" if frame is None else str(span(frame))
+
+
+def span(frame: FrameType) -> Site:
+    """The span of the expression that ``frame`` is at."""
+    return span_at(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def span_at(code: CodeType, instruction: int, line: int) -> Site:
+    """The span of one instruction of ``code``."""
+    cell = cell_of(code.co_filename)
+    place = id(code), instruction
+    known = _spans.get(place)
+    if known is not None and known[0] is code and known[1] is cell:  # a later run of the cell is another
+        return known[2]
+    if len(_spans) > _MOST:
+        _spans.clear()
+        _positions.clear()
+    positions = _positions.get(code)
+    if positions is None:
+        positions = _positions[code] = list(code.co_positions())
+    first, last, column, end_column = positions[instruction // 2]
+    label, run = (cell.label, cell.run) if cell else (code.co_filename.rpartition("/")[2], 0)
+    found = Site(label, run, first or line, column or 0, last or line, end_column or 0)
+    _spans[place] = code, cell, found
+    return found
+
+
+def cell_of(filename: str) -> Cell | None:
+    """The cell whose code is compiled under a file's name."""
+    found = cells.get(filename)
+    return found if found is not None else next((c for name in namers if (c := name(filename)) is not None), None)
+
+
+def user_names(frame: FrameType | None) -> dict[str, Any]:
+    """The variables that are visible in a frame."""
+    return {} if frame is None else {**frame.f_globals, **frame.f_locals}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -358,7 +358,7 @@ def test_no_more_threads_than_asked_for(monkeypatch):
 
 
 def test_an_interrupt_ends_the_run_at_once(monkeypatch):
-    begun, go_on, do = threading.Event(), threading.Event(), tasks.Task.do
+    begun, go_on, ended, do = threading.Event(), threading.Event(), threading.Event(), tasks.Task.do
 
     def held(self, context=None):
         if context is not None:
@@ -373,11 +373,20 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
     def interrupt():
         begun.wait(20)
         time.sleep(0.2)
-        _thread.interrupt_main()
+        while not ended.is_set():
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            ended.wait(5)
+
+    def until_interrupted():
+        try:
+            while True:
+                ours(A, B)
+        finally:
+            ended.set()
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        [ours(A, B) for _ in range(100_000)]
+        until_interrupted()
     go_on.set()
     monkeypatch.setattr(tasks.Task, "do", do)
     assert not tasks._teams

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,9 @@ def below(base: type) -> Iterator[type]:
     """The classes of the package that users see and that derive from a class, by name, each behind what it derives from."""
     for found in sorted(base.__subclasses__(), key=lambda found: found.__name__):
         if found.__module__.startswith("tensormagic."):
-            if getattr(found, "told_as", None) is None:
+            if (
+                getattr(sys.modules[found.__module__], found.__name__, None) is found
+            ):  # not what users see by another name
                 yield found
             yield from below(found)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from tensormagic.ir.modules import is_users
+from tensormagic.ir.modules import may_be_users
 from tensormagic.ir.site import Site
 
 
@@ -44,7 +44,7 @@ def user_frame() -> FrameType | None:
     """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
     frame = _asking()
     found = frame
-    while found is not None and not is_users(found.f_code.co_filename):
+    while found is not None and not may_be_users(found.f_code.co_filename):
         found = found.f_back
     return frame if found is None else found
 
@@ -52,7 +52,7 @@ def user_frame() -> FrameType | None:
 def asking_library() -> str:
     """The function of a library that the user's code has called, if it is that which asks for something; empty if not."""
     frame, name = _asking(), ""
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not may_be_users(frame.f_code.co_filename):
         module = str(frame.f_globals.get("__name__", ""))
         if not _own(module):
             name = f"{module.partition('.')[0]}'s {frame.f_code.co_name}"

@@ -32,3 +32,8 @@ def is_users(filename: str) -> bool:
         return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
     path = Path(filename).resolve()
     return not path.is_relative_to(_PACKAGE) and not str(path).startswith(_LIBRARIES)
+
+
+def may_be_users(filename: str) -> bool:
+    """The same, and whether code was made by ``exec``, whose text nobody has."""
+    return not filename.startswith("<frozen") if filename.startswith("<") else is_users(filename)

@@ -384,10 +384,16 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
         finally:
             ended.set()
 
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which shells ignore in what runs in the background
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        until_interrupted()
-    go_on.set()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            until_interrupted()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        go_on.set()
     monkeypatch.setattr(tasks.Task, "do", do)
     assert not tasks._teams
     assert all(bits(ours(A, B)) == expected for _ in range(5))

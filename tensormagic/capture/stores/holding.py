@@ -24,7 +24,7 @@ from tensormagic.capture.steps import STORES, is_in_place
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.modules import is_users, module_of
+from tensormagic.ir.modules import is_users, may_be_users, module_of
 from tensormagic.ir.type import Size
 
 LIMIT = 2000  # arrays, and containers, that are looked at
@@ -173,10 +173,6 @@ def _global_names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*map(_global_names, inner)) if inner else set(code.co_names)
 
 
-def _is_users(filename: str) -> bool:
-    return not filename.startswith("<frozen") if filename.startswith("<") else is_users(filename)
-
-
 def is_own(value: Any) -> bool:
     """Whether an object is of a class that the user has written."""
     kind = type(value)
@@ -204,7 +200,7 @@ def _led_to(value: Any) -> list[Any]:
     if isinstance(value, MethodType):
         return [value.__func__, value.__self__]
     if isinstance(value, FunctionType):
-        if not _is_users(value.__code__.co_filename):
+        if not may_be_users(value.__code__.co_filename):
             return []
         named = [value.__globals__.get(n) for n in _global_names(value.__code__)]
         cells = [content(cell) for cell in value.__closure__ or ()]
@@ -257,7 +253,7 @@ class _Search:
             if isinstance(one, _ATOMS) or id(one) in seen:
                 continue
             seen[id(one)] = one
-            if isinstance(one, FunctionType) and _is_users(one.__code__.co_filename) and _code_stores(one.__code__):
+            if isinstance(one, FunctionType) and may_be_users(one.__code__.co_filename) and _code_stores(one.__code__):
                 return True
             pending += _led_to(one)
         return False
@@ -327,7 +323,7 @@ class _Search:
             self.walk(function.__kwdefaults__, function.__name__)
 
     def _function(self, function: FunctionType) -> None:
-        if not _is_users(function.__code__.co_filename):
+        if not may_be_users(function.__code__.co_filename):
             return
         self._defaults(function)
         space = function.__globals__

@@ -42,7 +42,9 @@ def is_ours(frame: FrameType) -> bool:
 
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
-    frame = _asking()
+    frame: FrameType | None = inspect.currentframe()  # as _asking, which would be one more call at each operation
+    while frame is not None and _own(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
     found = frame
     while found is not None and not may_be_users(found.f_code.co_filename):
         found = found.f_back

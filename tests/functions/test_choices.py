@@ -111,7 +111,8 @@ def test_derivatives_have_the_level_of_each_call():
 
 def test_values_follow_rules_that_come_and_go():
     tm.config.math = "real"
-    z = np.sin(tm.tensor(np.array([1e-10, 1.0]))) ** 2
+    x = np.linspace(1.0, 2.0, 50)
+    z = np.sin(tm.tensor(x)) ** 2
     before = z.numpy().tolist()
 
     @tm.rule(level="real")
@@ -120,7 +121,8 @@ def test_values_follow_rules_that_come_and_go():
 
     try:
         assert "cos" in z.optimized.text
-        assert z.numpy()[0] == 0.0 != before[0]
+        assert z.numpy().tolist() != before
+        np.testing.assert_allclose(z, 1 - np.cos(x) ** 2, rtol=1e-15)
     finally:
         tm.rules.remove("doubled")
     assert z.numpy().tolist() == before

@@ -6,6 +6,7 @@ import pytest
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array, symbol
+from tensormagic.ops.bit_folds import BIT_FOLDS
 from tensormagic.ops.contract import einsum
 from tensormagic.ops.convolution import convolve
 from tensormagic.ops.draws.random import draw, seeded
@@ -50,6 +51,10 @@ def spread(*shape):
     return lambda lead: RNG.permuted(
         np.linspace(-2, 2, int(np.prod(shape))).reshape(shape) + np.zeros((*lead, *shape)), axis=-1
     )
+
+
+def whole(*shape):
+    return lambda lead: RNG.integers(1, 60, size=(*lead, *shape))
 
 
 def matrices(*shape):
@@ -373,9 +378,11 @@ def cases():
         elif isinstance(function, Row):
             yield pytest.param([unit(2, 3)], one(lambda x, f=function: row(f, x, (1,))), True, id=name)
         elif isinstance(function, Fold):
-            yield pytest.param(
-                [spread(2, 3)], one(lambda x, f=function: fold(f, x, (0,))), function.differentiable, id=f"{name}-first"
-            )
-            yield pytest.param(
-                [spread(2, 3)], one(lambda x, f=function: fold(f, x, (0, 1))), function.differentiable, id=f"{name}-all"
-            )
+            given = [whole(2, 3) if function in BIT_FOLDS.values() else spread(2, 3)]
+            for axes, ending in (((0,), "first"), ((0, 1), "all")):
+                yield pytest.param(
+                    given,
+                    one(lambda x, f=function, a=axes: fold(f, x, a)),
+                    function.differentiable,
+                    id=f"{name}-{ending}",
+                )

@@ -42,7 +42,7 @@ def is_ours(frame: FrameType) -> bool:
 
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
-    frame: FrameType | None = inspect.currentframe()  # as _asking, which would be one more call at each operation
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None and _own(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     found = frame
@@ -53,21 +53,15 @@ def user_frame() -> FrameType | None:
 
 def asking_library() -> str:
     """The function of a library that the user's code has called, if it is that which asks for something; empty if not."""
-    frame, name = _asking(), ""
-    while frame is not None and not may_be_users(frame.f_code.co_filename):
+    frame, name = inspect.currentframe(), ""
+    while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if not _own(module):
+            if may_be_users(frame.f_code.co_filename):
+                return name
             name = f"{module.partition('.')[0]}'s {frame.f_code.co_name}"
         frame = frame.f_back
-    return "" if frame is None else name
-
-
-def _asking() -> FrameType | None:
-    """The innermost frame that is neither of this package nor of NumPy."""
-    frame: FrameType | None = inspect.currentframe()
-    while frame is not None and _own(frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
-    return frame
+    return ""
 
 
 def here() -> str:

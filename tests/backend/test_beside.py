@@ -397,6 +397,10 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
     monkeypatch.setattr(tasks.Task, "do", do)
     assert not tasks._teams
     assert all(bits(ours(A, B)) == expected for _ in range(5))
+    until = time.monotonic() + 60
+    while (tasks._busy or tasks._asked.qsize()) and time.monotonic() < until:  # what had begun ends
+        time.sleep(0.01)
+    assert not tasks._busy
 
 
 def test_a_run_that_can_be_stopped_waits_for_what_has_begun():

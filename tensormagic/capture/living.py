@@ -6,7 +6,6 @@ and the large values that it had before are let go.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any, Protocol
@@ -43,28 +42,36 @@ def hold(one: Holder) -> None:
 
 
 def held() -> list[Holder]:
-    """Those that are still there; other threads may make more meanwhile."""
-    return [one for reference in _holders.valuerefs() if (one := reference()) is not None]
+    """Those that are still there and can be read; other threads may make more meanwhile."""
+    return [one for reference in _holders.valuerefs() if (one := reference()) is not None and _node(one) is not None]
 
 
 def since(mark: Holder) -> list[Holder]:
-    """Those that this thread has made after ``mark`` and that are still there, the last one first."""
+    """Those that this thread has made after ``mark``, that are still there and can be read, the last one first."""
     own, found = get_ident(), list[Holder]()
     for reference in reversed(_holders.valuerefs()):
         if reference.key[0] == own and (one := reference()) is not None:
             if one is mark:
                 break
-            found.append(one)
+            if _node(one) is not None:
+                found.append(one)
     return found
+
+
+def _node(one: Holder) -> Node | None:
+    """What ``one`` is now; none for a view of what has another shape since, or whose shape was refused when it was made.
+
+    The traceback of an error holds the latter, and a notebook holds the last traceback.
+    """
+    try:
+        return one.node
+    except Exception:  # noqa: BLE001 (whatever the view's own way to its part says of the shape)
+        return None
 
 
 def nodes_held() -> set[Node]:
-    """What they are now, but for views of what has another shape since: nobody can read these any more."""
-    found: set[Node] = set()
-    for one in held():
-        with contextlib.suppress(Exception):  # whatever a view's own way to its part says of the new shape
-            found.add(one.node)
-    return found
+    """What those are that can be read."""
+    return {one.node for one in held()}
 
 
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:

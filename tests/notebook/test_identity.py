@@ -49,6 +49,28 @@ def test_an_expression_that_two_names_have_is_told(notebook):
         notebook.ok("%%tensor -q --grad u\nnp.sum((u - 1)*(v + 2))")
 
 
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "np.broadcast_to(q, (3, 7))",
+        "q.reshape(2, 5)",
+        "np.reshape(q, (4, -1))",
+        "q[:, None, :]",
+        "np.moveaxis(q, 3, 0)",
+    ],
+)
+def test_what_an_error_still_holds_is_no_other_value(notebook, failing):
+    """The traceback of a call that failed holds the view that could not be made; a gradient asks which values are there."""
+    notebook["q"] = np.arange(9.0)
+    notebook.ok("g = np.ones(7)\nf = tm.tensor(lambda q: " + failing.replace("(3, 7)", "(3, 9)") + ")")
+    kept = [notebook("%%tensor\n" + failing).error, notebook("f(g)").error]
+    kept += [notebook(f"tm.tensor(lambda q: {failing})(g)").error, notebook("f(q)").error]
+    assert any(kept)
+    notebook.ok("%%tensor\nu = q * 2")
+    notebook.ok("%%tensor --grad u\nnp.sum(u ** 2)")
+    assert notebook["grad_u"].tolist() == [4.0 * k for k in range(9)]
+
+
 def test_a_cell_that_runs_again_has_its_program(notebook):
     from tensormagic import session
 

@@ -209,10 +209,6 @@ def shown(notebook):
     return [view for made in views._live.values() for view in made if isinstance(view, BackpropView)][-1]
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="behind tests of functions in one process: a ShapeError of shapes that no cell here has; cause unknown",
-)
 def test_a_computed_variable_is_where_backpropagation_ends(notebook):
     notebook.ok("x = np.linspace(0, 1, 5); y = 3 * x; w = 1.0")
     notebook.ok(STEP)

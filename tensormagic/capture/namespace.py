@@ -107,8 +107,8 @@ class Module:
         if self._staged and type(value) in _CALLED:
             return value
         if self.__wrapped__.__name__ == "math" and callable(value):
-            return _noted(mathematics.captured(value), value)
-        return _noted(captured(value), value)
+            return noted(mathematics.captured(value), value)
+        return noted(captured(value), value)
 
     def __dir__(self) -> list[str]:
         return dir(self.__wrapped__)
@@ -227,10 +227,10 @@ def original_of(value: Any) -> Any:
 
 def value_of(value: Any, *, staged: bool = True) -> Any:
     """What captured code, whose calls are ``staged`` or not, sees for a value of the notebook that is no input."""
-    return _noted(_seen(value, staged), value)
+    return noted(_seen(value, staged), value)
 
 
-def _noted(seen: Any, value: Any) -> Any:
+def noted(seen: Any, value: Any) -> Any:
     """What is ``seen`` for a function: handed back as what it is."""
     if seen is not value and isinstance(seen, FunctionType):
         _originals[seen] = value

@@ -14,6 +14,7 @@ from tensormagic.capture import undecided
 from tensormagic.capture.arguments import done, one_axis, tensor
 from tensormagic.capture.foreign import called_back, librarys
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.lending import Loan
 from tensormagic.capture.library.shaping import expand_dims_
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import has_lazy, node_of
@@ -160,9 +161,14 @@ class Vectorized(StandIn):
         except Exception:
             if not values_are_there():
                 raise
-            return librarys(
-                np.vectorize(called_back(self.pyfunc), **self.options), args, named, _once_for_all("np.vectorize")
-            )
+            called = np.vectorize(self._called(), **self.options)
+            return librarys(called, args, named, _once_for_all("np.vectorize"))
+
+    def _called(self) -> Any:
+        """What NumPy calls for each element: the user's function as it is written, where that does the same."""
+        from tensormagic.capture.staging.each_element import as_written
+
+        return as_written(self.pyfunc, Loan("a function that np.vectorize calls")) or called_back(self.pyfunc)
 
     def calling(self, pyfunc: Any) -> Vectorized:
         """The same, calling another function."""

@@ -40,7 +40,7 @@ def staged(function: Any) -> Any:
         if capture is not None and function in capture.beside:
             return capture.beside[function].body
         own = source.staged(function)
-        return as_caught(function) if own is function else own
+        return as_caught(function) if own is function else namespace.noted(own, function)
     if kind is MethodType:
         own = staged(function.__func__)
         return function if own is function.__func__ else MethodType(own, function.__self__)

@@ -231,6 +231,11 @@ def _among(value: Any, known: set[Any], count: int = 0) -> bool:
     return there and (count <= most or known is not _NUMPY)
 
 
+def is_among_numpys(function: Any, count: int) -> bool:
+    """Whether a function is one of NumPy's that only read the arrays they are given, of so many arguments."""
+    return _among(function, _NUMPY, count)
+
+
 _THREE = {"where", "clip", "arange", "linspace", "full", "full_like", "roll"}  # take three that they only read
 
 

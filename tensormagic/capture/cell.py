@@ -272,8 +272,9 @@ def known(value: Any) -> Any:
 def _send_away(values: Iterable[Any], code: Code) -> None:
     """What is a part of a notebook's array and is handed back, by whatever way: reading is all that is left to it."""
     for value in values:
-        if isinstance(value, Tensor) and value.place.buffer.array is not None:
-            value.place.buffer.away = code.cell.label
+        buffer = value.place.buffer if isinstance(value, Tensor) else None
+        if buffer is not None and buffer.array is not None and not isinstance(buffer, strangers.Shown):
+            buffer.away = code.cell.label
 
 
 def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -98,6 +99,8 @@ class Capture:
         whether there is a ``try`` around what might meet some, where they were asked for.
     filters
         The warnings' filters when the capture began: code that catches warnings has others.
+    stdout
+        Where ``print`` wrote to when the capture began: code that redirects it has another.
     held
         What is gone over by loops whose iterations are running.
     deciding
@@ -163,6 +166,7 @@ class Capture:
     raising: bool = False
     caught: bool = False
     filters: Any = field(default_factory=lambda: warnings.filters)
+    stdout: Any = field(default_factory=lambda: sys.stdout)
     assumed: str = ""
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.abstract import found_input
 from tensormagic.capture.context import Capture
 from tensormagic.capture.foreign import on_values
 from tensormagic.capture.hooks import hooks
@@ -24,7 +25,7 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.draws.random import seeded
@@ -296,13 +297,20 @@ def pattern(values: Sequence[Any]) -> tuple[Any, ...]:
 # generators of the notebook -------------------------------------------------------------------------------------------
 
 
-def stand_in(generator: Any, name: str = "a generator", *, noted: bool = False) -> LazyGenerator:
+def stand_in(generator: Any, name: str = "a generator", *, place: Any = None) -> LazyGenerator:
     """What stands for a generator of the notebook in what is being captured: one for all ways to it.
+
+    Parameters
+    ----------
+    generator, name
+        The generator, and what messages call it.
+    place
+        Where a function that is traced reads it: the state becomes an input of the trace, as an array does that is read there.
 
     Raises
     ------
     CaptureError
-        In a function that is traced, unless it reads the generator by a name of its own, which ``noted`` says.
+        In a function that is traced, where it reads the generator at no place that is looked up again.
     """
     capture = context.current()
     if capture is None:
@@ -310,10 +318,14 @@ def stand_in(generator: Any, name: str = "a generator", *, noted: bool = False) 
     legacy = isinstance(generator, np.random.RandomState)
     key = ("generator", id(bits_of(generator)))
     found = capture.lifted.get(key)
+    if capture.abstract and place is not None and place not in capture.lifted:
+        capture.lifted[place] = found_input(state_of(generator), name, capture)
+        over(generator, capture.lifted[place], capture)
+        found = capture.lifted[key]
     if found is None:
-        if capture.abstract and not noted:
-            refuse(
-                f"{name}, which a function reaches through an object or a container,",
+        if capture.abstract:
+            raise ForeignStoreError(
+                f"{name}, which a function reaches through an object or a container, is not captured",
                 "Give it a name that the function reads, or pass it as an argument.",
             )
         words = encoded(generator)
@@ -358,7 +370,8 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
     """
     found = [g for g in capture.lifted.values() if isinstance(g, LazyGenerator) and g.buffer.stored]
     for generator in found:
-        before = generator.buffer.first.params["source"].value
+        first = generator.buffer.first
+        before = capture.values[first] if first in capture.values else first.params["source"].value
         if not np.array_equal(encoded(generator.origin), before):
             raise CaptureError(
                 f"{generator.buffer.name} is used both by captured code and by code that is not captured",

@@ -49,10 +49,10 @@ _GLOBAL = _Global()
 
 def _module_generator() -> LazyGenerator:
     """The global generator in captured code; a function notes that it reads it."""
-    capture = context.current()
+    capture, place = context.current(), ("np.random", id(_GLOBAL))
     if capture is not None and capture.abstract:
-        capture.noted["np.random", id(_GLOBAL)] = ("np.random", _GLOBAL)
-    return stand_in(global_generator(), "np.random", noted=True)
+        capture.noted[place] = ("np.random", _GLOBAL)
+    return stand_in(global_generator(), "np.random", place=place)
 
 
 class Random:

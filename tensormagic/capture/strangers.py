@@ -99,6 +99,9 @@ class Shown(Buffer):
         """Replace the value, in memory too."""
         if not values_are_there():
             refuse("a store into an array that another object shares", "Work on a copy of it.")
+        capture = context.current()
+        if capture is not None:  # an earlier cell may have made the other object
+            capture.shown.append(self._state)
         np.copyto(self.array, hooks.compute([node])[0])
         self._own, self._state, self._number = node, State(self.array), next(serials)
 
@@ -152,7 +155,7 @@ def _known(size: Size) -> int:
 
 def put_back(capture: Capture) -> None:
     """Put back what arrays held whose memory NumPy has given as something else: the cell has failed."""
-    for state in capture.shown:
+    for state in reversed(capture.shown):
         state.restore()
 
 

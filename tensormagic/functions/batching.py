@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
@@ -21,7 +22,6 @@ from tensormagic.functions.gives import Copies
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.sequential import one_by_one
-from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ir.node import Node

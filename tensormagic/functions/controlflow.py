@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
@@ -29,7 +30,6 @@ from tensormagic.capture.value import as_size, wrap
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
-from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, apply, atom, hint

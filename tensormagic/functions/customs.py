@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.staging.merged import is_number
@@ -20,7 +21,6 @@ from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
-from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node, substitute, topological

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, living, taken
+from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, unread
 from tensormagic.capture.operands import build, node_of
@@ -30,7 +31,6 @@ from tensormagic.functions.gives import Copies
 from tensormagic.functions.left import left_behind
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
-from tensormagic.functions.stand_ins import stand_in_tensor
 from tensormagic.functions.travel import maker
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import random
 from tensormagic.capture.stores.holding import is_own
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
@@ -56,7 +57,7 @@ class Inside(Mapping[str, Any]):
         value = held(*self.places[0])
         if any(held(*place) is not value for place in self.places[1:]):
             raise KeyError(name)  # they are not one array any more
-        if type(value) is not np.ndarray and not (self.moving and is_number(value)):
+        if not (type(value) is np.ndarray or random.is_generator(value) or (self.moving and is_number(value))):
             raise KeyError(name)
         return value
 
@@ -122,7 +123,7 @@ def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
     for check in record.checks:
         for place, name in places_of(check):
             value = held(*place)
-            if type(value) is np.ndarray and not value.dtype.hasobject:
+            if random.is_generator(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
                 found.setdefault(id(value), Inside(name, [])).places.append(place)
     return tuple((space.name, space) for space in found.values()) if len(found) <= LIMIT else ()
 

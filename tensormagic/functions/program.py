@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import context, errstate, floating, random
+from tensormagic.capture.abstract import abstract_tensor
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.raising import refusing
@@ -27,7 +28,6 @@ from tensormagic.functions.reading import (
 )
 from tensormagic.functions.results import results_of
 from tensormagic.functions.space import place_of
-from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.functions.stores import Stores, stores_of
 from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
@@ -39,7 +39,7 @@ from tensormagic.ops.effects.outside import logged
 class Trace:
     """What a body gave: nodes of arguments, of results and then of stores, how results are put together, and what it relies on.
 
-    ``new`` are the reads that were not known before, and ``again`` says that they have to be known for a trace to be right.
+    ``new`` are the reads that were not known before.
     """
 
     leaves: list[Node]
@@ -48,7 +48,6 @@ class Trace:
     build: Callable[[Any], Any]
     guards: list[Any]
     new: list[Read]
-    again: bool
     raising: bool  # floating-point errors, where it asks for that
     caught: bool  # those, in a `try`, where a call asks for them
     values: dict[Node, Any]  # what each input was
@@ -110,9 +109,10 @@ def trace(
         new = [read for place, read in capture.noted.items() if place not in known]
         fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
         tensors += fresh
-        leaves += [t.node for t in fresh]
+        found = [t.place.buffer.first for t in fresh]  # which were there before stores
+        leaves += found
         matters = capture.by_layout or (capture.stores and capture.ordered)
-        known = [*given.values, *(capture.values.get(t.node) for t in fresh)]
+        known = [*given.values, *(capture.values[node] for node in found)]
         stores = stores_of(label, tensors, known if matters else None)
         gives = gives_of(label, gave.leaves, tensors, containers, changed)
         nodes = gives.with_classes(gave.nodes)
@@ -120,10 +120,9 @@ def trace(
     unused = Unused(capture, leaves, nodes)
     if users:  # of what is made of functions, a part is there for the rest
         nodes = unused.before(nodes)
-    again = any(t.place.buffer.version for t in fresh) or any(random.is_generator(r[1][r[0]]) for r in new)
     noted = Capture(label, abstract=True, number_classes=capture.number_classes, number_types=capture.number_types)
     return Trace(
-        leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new, again, capture.raising, capture.caught, capture.values,
+        leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new, capture.raising, capture.caught, capture.values,
         [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
         gave.objects, gives, noted, [_of_array(v) for v in gave.leaves],
     )  # fmt: skip

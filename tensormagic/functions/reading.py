@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, door, home, namespace, random, usercode
+from tensormagic.capture.abstract import found_input
 from tensormagic.capture.context import Beside
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.arrived import locate
@@ -27,7 +28,6 @@ from tensormagic.capture.stores.outside import connected
 from tensormagic.capture.value import wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
-from tensormagic.functions.stand_ins import abstract_tensor
 from tensormagic.ir.errors import CaptureError
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
@@ -53,7 +53,7 @@ def look(read: Read, *, lasting: bool = True) -> Any:
         if not capture.abstract and type(value) is np.ndarray:
             return connected(value, name, capture)
     if capture is not None and random.is_generator(value):
-        return random.stand_in(value, name, noted=lasting)
+        return random.stand_in(value, name, place=place_of(read) if lasting else None)
     return wrap(node_of(door.variable(value, name))) if is_input(value) else value
 
 
@@ -61,7 +61,7 @@ def _lifted(read: Read, value: Any, capture: Any) -> Any:
     """The input of the trace for what a name holds."""
     place = place_of(read)
     if place not in capture.lifted:
-        capture.lifted[place] = abstract_tensor(value, read[0])
+        capture.lifted[place] = found_input(value, read[0], capture)
     return capture.lifted[place]
 
 

@@ -33,7 +33,6 @@ from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, ValueNeededError
-from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices
 
@@ -314,20 +313,15 @@ class Specialised(Made):
         ), given
 
     def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:
-        mark, values = wrap(constant(0)), dict[Node, Any]()
-        while True:
-            count = sum(given.moving)
-            labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
-            with config.using(math=self.math), session.working("capturing"):
-                names = [*labels, *(n for n, _ in given.reads)]
-                found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, before.there())
-            values |= found.values
-            known = set(map(place_of, self.reads))
-            self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
-            given = given.with_reads(found.new)
-            if not found.again:
-                break
-            taken_back(before)
+        mark = wrap(constant(0))
+        count = sum(given.moving)
+        labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
+        with config.using(math=self.math), session.working("capturing"):
+            names = [*labels, *(n for n, _ in given.reads)]
+            found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, before.there())
+        known = set(map(place_of, self.reads))
+        self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
+        given = given.with_reads(found.new)
         left = left_behind(mark, known=self._leaves)
         if left:
             held = held_by(found.build)
@@ -336,7 +330,7 @@ class Specialised(Made):
         self._leaves = bool(left) or bool(found.objects)
         found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
         found.gives.keeps = bool(left)
-        values, memory = give_values(left, values, self.name, found.noted)
+        values, memory = give_values(left, found.values, self.name, found.noted)
         parts = {k: memory.part(v) for k, v in enumerate(found.gave) if isinstance(v, Place)}
         found.gives.own.update({k: part for k, part in parts.items() if part is not None})
         return found, given, values

@@ -17,6 +17,7 @@ from tensormagic import session
 from tensormagic.backend.cuda.listing import device_source
 from tensormagic.backend.numpy_text import numpy_source
 from tensormagic.capture import context, random
+from tensormagic.capture.abstract import abstract_tensor, stand_in_tensor
 from tensormagic.capture.context import Capture
 from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
@@ -36,7 +37,6 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.space import Read
-from tensormagic.functions.stand_ins import abstract_tensor, stand_in_tensor
 from tensormagic.ir.driver import Log
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
@@ -169,16 +169,16 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
         copies.refuse(function.name)
         found = numbers_alone(results, function.name)
         arrange = bare(arrange, len(found))
-    reads = {
-        t.node: capture.noted[p] for p, t in capture.lifted.items() if isinstance(t, Tensor) and p in capture.noted
-    }
-    refuse_stores([*tensors, *(t for t in capture.lifted.values() if isinstance(t, Tensor))], function.name)
+    lifted = {p: t for p, t in capture.lifted.items() if isinstance(t, Tensor)}
+    reads = {t.place.buffer.first: capture.noted[p] for p, t in lifted.items() if p in capture.noted}
+    drawn = tuple(g.buffer.name for g in random.advanced(capture))
+    if not drawn:  # what draws stores into the state
+        refuse_stores([*tensors, *lifted.values()], function.name)
     unused = Unused(capture, nodes, found)
     if function.plain is not None:
         found = unused.before(found)
     closed = session.close_over(found, nodes, [*capture.guards, *unused.guards()], use_values=False)
     outside = [_behind(leaf, reads.get(leaf)) for leaf in closed.leaves[len(nodes) :]]
-    drawn = tuple(g.buffer.name for g in random.advanced(capture))
     drawn += ("np.random",) * (
         not np.array_equal(state, encoded(random.global_generator()))
     )  # by code that is not captured

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import sys
 
 import numpy as np
 import pytest
@@ -179,6 +181,32 @@ def test_nothing_is_printed_where_code_is_refused(capsys):
 
     with pytest.raises(CaptureError):
         tm.tensor(refused)(V)
+    assert capsys.readouterr().out == ""
+
+
+def into_a_buffer(x):
+    buffer = io.StringIO()
+    with contextlib.redirect_stdout(buffer):
+        print("rows", len(x))
+    return buffer.getvalue(), x.sum()
+
+
+def into_another(x):
+    before, sys.stdout = sys.stdout, io.StringIO()
+    print("rows", x[0])
+    text, sys.stdout = sys.stdout.getvalue(), before
+    return len(text)
+
+
+@pytest.mark.parametrize("function", [into_a_buffer, into_another])
+def test_a_print_that_the_function_redirects_is_refused(function, capsys):
+    """It runs when the graph does, and the text is asked for before that."""
+    before = sys.stdout
+    try:
+        with pytest.raises(CaptureError, match=r"redirected sys\.stdout"):
+            tm.tensor(function)(V)
+    finally:
+        sys.stdout = before
     assert capsys.readouterr().out == ""
 
 

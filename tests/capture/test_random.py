@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.errors import CaptureError
 
 BITS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 PARAMETERS: dict[str, tuple[Any, ...]] = {
@@ -364,13 +364,49 @@ def test_what_is_refused_says_so(draw: Callable[[Any], Any], told: str) -> None:
         tm.tensor(lambda r: draw(r))(np.random.default_rng(2))
 
 
-def test_a_generator_in_an_object_is_refused_in_a_function() -> None:
-    class Holder:
-        rng = np.random.default_rng(2)
+class Walker:
+    shared = np.random.default_rng(6)
 
-    holder = Holder()
-    with pytest.raises(TensorError, match="through an object"):
-        tm.tensor(lambda x: x + holder.rng.normal())(1.0)
+    def __init__(self, seed: int) -> None:
+        self.rng, self.old = np.random.default_rng(seed), np.random.RandomState(seed)
+        self.table, self.n = {"r": np.random.default_rng(seed + 1)}, 0
+
+    def step(self, x: Any) -> Any:
+        self.n += 1
+        return x + self.rng.normal(size=2) + self.n
+
+    def all(self, x: Any) -> Any:
+        return self.step(x) + self.old.rand() + self.table["r"].random() + self.shared.random()
+
+
+WALKS: list[Callable[[Any, Any], Any]] = [
+    lambda w, x: w.step(x),
+    lambda w, x: w.step(x) * w.rng.random(),
+    lambda w, x: w.all(x),
+    lambda w, x: x + w.table["r"].choice([1.0, 2.0, 3.0]) * (w.rng.random() < 0.5),
+    lambda w, x: [g.normal() + x for g in (w.rng, w.table["r"])][1],
+    lambda w, x: w.step(x) if w.rng.random() < 0.5 else -x,
+]
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("given", [True, False])
+def test_generators_in_objects_are_drawn_from_as_by_python(walk: Callable[[Any, Any], Any], given: bool) -> None:
+    """For one object, for another of the same class, and where the object has got another generator."""
+
+    def seen(wrap: Callable[[Any], Any]) -> list[Any]:
+        Walker.shared = np.random.default_rng(6)
+        one, other = Walker(1), Walker(2)
+        f = wrap(walk) if given else wrap(lambda x: walk(one, x))
+        found: list[Any] = []
+        for k, w in enumerate((one, one, one, other, one)):
+            if k == 4:
+                one.rng = np.random.default_rng(9)
+            x = np.array([1.0, k])
+            found.append((f(w, x) if given else f(x)).tolist())
+        return [*found, one.n, other.n, one.rng.random(), other.rng.random(), one.old.rand(), one.table["r"].random()]
+
+    assert seen(tm.tensor) == seen(lambda f: f)
 
 
 def test_a_graph_that_draws_is_text_that_round_trips() -> None:

@@ -240,3 +240,72 @@ def test_what_is_printed_before_a_call_fails_is_printed_once(capsys: pytest.Capt
         captured(np.zeros((2, 2)))
     assert state == {"n": 3}
     assert capsys.readouterr().out == "call 1 2.0\ncall 3 0.0\n"
+
+
+READ_BY_HELPERS = {
+    "the module's generator": "np.random.rand()",
+    "a generator": "noise()",
+    "an array that is stored into": "stored()",
+    "a closure's generator": "closed()",
+    "a closure's array": "counted()",
+}
+TAKEN = {
+    "an iterator": "next(iterator)",
+    "a generator": "next(generator)",
+    "a count": "next(count)",
+    "a draw of Python's": "random.random()",
+    "a draw of an object's": "own.random()",
+    "a text": "file.write('a')",
+    "a queue": "float(queue.put(1) or queue.qsize())",
+    "a bytearray": "float(data.append(1) or len(data))",
+}
+HELPERS = """
+import itertools, queue as queues, random
+import io
+rng, array = np.random.default_rng(1), np.zeros(3)
+random.seed(1); np.random.seed(1)
+iterator, generator, count = iter([1.0, 2.0, 3.0, 4.0, 5.0]), (2.0 * k for k in range(9)), itertools.count()
+own, file, queue, data = random.Random(4), io.StringIO(), queues.Queue(), bytearray()
+def noise(): return rng.normal()
+def stored():
+    array[0] += 1
+    return array[0]
+def closure():
+    rng, array = np.random.default_rng(2), np.ones(2)
+    def draw(): return rng.normal()
+    def add():
+        array[:] *= 2
+        return array.sum()
+    return draw, add
+closed, counted = closure()
+"""
+
+
+@pytest.mark.parametrize("taken", TAKEN)
+@pytest.mark.parametrize("read", READ_BY_HELPERS)
+def test_what_a_helper_reads_does_not_run_the_body_again(read: str, taken: str) -> None:
+    """What an iterator gives, Python draws or a file is written is there once, though a generator or an array is found on the way."""
+    text = f"{HELPERS}def f(x):\n    a = {TAKEN[taken]}\n    return x * a + {READ_BY_HELPERS[read]}\n"
+
+    def seen(wrap: Any) -> list[Any]:
+        space: dict[str, Any] = {"np": np, "__name__": "__main__"}
+        linecache.cache[f"<{read} {taken}>"] = (len(text), None, text.splitlines(True), f"<{read} {taken}>")
+        exec(compile(text, f"<{read} {taken}>", "exec"), space)
+        f = wrap(space["f"])
+        found = [float(f(k + 1.0)) for k in range(3)]
+        rest = [next(space[n]) for n in ("iterator", "generator", "count")]
+        return [
+            *found,
+            *rest,
+            space["file"].getvalue(),
+            space["queue"].qsize(),
+            len(space["data"]),
+            list(space["array"]),
+        ]
+
+    assert seen(tm.tensor) == seen(lambda f: f)
+
+    def once(f: Any) -> Any:
+        return lambda x: tm.value_and_grad(f)(x)[0]
+
+    assert seen(once) == seen(lambda f: f)

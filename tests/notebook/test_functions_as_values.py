@@ -4,6 +4,7 @@ A function is held against Python's own result, as a function and as a cell.
 """
 
 import functools
+import inspect
 import itertools
 import warnings
 
@@ -158,3 +159,29 @@ def test_the_first_result_decides_the_dtype(function, notebook):
                 tm.tensor(lambda x: np.vectorize(function, otypes=[float])(x))(x),
                 np.vectorize(function, otypes=[float])(x),
             )
+
+
+BODIES = {
+    "a return in a loop": "for i in range(3):\n        if x < i: return i",
+    "a return in a while": "while x > 0:\n        x -= 1\n        if x == 3: return x\n    return -x",
+    "a call of itself at the end": "if x == 0: return 1\n    return f(x - 1)",
+    "match": "match x:\n        case 1: return 'one'\n        case _:\n            for i in range(3):\n                if i == x: return i",
+    "a name of a class": "class C:\n        y = x\n    for i in range(2):\n        if i: return C.y",
+    "a generator": "for i in range(x):\n        if i == 2: return\n        yield i",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("text", ['"""What it does."""', '"what"', 'f"{1}"', "0"])
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_functions_of_cells_keep_what_is_written_of_them(body, text, notebook):
+    code = f"def f(x):\n    {text}\n    {body}\nclass A:\n    def m(self, x):\n        {text}\n        return f(x)\n"
+    own: dict = {}
+    exec(code, own)
+    notebook.ok(f"%%tensor\n{code}")
+    assert notebook["f"].__doc__ == own["f"].__doc__
+    assert notebook["A"].m.__doc__ == own["A"].m.__doc__
+    if inspect.isgeneratorfunction(own["f"]):
+        assert list(notebook["f"](5)) == list(own["f"](5))
+    else:
+        assert [notebook["f"](k) for k in range(5)] == [own["f"](k) for k in range(5)]

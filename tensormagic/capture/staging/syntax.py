@@ -165,7 +165,8 @@ class Staging(ast.NodeTransformer):
         if isinstance(node, ast.AsyncFunctionDef) or any(map(_fixed, node.body)):
             node.body = [self._within(s) for s in node.body]
         else:
-            node.body = matching.lowered(node.body)
+            text = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
+            node.body = matching.lowered(node.body[len(text) :])
             body = as_loop(node, first_line or node.lineno)
             declared = [s for b in body for s in liveness.own_nodes(b) if isinstance(s, ast.Global | ast.Nonlocal)]
             names = {n for s in declared for n in s.names}
@@ -174,12 +175,11 @@ class Staging(ast.NodeTransformer):
             self.scope.changing = liveness.changed_by_scopes(body)
             args = node.args
             own = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if a}
-            node.body = self.block(Jumps().function(body), set())
+            node.body = [*text, *self.block(Jumps().function(body), set())]
             missing = [n for n in self.scope.captured if n not in own | names]
             if missing:  # a function may share only what its surroundings bind
                 never: ast.stmt = ast.Assign([ast.Name(n, ast.Store()) for n in missing], ast.Constant(None))
-                text = 1 if ast.get_docstring(node, clean=False) is not None else 0
-                node.body.insert(text, placed_at(ast.If(ast.Constant(False), [never], []), body[0]))
+                node.body.insert(len(text), placed_at(ast.If(ast.Constant(False), [never], []), body[0]))
         self.scope = outer
 
     def block(self, statements: Sequence[ast.stmt], after: set[str]) -> list[ast.stmt]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import door
+from tensormagic.capture.context import Capture
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -28,6 +29,14 @@ def fresh_input(value: Any, name: str) -> Node:
 def abstract_tensor(value: Any, name: str) -> Tensor:
     """A lazy array that stands for an argument."""
     return stand_in_tensor(fresh_input(value, name), name)
+
+
+def found_input(value: Any, name: str, capture: Capture) -> Tensor:
+    """A lazy array that stands for what a trace has found to be read."""
+    found = abstract_tensor(value, name)
+    found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
+    capture.values[found.node] = value
+    return found
 
 
 def stand_in_tensor(node: Node, name: str) -> Tensor:

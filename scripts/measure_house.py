@@ -37,7 +37,9 @@ def named_ops(tree: ast.AST) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Match) and is_name_of_op(node.subject):
             yield node.lineno, f"compares {len(node.cases)} cases"
         elif isinstance(node, ast.Set | ast.Tuple | ast.List | ast.Dict):
-            found = [e.value for e in (node.keys if isinstance(node, ast.Dict) else node.elts) if isinstance(e, ast.Constant)]
+            found = [
+                e.value for e in (node.keys if isinstance(node, ast.Dict) else node.elts) if isinstance(e, ast.Constant)
+            ]
             if len(found) > 1 and sum(isinstance(n, str) and n in names for n in found) * 2 > len(found):
                 yield node.lineno, f"table {found}"
 
@@ -109,10 +111,18 @@ def main() -> None:
     parser.add_argument("--list", metavar="COUNT", help="a name in the table: print its places")
     wanted = parser.parse_args().list
     trees = {p: ast.parse(p.read_text(encoding="utf-8")) for p in sorted(ROOT.rglob("*.py"))}
-    modules = {".".join(["tensormagic", *p.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__"): p for p in trees}
+    modules = {
+        ".".join(["tensormagic", *p.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__"): p
+        for p in trees
+    }
     lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in trees}
     ops = [(p, n, t) for p, tree in trees.items() if not knows_ops(p) for n, t in named_ops(tree)]
-    functions = [(p, f.lineno, f"{decisions(f)} {f.name}") for p, t in trees.items() for f in ast.walk(t) if isinstance(f, FUNCTIONS)]
+    functions = [
+        (p, f.lineno, f"{decisions(f)} {f.name}")
+        for p, t in trees.items()
+        for f in ast.walk(t)
+        if isinstance(f, FUNCTIONS)
+    ]
     found = {
         "long": [(p, n, "lines") for p, n in lines.items() if n > LONG],
         "tables": [place for place in ops if place[2].startswith("table")],
@@ -130,7 +140,10 @@ def main() -> None:
     packages = Counter[str]()
     for p, n in lines.items():
         packages[p.relative_to(ROOT).parts[0]] += n
-    print(f"{sum(lines.values()):,} lines in {len(lines)} files:", ", ".join(f"{k} {n:,}" for k, n in packages.most_common(9)))
+    print(
+        f"{sum(lines.values()):,} lines in {len(lines)} files:",
+        ", ".join(f"{k} {n:,}" for k, n in packages.most_common(9)),
+    )
     words = {
         "long": f"files over {LONG} lines",
         "tables": "tables of op names outside ops/ and files of rules",

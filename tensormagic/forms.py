@@ -11,6 +11,7 @@ from tensormagic.ir.graph import Closed, Graph, close
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
+from tensormagic.ops.named import NAMED
 
 LONG = 100  # nodes of a graph that is looked for
 _KEPT = 512
@@ -103,7 +104,7 @@ def _form(nodes: Sequence[Node], given: Mapping[Node, Any]) -> Key | None:
             parts.append((t.dtype, t.shape, t.form))
         elif node.op is CONSTANT:
             parts.append(node)
-        elif node.sized_by or node.op.name == "named":
+        elif node.sized_by or node.op is NAMED:
             return None
         else:
             parts.append((node.op, node.param_items, *[place[a] for a in node.args]))

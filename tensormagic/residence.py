@@ -17,6 +17,7 @@ from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ops.draws.random import DRAW
 from tensormagic.ops.leaf import INPUT
 from tensormagic.ops.op import as_form
 
@@ -208,7 +209,7 @@ def _held(device: Device, result: Any) -> Any:
 
 
 def _inputs(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> Iterator[Hidden]:
-    states = {n.args[0] for n in graph.nodes if n.op.name == "draw"}
+    states = {n.args[0] for n in graph.nodes if n.op is DRAW}
     for k, (parameter, value, name) in enumerate(zip(graph.parameters, given, names, strict=True)):
         if not isinstance(value, Resident) or value.on_device or parameter in states:
             continue

@@ -26,7 +26,8 @@ from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
 from tensormagic.ops.effects.checks import ERRORS
 from tensormagic.ops.fold import SUM
-from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.indices.position import POSITION
+from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
 from tensormagic.ops.move import Index
 
 
@@ -175,7 +176,7 @@ class Body:
 
     def _checked(self, node: Node, index: IndexTuple) -> str:
         values = [self.value(n, i) for n, i in operand_reads(node, index)]
-        if node.op.name == "position":
+        if node.op is POSITION:
             return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
         message = node["message"].replace("{", "{{").replace("}", "}}")
         depth = self._depth(values[1])  # a number is checked where there are no elements, too
@@ -218,9 +219,7 @@ class Body:
 
     def _load(self, node: Node, index: tuple[Index, ...]) -> str:
         name, offset, depth = self.address(node, index)
-        return self.assign(
-            "x", f"{name}[{offset}]", depth, node if node.op.name not in {"parameter", "input"} else None
-        )
+        return self.assign("x", f"{name}[{offset}]", depth, node if node.op not in {PARAMETER, INPUT} else None)
 
     def address(self, node: Node, index: tuple[Index, ...]) -> tuple[str, str, int]:
         """The array that holds ``node``, the offset of an element, and how many loops that depends on."""

@@ -6,6 +6,8 @@ import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant_value
+from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.scalars.scalar import power
 
 COMPLEX = np.dtype("c16")
 _SOURCES = {
@@ -43,10 +45,10 @@ def source_of(node: Node) -> str | None:
     """The scalar expression of a pointwise node; None where it runs in NumPy."""
     if not is_complex(node):
         return node.op.scalar_source(node)  # type: ignore[attr-defined,no-any-return]
-    if node.op.name == "astype":
+    if node.op is ASTYPE:
         given = node.args[0].type.dtype
         return None if node.type.dtype != COMPLEX else "{0}" if given == COMPLEX else "complex({0}, 0.0)"
-    if node.op.name == "power":
+    if node.op is power:
         value = constant_value(node.args[1])
         squared = value is not None and not value.shape and value == 2
         return _source("square", node) if squared else None

@@ -35,7 +35,9 @@ from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Atom, Dim, Size, apply, atoms, bare_atom, evaluate, hint, substitute
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import IOTA
+from tensormagic.ops.move import RESHAPE
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
+from tensormagic.ops.scalars.scalar import power
 
 __all__ = ["Cost", "by_node", "of_graph", "of_node", "of_plan", "total"]
 
@@ -94,7 +96,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 def flops_in(node: Node) -> int:
     """The floating-point operations in one application of a pointwise node."""
-    if node.op.name == "power" and (known := exponent(node)) is not None:
+    if node.op is power and (known := exponent(node)) is not None:
         return max(1, round(abs(known)) - 1)
     kind = max((t.dtype for n in (node, *node.args) for t in n.types), key=lambda d: d.itemsize)
     return flops_of(node.op.name, 32 if kind == np.dtype(np.float32) else 64)
@@ -155,7 +157,7 @@ def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
 
 def _moved_by_move(node: Node, number: Number) -> Any:
     """Moves that an index says are views; others copy."""
-    if is_inline_move(node) or kind_of(node) == "view" or node.op.name == "reshape":
+    if is_inline_move(node) or kind_of(node) == "view" or node.op is RESHAPE:
         return 0
     return 2 * _Sizes(number).bytes_of(node)
 

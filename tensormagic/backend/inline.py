@@ -15,12 +15,14 @@ from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized,
 from tensormagic.ir.size import Atom, Size, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.effects.checks import FIXED
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, Source
 from tensormagic.ops.move import BROADCAST, CONCATENATE, Move, broadcast, reshape, transpose
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.regions.branches import CALL, CHECKPOINT, GRAD
 from tensormagic.ops.scalars.scalar import add, multiply
 from tensormagic.ops.update import ADD_AT, SET
 
@@ -87,17 +89,17 @@ _serial = count()
 
 def _called(node: Node) -> list[Node] | None:
     """What a call gives, over its operands; None for any other node. What is computed twice on purpose stays so."""
-    if node.op.name == "grad":
+    if node.op is GRAD:
         node = node.op.expand(node)  # type: ignore[attr-defined]
-    if node.op.name not in {"call", "checkpoint"}:
+    if node.op not in {CALL, CHECKPOINT}:
         return None
-    own = -1 - next(_serial) if node.op.name == "checkpoint" else None
+    own = -1 - next(_serial) if node.op is CHECKPOINT else None
     return Instance(node["graph"], node.args, own).of(node["graph"].results)
 
 
 def _simpler(node: Node) -> Node | None:
     """A node in simpler ops; None where it is simple."""
-    if node.op.name == "fixed":
+    if node.op is FIXED:
         return node.args[0]
     if node.op in {SET, ADD_AT} and not node.type.shape:
         return _stored_number(node)

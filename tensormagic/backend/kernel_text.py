@@ -19,6 +19,7 @@ from tensormagic.backend.sizes import RefusedError
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
+from tensormagic.ops.leaf import PARAMETER
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
 WIDE_TILE = 1 << 16  # elements in a tile where nothing is kept for it: how often the stop flag is looked at
@@ -60,7 +61,7 @@ def _may_wrap(size: Dim) -> bool:
     if not free or (len(size.terms) == 1 and size.terms[0][1] == 1 and len(free[0][0]) == 1 and free[0][0][0][1] == 1):
         return False
     (first, factor), *others = free
-    counted = len(first) == 1 and factor == 1 and first[0][1] == 1 and first[0][0].op.name == "parameter"
+    counted = len(first) == 1 and factor == 1 and first[0][1] == 1 and first[0][0].op is PARAMETER
     return bool(others) or not counted or any(abs(c) >= _SMALL for m, c in size.terms if m != first)
 
 

@@ -14,7 +14,7 @@ from tensormagic.ir.node import Node, Operation, as_size, topological
 from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import Fold, Row
-from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, constant_value
+from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE, constant_value
 from tensormagic.ops.move import RESHAPE, Move, squeezes
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise
@@ -132,7 +132,7 @@ def refuse(node: Node) -> None:
 
 def _kind(node: Node, *, inside: bool) -> str:
     op = node.op
-    if op.name in {"parameter", "input"}:
+    if op in {PARAMETER, INPUT}:
         return "base"
     if op is CONSTANT:
         return "leaf" if not node.type.shape and node.type.dtype in DTYPES else "base"

@@ -29,9 +29,10 @@ from tensormagic.backend.kinds import (
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, Symbol, atom, nodes_of
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import BROADCAST, Index
-from tensormagic.ops.update import ADD_AT
+from tensormagic.ops.update import ADD_AT, SET
 
 IndexTuple = tuple[Index, ...]
 Read = tuple[Node, IndexTuple]
@@ -228,7 +229,7 @@ def make_stage(root: Node, stored: set[Node]) -> Stage:
     order = list(range(len(domain)))
     if root.op.name.startswith("arg"):
         order.sort(key=lambda k: k in reduced)
-    elif kind_of(root) not in {"store", "sequence"} or root.op.name in {"set", "add_at"}:
+    elif kind_of(root) not in {"store", "sequence"} or root.op in {SET, ADD_AT}:
         target = [int(i.variable[1:]) for i in written if i.variable is not None] if written else place
         order = _order(reads, target if not reduced else None, len(domain))
     return reordered(Stage(root, domain, reduced, place, body, reads, ops, heavy, written), order)
@@ -331,7 +332,7 @@ def operand_reads(node: Node, index: IndexTuple) -> list[Read]:
         return [(node.args[0], node.op.index(node, index))]  # type: ignore[attr-defined]
     if kind_of(node) == "take" and "axis" in node.params:
         axis, indices = node["axis"], node.args[1]
-        if node.op.name == "gather":
+        if node.op is GATHER:
             count = indices.type.ndim
             own = index[axis : axis + count]
             return [(node.args[0], (*index[:axis], ANYWHERE, *index[axis + count :])), (indices, own)]

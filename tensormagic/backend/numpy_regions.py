@@ -9,6 +9,9 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
+from tensormagic.ops.leaf import CONSTANT, PARAMETER
+from tensormagic.ops.reverse.tape import ADD_TAPES
 
 __all__ = ["TAPES", "region_lines", "results_text", "scatter_lines", "tape_text"]
 
@@ -55,7 +58,7 @@ def results_text(names: Sequence[str], results: Sequence[Node]) -> str:
     """What a function inside returns: numbers in the form that their types say."""
     return ", ".join(
         name
-        if r.type.shape or r.type.form == "tape" or r.op.name in {"constant", "parameter"} or _has_form(r)
+        if r.type.shape or r.type.form == "tape" or r.op in {CONSTANT, PARAMETER} or _has_form(r)
         else _formed(name, r.type)
         for name, r in zip(names, results, strict=True)
     )
@@ -152,7 +155,7 @@ def _spread(name: str, carries: int) -> str:
 
 def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
     """The text of an operation on tapes; None for those of batches."""
-    if len(node.args) > 1 and node.op.name != "add_tapes" and node.args[1].type.ndim:
+    if len(node.args) > 1 and node.op is not ADD_TAPES and node.args[1].type.ndim:
         return None
     t = node.type
     match node.op.name:
@@ -188,7 +191,7 @@ def scatter_lines(node: Node, name: str, args: Sequence[str]) -> list[str] | Non
         return None
     x, indices, values = args
     axis, ufunc = node["axis"], _SCATTERS[node.op.name]
-    if node.op.name == "add_along_axis":
+    if node.op is ADD_ALONG_AXIS:
         rank = node.type.ndim
         grid = f"np.indices(np.shape({indices}), sparse=True)"
         place = f"tuple({indices} if k == {axis} else {grid}[k] for k in range({rank}))"

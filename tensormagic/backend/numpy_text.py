@@ -16,7 +16,11 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import atoms, bracketed, python_text
 from tensormagic.ir.type import Dim, Size
-from tensormagic.ops.effects.checks import ERRORS
+from tensormagic.ops.effects.checks import ERRORS, REQUIRE
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.reverse.tape import EMPTY
+from tensormagic.ops.update import ADD_AT, SET
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
@@ -126,13 +130,13 @@ class _Text:
         return text
 
     def _statement(self, node: Node) -> None:
-        if node.op.name == "constant" and not node.type.shape:
+        if node.op is CONSTANT and not node.type.shape:
             self.names[node] = _number(node)
-        elif node.op.name == "size":
+        elif node.op is SIZE:
             self.names[node] = bracketed(self.size(node["size"]))
-        elif node.op.name == "item":
+        elif node.op is ITEM:
             self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
-        elif node.op.name == "require":
+        elif node.op is REQUIRE:
             self.names[node] = self.names[node.args[0]]
             error = next(c.__name__ for c in ERRORS[node["error"]].__mro__ if c.__module__ == "builtins")
             self.lines.append(f"if not np.all({self.names[node.args[1]]}): raise {error}({node['message']!r})")
@@ -145,8 +149,8 @@ class _Text:
             text = self._expression(node)
             self.names[node] = f"v{len(self.lines)}"
             self.lines.append(f"{self.names[node]} = {text}")
-            if node.op.name in {"set", "add_at"}:
-                sign = "=" if node.op.name == "set" else "+="
+            if node.op in {SET, ADD_AT}:
+                sign = "=" if node.op is SET else "+="
                 self.lines.append(f"{self.names[node]}[{self._slices(node)}] {sign} {self.names[node.args[1]]}")
 
     def _expression(self, node: Node) -> str:
@@ -160,13 +164,13 @@ class _Text:
     # the kinds of op --------------------------------------------------------------------------------------------------
 
     def _leaf(self, node: Node, args: list[str]) -> str | None:
-        if node.op.name == "tape":
+        if node.op is EMPTY:
             return tape_text(self, node, args)
-        if node.op.name == "constant":
+        if node.op is CONSTANT:
             return f"np.array({node['bits'].array().tolist()!r}, dtype=np.{node.type.dtype.name})".replace(
                 "nan", "np.nan"
             ).replace("inf", "np.inf")
-        if node.op.name == "iota":
+        if node.op is IOTA:
             axis, rank = node["axis"], len(node["shape"])
             ramp = f"np.arange({self.size(node['shape'][axis])})"
             spread = ", ".join("-1" if k == axis else "1" for k in range(rank))

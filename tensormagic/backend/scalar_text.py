@@ -13,8 +13,9 @@ from tensormagic.backend.kinds import exponent, is_inline_move, is_map
 from tensormagic.backend.ranges import is_of_unit
 from tensormagic.ir.node import Node
 from tensormagic.ops.contract import CONTRACT
-from tensormagic.ops.fold import SUM
+from tensormagic.ops.fold import ALL, ANY, SUM
 from tensormagic.ops.op import registry
+from tensormagic.ops.scalars.scalar import log1p, power
 
 _RENAMED = {
     "np.floor(": "floor(",
@@ -88,9 +89,9 @@ def scalar_text(node: Node, values: Sequence[str]) -> str:
     """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
     if is_complex(node):
         return (source_of(node) or "").format(*values)
-    number = exponent(node) if node.op.name == "power" else None
+    number = exponent(node) if node.op is power else None
     source = _POWERS.get(number) or node.op.scalar_source(node)  # type: ignore[attr-defined,arg-type]
-    if node.op.name == "log1p" and is_of_unit(node.args[0]):
+    if node.op is log1p and is_of_unit(node.args[0]):
         source = "log1p_unit({0})"
     for old, new in _RENAMED.items():
         source = source.replace(old, new)
@@ -133,9 +134,9 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
     step: str = root.op.step  # type: ignore[attr-defined]
     if step in registry:
         step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
-    if dtype.kind == "b" and root.op.name in {"any", "all"}:  # without branches: these loops become vector code
+    if dtype.kind == "b" and root.op in {ANY, ALL}:  # without branches: these loops become vector code
         truth = value if whole else f"({value} != 0)"
-        return f"bool({total} {'|' if root.op.name == 'any' else '&'} {truth})"
+        return f"bool({total} {'|' if root.op is ANY else '&'} {truth})"
     expression = step.format(total, value)
     if dtype.kind == "b":
         return f"bool({expression})"

@@ -9,6 +9,8 @@ from tensormagic.backend.scalar_text import accumulate_text
 from tensormagic.backend.schedule import Nest
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, product
+from tensormagic.ops.fold import ARGMAX, ARGMIN
+from tensormagic.ops.indices.selection import PLACES
 
 
 def print_sequence(text: KernelText, nest: Nest) -> None:
@@ -16,7 +18,7 @@ def print_sequence(text: KernelText, nest: Nest) -> None:
     (stage,) = nest.stages
     if not stage.domain:
         _print_one(text, nest, stage)
-    elif stage.root.op.name == "places":
+    elif stage.root.op is PLACES:
         _print_found(text, nest, stage)
     elif stage.root.op.name.startswith("arg"):
         _print_place(text, nest, stage)
@@ -28,8 +30,8 @@ def _print_one(text: KernelText, nest: Nest, stage: Stage) -> None:
     """Of one element."""
     body = Body(text, nest, nest.loops[0], None)
     root = stage.root
-    value = "0" if root.op.name in {"argmax", "argmin", "places"} else body.element(stage)
-    if root.op.name == "places":
+    value = "0" if root.op in {ARGMAX, ARGMIN, PLACES} else body.element(stage)
+    if root.op is PLACES:
         body.emit(0, f"if {body.value(*stage.body[0])}:", root)
         body.emit(0, f"    {text.array(root)}[0] = 0", root)
     elif root.type.shape:
@@ -62,7 +64,7 @@ def _print_place(text: KernelText, nest: Nest, stage: Stage) -> None:
     kept = sum(group.positions[0] not in stage.reduced for group in body.groups)
     x = body.value(*stage.body[0])
     best, at, here = text.fresh("best"), text.fresh("at"), text.fresh("here")
-    relation = ">" if root.op.name == "argmax" else "<"
+    relation = ">" if root.op is ARGMAX else "<"
     better = f"{x} {relation} {best}"
     if root.args[0].type.dtype.kind == "f":
         better = f"{better} or ({x} != {x} and {best} == {best})"

@@ -19,7 +19,7 @@ from tensormagic.ir.node import Node, as_size, make, replaced, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant_value, size_of
-from tensormagic.ops.move import reshape, slice_
+from tensormagic.ops.move import RESHAPE, reshape, slice_
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.loops import LOOP
 from tensormagic.ops.regions.region import graph_over, stand_in, symbols_in, unused
@@ -115,7 +115,7 @@ class _Loop:
         value = end.args[1]
         whole = all(s == (0, n, 1) for s, n in zip(rest, stack.type.shape[1:], strict=True))
         fits = (extent, step) == (1, 1) and first == as_size(self.index) and whole
-        if readers != [end] or end in others or stack in others or not fits or value.op.name != "reshape":
+        if readers != [end] or end in others or stack in others or not fits or value.op is not RESHAPE:
             return None
         inner = value.args[0]
         alike = inner.type.shape == stack.type.shape[1:] and self.operands[m].type.shape[0] == self.iterations

@@ -26,6 +26,7 @@ from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops.form import FORM
 
 _OFTEN = 64  # nodes after which those are let go of whose values are there
 LIMIT = 100_000  # nodes that one cell may unroll to
@@ -451,7 +452,7 @@ def _has_sizes_of_data(node: Node) -> bool:
 
 def _computes_floats(node: Node) -> bool:
     """Whether an operation may meet a floating-point error, where ``np.errstate`` asks for these."""
-    moves = getattr(node.op, "kind", "") in {"leaf", "move"} or node.op.name == "form"
+    moves = getattr(node.op, "kind", "") in {"leaf", "move"} or node.op is FORM
     return not moves and any(t.dtype.kind != "b" for t in node.types)
 
 

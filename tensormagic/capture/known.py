@@ -12,8 +12,9 @@ from tensormagic.capture.numbers import as_python, compared, in_range
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, apply, atom, evaluate, is_at_least
 from tensormagic.ir.type import Size, hint
-from tensormagic.ops.leaf import size_node, size_of
+from tensormagic.ops.leaf import CONSTANT, SIZE, size_node, size_of
 from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.scalars.scalar import floor_divide, remainder
 
 
 def static_value(node: Node) -> Any:
@@ -35,7 +36,7 @@ def static_value(node: Node) -> Any:
         return number
 
     for n in order:
-        if n.op.name == "size":
+        if n.op is SIZE:
             number = capture.specialise(n["size"]) if capture else hint(n["size"])
             if number is None:
                 return None
@@ -68,7 +69,7 @@ def _of_sizes(node: Node) -> list[Node] | None:
         if n in found:
             continue
         found.add(n)
-        if len(found) > _LIMIT or (n.op.kind == "leaf" and n.op.name not in {"size", "constant"}):  # type: ignore[attr-defined]
+        if len(found) > _LIMIT or (n.op.kind == "leaf" and n.op not in {SIZE, CONSTANT}):  # type: ignore[attr-defined]
             return None
         pending += n.needs
     return topological([node])
@@ -85,7 +86,7 @@ _OF_EQUALS = {
 
 
 def _is_size(node: Node) -> bool:
-    return node.op.name == "size"
+    return node.op is SIZE
 
 
 _ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {
@@ -106,7 +107,7 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
 def _one(op: Pointwise, nodes: Sequence[Node]) -> Node:
     if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
         left, right = (size_of(n) for n in nodes)
-        plain = isinstance(left, int) and (isinstance(right, int) or op.name in {"floor_divide", "remainder"})
+        plain = isinstance(left, int) and (isinstance(right, int) or op in {floor_divide, remainder})
         if left is not None and right is not None and not plain:
             return size_node(_ON_SIZES[op.name](left, right))
     if any(n.type.form != "python" for n in nodes):

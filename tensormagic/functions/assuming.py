@@ -17,7 +17,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.effects.checks import assumed
 from tensormagic.ops.fold import ALL, fold
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.scalars.comparison import bitwise_and
 from tensormagic.ops.scalars.scalar import isfinite, logical_and
 
 _SIGNS = {"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<=", "not_equal": "!="}
@@ -102,7 +103,7 @@ def _facts(node: Node, condition: Any) -> Iterator[str]:
     pool = [node_of(condition)]
     while pool:
         one = bare(pool.pop())
-        if one.op.name in {"logical_and", "bitwise_and"}:
+        if one.op in {logical_and, bitwise_and}:
             pool += one.args
         elif one.op is isfinite and bare(one.args[0]) is bare(node):
             yield "finite"
@@ -117,7 +118,7 @@ def _compared(node: Node, one: Node) -> str:
         left, right = map(bare, one.args)
         if right is bare(node):
             left, right, sign = right, left, _TURNED[sign]
-        if left is bare(node) and right.op.name == "constant" and not right.type.shape:
+        if left is bare(node) and right.op is CONSTANT and not right.type.shape:
             number = float(right["bits"].array())
             if not math.isnan(number):
                 return f"{sign} {number:g}" if float(f"{number:g}") == number else f"{sign} {number!r}"

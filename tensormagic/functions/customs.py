@@ -27,6 +27,7 @@ from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ops.leaf import CONSTANT, Source, constant_value, input_node
 from tensormagic.ops.regions.control import checkpoint as checkpointed
 from tensormagic.ops.regions.custom import custom
+from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.transform import grad as modes
 from tensormagic.transform.grad import depends
 
@@ -239,7 +240,7 @@ def _check_linear(back: Sequence[Node], cotangents: Sequence[Node], function: Fu
 
 def _is_zero(node: Node) -> bool:
     value = constant_value(node)
-    if value is None and node.op.name == "multiply":
+    if value is None and node.op is multiply:
         return any(map(_is_zero, node.args))
     return value is not None and not value.any()
 

@@ -16,6 +16,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import INPUT, Source, input_node, parameter
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.opaque import ITEM, items
+from tensormagic.ops.regions.branches import CALL, CHECKPOINT
 from tensormagic.transform import grad as modes
 
 _TOLERANCE = 1e-5
@@ -96,7 +97,7 @@ class _Table:
 
     def inside(self, node: Node) -> Disagreement | None:
         """The one among the nodes of a graph that is called."""
-        if node.op.name not in {"call", "checkpoint"}:
+        if node.op not in {CALL, CHECKPOINT}:
             return None
         graph: Graph = node["graph"]
         moves = {

@@ -34,6 +34,7 @@ from tensormagic.ir.errors import CaptureError, FormatError, GuardError, ParseEr
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.text import parse
+from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.op import as_form, registry
 
 FORMAT = 1
@@ -141,7 +142,7 @@ def _raised(part: bytes) -> Exception:
 def _refuse_outside(graph: Graph, name: str) -> None:
     """Refuse what no file can hold: Python's functions, exceptions of the user's own."""
     for node in _every(graph):
-        if node.op.name == "outside":
+        if node.op is OUTSIDE:
             raise CaptureError(
                 f"{name} calls {str(node['call']).rstrip(',')} when it runs, which cannot be saved in a file", _SAVE
             )

@@ -20,6 +20,7 @@ from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import clean, operation, symbol
 from tensormagic.notebook.pictures.watching import Enough, Frame, Looking, is_region, watched
+from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 
@@ -78,7 +79,7 @@ def _operation(made: _Made) -> str:
 
 
 def _label(node: Node) -> str:
-    return "@" if node.op.name == "contract" else node.op.name
+    return "@" if node.op is CONTRACT else node.op.name
 
 
 # finding --------------------------------------------------------------------------------------------------------------

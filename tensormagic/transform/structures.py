@@ -10,6 +10,7 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import split
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER
 from tensormagic.transform.dependence import NOTHING, Codes, Sets
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _gathered(frame: Frame, node: Node) -> Codes:
         return np.asarray(node.op.evaluate(node, [codes, places], frame.size), np.int64)  # type: ignore[attr-defined]
     shape, axis = frame.shape(node), node["axis"]
     one = _reduced(frame.sets, codes, [axis])
-    if node.op.name == "gather":
+    if node.op is GATHER:
         one = one.reshape(*codes.shape[:axis], *[1] * indices.type.ndim, *codes.shape[axis + 1 :])
     return np.broadcast_to(one, shape)
 
@@ -235,7 +236,7 @@ def _scattered(frame: Frame, node: Node) -> Codes:
     if not isinstance(places, np.ndarray | np.integer | int):
         return frame.sets.union(old, np.full(old.shape, pooled(frame.sets, [new])))
     numbers = np.arange(old.size).reshape(old.shape)
-    along = node.op.name == "add_along_axis"
+    along = node.op is ADD_ALONG_AXIS
     targets = (np.take_along_axis if along else np.take)(numbers, np.asarray(places), axis=node["axis"])
     groups = np.concatenate([numbers.ravel(), np.broadcast_to(targets, new.shape).ravel()])
     codes = np.concatenate([old.ravel(), new.ravel()])

@@ -18,7 +18,7 @@ from tensormagic.ir.size import Size, atoms, hint, is_at_least, nodes_of, produc
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import constant, constant_value, size_of
-from tensormagic.ops.move import broadcast, reshape, slice_
+from tensormagic.ops.move import RESHAPE, SLICE, broadcast, reshape, slice_
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import graph_over, matched, stand_in
@@ -55,9 +55,9 @@ class _Loop:
 
     def read_by_iteration(self, value: Node) -> Turned | None:
         """What ``value`` is a part of, where it is the part of a constant that belongs to the iteration; None for another value."""
-        while value.op.name == "reshape":
+        while value.op is RESHAPE:
             value = value.args[0]
-        if value.op.name != "slice" or value.args[0] not in self.own[self.carries :] or self.iterations is None:
+        if value.op is not SLICE or value.args[0] not in self.own[self.carries :] or self.iterations is None:
             return None
         (first, extent, step), *rest = value["slices"]
         source = value.args[0]
@@ -91,7 +91,7 @@ def _terms(result: Node, carry: Node) -> list[Node] | None:
     """What is added to a carry; None where the result is no such sum."""
     found: list[Node] = []
     while result is not carry:
-        if result.op.name != "add" or result.types[0].shape != carry.type.shape:
+        if result.op is not add or result.types[0].shape != carry.type.shape:
             return None
         left, right = result.args
         inner, term = (left, right) if carry in topological([left]) else (right, left)
@@ -118,7 +118,7 @@ class _Sums:
     def _look(self, k: int) -> None:
         loop = self.loop
         carry, result = loop.own[k], loop.body.results[k]
-        if result.op.name != "add" or not carry.type.shape or not carry.type.inexact:
+        if result.op is not add or not carry.type.shape or not carry.type.inexact:
             return
         terms = _terms(result, carry)
         others = [r for j, r in enumerate(loop.body.results) if j != k]

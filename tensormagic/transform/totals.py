@@ -112,7 +112,7 @@ def _terms(result: Node, carry: Node) -> list[Node] | None:
     """What is added to ``carry`` for ``result``, in regions too; None where ``result`` is another function of it."""
     found: list[Node] = []
     while result is not carry:
-        if result.op.name == "add":
+        if result.op is add:
             moving = [a for a in result.args if carry in _read([a])]
             if len(moving) != 1 or moving[0].type != result.type:
                 return None

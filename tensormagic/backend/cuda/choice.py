@@ -10,6 +10,7 @@ from tensormagic.ir.cost import weight
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, Symbol, evaluate
+from tensormagic.ops.regions.loops import LOOP, WHILE
 
 UNKNOWN = 32  # what a size, and a number of iterations, is taken for where it depends on data
 CPU_RATE, DEVICE_RATE = 4e9, 4e12  # half additions in a second
@@ -71,9 +72,9 @@ def _region(node: Node, size: Callable[[Size], int]) -> Work:
                 if symbol is not None:
                     known[symbol] = size(outer)
         found += work(graph, known)
-    if node.op.name not in {"loop", "while"}:
+    if node.op not in {LOOP, WHILE}:
         return found
-    iterations = as_size(node.args[0]) if node.op.name == "loop" else None
+    iterations = as_size(node.args[0]) if node.op is LOOP else None
     return found * (UNKNOWN if iterations is None else size(iterations))
 
 

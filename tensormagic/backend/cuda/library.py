@@ -16,10 +16,14 @@ import numpy as np
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
-from tensormagic.ops.contract import split
+from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.fft import FFT, IFFT, IRFFT, RFFT
+from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMPROD, CUMSUM, PROD, SUM
 from tensormagic.ops.indices.scatter import are_unique
+from tensormagic.ops.matrices.gram import GRAM
 from tensormagic.ops.move import concrete_slices
 from tensormagic.ops.op import Op, Value
+from tensormagic.ops.scalars.comparison import where
 
 Raises = Callable[[], None]
 
@@ -273,7 +277,7 @@ def _cumulative(c: Call) -> Value:
 def _running(c: Call) -> Value:
     """By doubling: after each step, an element is the extreme of twice as many before it."""
     x, (axis,) = c.array(0).copy(), c.node["axes"]
-    function = c.xp.maximum if c.node.op.name == "cummax" else c.xp.minimum
+    function = c.xp.maximum if c.node.op is CUMMAX else c.xp.minimum
     head: tuple[slice, ...] = (slice(None),) * axis
     step = 1
     while step < x.shape[axis]:
@@ -530,16 +534,16 @@ def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
     complex_ = "c" in kinds
     if op.kind == "pointwise" and complex_ and op.name not in _COMPLEX | _CASTS:
         return f"{op.name} of complex numbers is not supported on the device"
-    if op.kind == "pointwise" and {"i", "u"} <= kinds and np.result_type(*dtypes).kind == "f" and op.name != "where":
+    if op.kind == "pointwise" and {"i", "u"} <= kinds and np.result_type(*dtypes).kind == "f" and op is not where:
         return f"{op.name} of signed and unsigned integers is not supported on the device"
-    if op.kind == "fold" and complex_ and op.name not in {"sum", "prod", "cumsum", "cumprod", "any", "all"}:
+    if op.kind == "fold" and complex_ and op not in {SUM, PROD, CUMSUM, CUMPROD, ANY, ALL}:
         return f"{op.name} of complex numbers is not supported on the device"
     if op.name in _ADDS and node.type.dtype.name not in _SUMMED:
         return f"{op.name} into {node.type.dtype} is not supported on the device"
-    if op.name in {"contract", "gram"} and kinds == {"b"}:
+    if op in {CONTRACT, GRAM} and kinds == {"b"}:
         return f"{op.name} of truth values is not supported on the device"
     half = np.dtype(np.float16) in dtypes
-    if half and (op.name in {"fft", "ifft", "rfft", "irfft"} or op.name in _SPECIAL):
+    if half and (op in {FFT, IFFT, RFFT, IRFFT} or op.name in _SPECIAL):
         return f"{op.name} of float16 is not supported on the device"
     return ""
 

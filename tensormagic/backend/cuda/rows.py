@@ -20,6 +20,7 @@ from tensormagic.backend.scalar_text import as_text
 from tensormagic.backend.schedule import Nest, Storage, coefficients, collapses
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
+from tensormagic.ops.leaf import CONSTANT
 
 THREADS = 256
 LANES = 4  # neighbouring columns that a thread takes
@@ -57,7 +58,7 @@ class Row(Element):
         """Numbers first, then where the row and the column are along each axis."""
         for stage in self.loop.stages:
             for node, index in stage.reads:
-                if not index and node.op.name != "constant":
+                if not index and node.op is not CONSTANT:
                     self.value(node, index)
         if self.split_rows:
             self._split_rows(self.nest.depth)

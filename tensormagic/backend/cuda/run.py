@@ -23,9 +23,13 @@ from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
+from tensormagic.ops.draws.random import DRAW, SEED
+from tensormagic.ops.effects.checks import SETTLED
+from tensormagic.ops.effects.raising import CHECK
+from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.interpret import Step, bind, elsewhere, formed, interpret, is_alone, schedule
 from tensormagic.ops.op import Value
-from tensormagic.ops.reverse.tape import Chosen, Tape
+from tensormagic.ops.reverse.tape import ADD_TAPES, Chosen, Tape
 
 _MAKERS = frozenset(["iota", "broadcast"])  # what makes an array of the device of numbers alone
 _STORES = frozenset(["set", "add_at", "scatter_set", "scatter_add", "add_along_axis"])
@@ -181,7 +185,7 @@ class Runner:
         def raises() -> None:
             node.op.numpy(None, self.host(holds), **node.params)  # type: ignore[attr-defined]
 
-        if node.op.name == "settled" and node["real"] is False:
+        if node.op is SETTLED and node["real"] is False:
             self._fails(xp.all(holds), raises)
         else:
             self._fails(xp.logical_not(xp.all(holds)), raises)
@@ -191,10 +195,10 @@ class Runner:
 
     def _on_host(self, node: Node, given: list[Value], size: Any) -> Value:
         """What has nothing to do with the device; what random generators draw goes there."""
-        if node.op.name in {"check", "tell"}:
+        if node.op in {CHECK, TELL}:
             self.look()
         value = node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
-        if node.op.name == "draw":
+        if node.op is DRAW:
             state, sample = value
             return state, self.device.put(sample) if np.ndim(sample) else sample
         return value
@@ -205,7 +209,7 @@ class Runner:
         fetched = [self.host(v) for v in given]
         given.clear()
         value = self._on_host(node, fetched, size)
-        return self._back(value) if node.op.name not in {"draw", "random_state"} else value
+        return self._back(value) if node.op not in {DRAW, SEED} else value
 
     def host(self, value: Value) -> Value:
         """A value on the host: tapes with their entries."""
@@ -230,7 +234,7 @@ class Runner:
 
     def _taped(self, node: Node, given: list[Value], size: Any) -> Value:
         """Entries of tapes are arrays of the device as they are."""
-        if len(given) > 1 and node.op.name != "add_tapes":
+        if len(given) > 1 and node.op is not ADD_TAPES:
             given[1] = self.device.read(given[1]) if self._is_here(given[1]) else given[1]
         reuse = getattr(node.op, "reuse", None)
         if reuse is not None and is_alone(given):
@@ -244,7 +248,7 @@ def _is_chosen(value: Value) -> bool:
 
 
 def _is_batched(node: Node) -> bool:
-    return node.op.name != "add_tapes" and bool(node.args[1].type.shape)
+    return node.op is not ADD_TAPES and bool(node.args[1].type.shape)
 
 
 def run(graph: Graph, values: Sequence[Value], device: Device | None = None) -> list[Value]:
@@ -332,7 +336,7 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
 
 
 def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
-    drawn = node.op.name == "draw"
+    drawn = node.op is DRAW
     t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
     sizes = [hint(s) for s in t.shape]
     known = [s for s in sizes if s is not None]

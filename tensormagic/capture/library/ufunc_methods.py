@@ -23,6 +23,7 @@ from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
+from tensormagic.ops.scalars.comparison import fmax, fmin, logical_xor, maximum, minimum
 
 _LIMIT = 256  # steps that a fold without an op of its own is written out to
 _FOLDS = {
@@ -74,7 +75,7 @@ def _reduce(
         return done(_cast(folded(known, x, axis, keepdims=wide, initial=initial, where=where), dtype))
     if where is not True or given(initial):
         refuse(f"np.{op.name}.reduce with where= or initial=", "Use np.where first, or combine the results yourself.")
-    if op.name in {"fmax", "fmin"}:
+    if op in {fmax, fmin}:
         return nan_extreme(op.name)(array, axis, keepdims=wide)
     result_type = op.resolve([x.type, x.type])[1]
     whole = None
@@ -86,11 +87,11 @@ def _reduce(
     axes = axes_of(x, reduced_axis(axis, x.type.ndim))
     if nothing is not None and any(x.type.shape[k] == 0 for k in axes):
         kept = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
-        one = constant(x.type.dtype.type(nothing)) if op.name != "logical_xor" else constant(np.False_)
+        one = constant(x.type.dtype.type(nothing)) if op is not logical_xor else constant(np.False_)
         result = broadcast(one, kept)
-    elif op.name == "logaddexp" and x.type.dtype.kind == "f":
+    elif op is scalar.logaddexp and x.type.dtype.kind == "f":
         result = fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes)
-    elif op.name == "logical_xor":
+    elif op is logical_xor:
         odd = scalar.remainder(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes), 2)
         result = scalar.equal(odd, 1)
     else:
@@ -142,8 +143,8 @@ def _accumulate(op: Pointwise, array: Any, axis: Any = 0, dtype: Any = None, out
 
 
 def _neutral(op: Pointwise, dtype: np.dtype[Any]) -> Any:
-    if op.name in {"maximum", "minimum"}:
-        low = op.name == "maximum"
+    if op in {maximum, minimum}:
+        low = op is maximum
         if dtype.kind == "f":
             return dtype.type(-np.inf if low else np.inf)
         if dtype.kind == "b":
@@ -155,7 +156,7 @@ def _neutral(op: Pointwise, dtype: np.dtype[Any]) -> Any:
 def _reduceat(op: Pointwise, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tensor:
     """The folds of the parts from each index to the next; of one element where the next is not larger."""
     del out
-    if op.name not in _FOLDS or (op.name in {"maximum", "minimum"} and node_of(array).type.dtype.kind == "c"):
+    if op.name not in _FOLDS or (op in {maximum, minimum} and node_of(array).type.dtype.kind == "c"):
         refuse(f"np.{op.name}.reduceat", f"Those of {', '.join(_FOLDS)} are captured.")
     x = _cast(node_of(array), dtype)
     axis = one_axis(axis, x.type.ndim)

@@ -52,7 +52,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import REQUIRE
-from tensormagic.ops.form import to_form
+from tensormagic.ops.form import FORM, to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import show
 from tensormagic.ops.pointwise import Pointwise, astype
@@ -492,7 +492,7 @@ def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Seq
         return None
     known = world.nodes()
     inside = [n for n in topological([node], stop=lambda n: n in known) if n not in known]
-    if any(getattr(n.op, "kind", "") not in {"pointwise", "leaf"} and n.op.name != "form" for n in inside):
+    if any(getattr(n.op, "kind", "") not in {"pointwise", "leaf"} and n.op is not FORM for n in inside):
         return None
     if node.type.form != value.type.form and values_are_there():
         return MIXED

@@ -13,7 +13,12 @@ from tensormagic.capture import context
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product
-from tensormagic.ops.move import squeezes
+from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.leaf import INPUT, PARAMETER
+from tensormagic.ops.move import RESHAPE, TRANSPOSE, squeezes
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.regions.branches import COND
+from tensormagic.ops.regions.loops import LOOP
 
 Layout = np.ndarray[Any, Any]  # an array that is never read: what is where in memory
 NOWHERE = np.zeros(1, np.int8)
@@ -85,11 +90,11 @@ def note_all(extents: Sequence[Size]) -> None:
 def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
     """The array of the call that a function is captured for, for an argument; what is made of how it lies is for such arrays alone."""
     capture = context.current()
-    if capture is None or leaf.op.name != "input":
+    if capture is None or leaf.op is not INPUT:
         return None
     while leaf in capture.behind:
         leaf = capture.behind[leaf]
-    value = capture.values.get(leaf) if leaf.op.name == "input" else None
+    value = capture.values.get(leaf) if leaf.op is INPUT else None
     if not isinstance(value, np.ndarray):
         return None
     capture.ordered = True
@@ -167,7 +172,7 @@ def _is_run(part: Node) -> bool:
 
 
 def _result_of(node: Node) -> tuple[Node, int]:
-    return (node.args[0], node["index"]) if node.op.name == "item" else (node, 0)
+    return (node.args[0], node["index"]) if node.op is ITEM else (node, 0)
 
 
 def is_region(node: Node) -> bool:
@@ -177,8 +182,8 @@ def is_region(node: Node) -> bool:
 
 def _handed_on(number: int, region: Node, around: Any) -> Generator[tuple[Node, Any]]:
     """What parameter ``number`` of the graphs of a region is: an operand; where it is carried, what an iteration gives, too."""
-    yield region.args[number + (region.op.name == "cond")], around
-    body, first = region.params.get("body"), int(region.op.name == "loop")
+    yield region.args[number + (region.op is COND)], around
+    body, first = region.params.get("body"), int(region.op is LOOP)
     if body is not None and first <= number < first + len(body.results):
         yield body.results[number - first], (region, around)
 
@@ -192,12 +197,12 @@ def _has_no_gaps(source: Any) -> bool:
 
 def _keeps_order(node: Node) -> bool:
     """Whether a result lies in C order where the operands do."""
-    if node.op.name in {"input", "parameter"}:
+    if node.op in {INPUT, PARAMETER}:
         return _leaf_in_order(node)
     kind = getattr(node.op, "kind", "")
-    if node.op.name == "gather":  # what several axes leave behind, NumPy lays out as it likes
+    if node.op is GATHER:  # what several axes leave behind, NumPy lays out as it likes
         return node.args[0].type.ndim == 1
-    if node.op.name == "transpose" or (kind == "opaque" and not node.op.name.startswith("scatter")):
+    if node.op is TRANSPOSE or (kind == "opaque" and not node.op.name.startswith("scatter")):
         return False
     if kind == "contract":
         left, _, right = node["subscripts"].partition("->")
@@ -219,10 +224,10 @@ def _of_order(node: Node) -> tuple[Node, ...]:
     kind = getattr(node.op, "kind", "")
     if kind == "update" or node.op.name.startswith("scatter"):
         return node.args[:1]
-    if node.op.name == "gather":
+    if node.op is GATHER:
         return node.args[1:]
-    if kind in {"pointwise", "fold", "move", "region"} or node.op.name == "item":
-        return node.args if node.op.name != "reshape" or squeezes(node) else ()
+    if kind in {"pointwise", "fold", "move", "region"} or node.op is ITEM:
+        return node.args if node.op is not RESHAPE or squeezes(node) else ()
     return ()
 
 

@@ -8,6 +8,7 @@ from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.selection import PLACES
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast
 from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.scalars.scalar import power
 
 _LIMIT = 200  # nodes that are looked at
 
@@ -95,4 +96,4 @@ def _renames(node: Node) -> bool:
 
 def _may_raise(node: Node) -> bool:
     """Whether an element that is not selected could raise: integers to negative powers."""
-    return node.op.name == "power" and node.type.dtype.kind in "biu"
+    return node.op is power and node.type.dtype.kind in "biu"

@@ -15,6 +15,7 @@ from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
 from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import Region
+from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.transform.rewriting import rewrite_nodes
 
 __all__ = ["Headings", "formulas"]
@@ -166,6 +167,6 @@ def _formula(local: Local, pulled: Node, headings: Headings) -> str:
 
 def _adjoint_first(node: Node, texts: Mapping[Node, str]) -> Node:
     """A product as one reads it: the adjoint, times the local derivative."""
-    if node.op.name == "multiply" and "adjoint" in texts[node.args[1]] and "adjoint" not in texts[node.args[0]]:
+    if node.op is multiply and "adjoint" in texts[node.args[1]] and "adjoint" not in texts[node.args[0]]:
         return make(node.op, node.args[::-1], **node.params)
     return node

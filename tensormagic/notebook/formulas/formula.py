@@ -32,8 +32,14 @@ from tensormagic.notebook.formulas.latex import (
 from tensormagic.notebook.formulas.mathematics import POINTWISE, negative, plus, times, transposed
 from tensormagic.notebook.formulas.structure import in_a_row, is_column, matrix_factors, narrow, seen
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.fold import SOFTMAX
+from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
-from tensormagic.ops.move import Index
+from tensormagic.ops.move import BROADCAST, RESHAPE, Index
+from tensormagic.ops.regions.loops import LOOP
+from tensormagic.ops.scalars.comparison import isinf, where
+from tensormagic.ops.scalars.scalar import multiply
+from tensormagic.ops.update import ADD_AT
 
 __all__ = ["Writer"]
 
@@ -138,7 +144,7 @@ class Writer:
         if node in self.names and node is not self._root:
             self.used.setdefault(node)
             return self._part(Name(self.names[node]), index)
-        if node.op.name == "broadcast" and not node.args[0].type.shape:  # a number for every element
+        if node.op is BROADCAST and not node.args[0].type.shape:  # a number for every element
             node, index = narrow(node), ()
             return self.write(node, index, depth)
         index = () if not node.type.shape else index
@@ -203,17 +209,17 @@ class Writer:
 
     def _guards(self, node: Node) -> bool:
         """Whether a node is one of two cases, and the first is only for infinite numbers, which the user did not ask for."""
-        if node.op.name != "where" or self._own is None:
+        if node.op is not where or self._own is None:
             return False
         condition = narrow(node.args[0])
-        return condition.op.name == "isinf" and condition not in self._own
+        return condition.op is isinf and condition not in self._own
 
     def _product(self, node: Node, depth: int) -> Expression:
         """A product of whole arrays: the numbers first, then the arrays, element by element."""
         numbers, arrays, pending = list[Expression](), list[Expression](), [node]
         while pending:
             part = seen(pending.pop())
-            if part.op.name == "multiply" and (part is node or part not in self.names):
+            if part.op is multiply and (part is node or part not in self.names):
                 pending += reversed(part.args)
             else:
                 into = arrays if narrow(part).type.shape else numbers
@@ -224,7 +230,7 @@ class Writer:
         from tensormagic.ops.move import squeezes
 
         move: Any = node.op
-        if node.op.name == "reshape" and not squeezes(node):
+        if node.op is RESHAPE and not squeezes(node):
             row = self._row(node, index)
             return self._call(node, index, depth) if row is None else self.write(node.args[0], row, depth)
         return self.write(node.args[0], move.index(node, index), depth)
@@ -256,7 +262,7 @@ class Writer:
         kind = {"cond": "branch", "custom_gradient": "rule", "recursive": "call"}.get(node.op.name, node.op.name)
         if node not in self.blocks:
             self.blocks[node] = f"{kind}#{sum(b.partition('#')[0] == kind for b in self.blocks.values()) + 1}"
-        carried = node.args[int(node.op.name == "loop") :]
+        carried = node.args[int(node.op is LOOP) :]
         return Call(self.blocks[node], tuple(self.write(a, None, depth + 2) for a in carried))
 
     def _part(self, base: Expression, index: _Indices) -> Expression:
@@ -312,7 +318,7 @@ class Writer:
         total = Big("sum", bounds, Power(None, self.write(x, full, depth + 1)))
         self._release(letters)
         own = self.write(x, index, depth + 1)
-        if node.op.name == "softmax":
+        if node.op is SOFTMAX:
             return Quotient(Power(None, own), total)
         return plus(own, Negative(Call("log", (total,))))
 
@@ -359,7 +365,7 @@ class Writer:
             return self._call(node, index, depth)
         x, places = node.args
         axis = node["axis"]
-        if node.op.name == "gather":
+        if node.op is GATHER:
             count = places.type.ndim
             own, before, behind = index[axis : axis + count], index[:axis], index[axis + count :]
         else:
@@ -392,7 +398,7 @@ class Writer:
                 inside.append(Relation("<", self._index(i), self.size(start + length)))
         moved = tuple(i.through(-1 * s, 1) for i, (s, _, _) in zip(index, node["slices"], strict=True))
         before, here = self.write(base, index, depth + 1), self.write(part, moved, depth + 1)
-        adds = node.op.name == "add_at"
+        adds = node.op is ADD_AT
         if not inside:
             return plus(before, here) if adds else here
         condition = inside[0]

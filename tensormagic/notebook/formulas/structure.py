@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.move import BROADCAST, RESHAPE
 
 __all__ = ["in_a_row", "is_column", "matrix_factors", "narrow", "seen"]
 
@@ -21,14 +22,14 @@ def seen(node: Node) -> Node:
 def narrow(node: Node) -> Node:
     """A node behind what spreads a number over an array."""
     node = seen(node)
-    while node.op.name == "broadcast" and not node.args[0].type.shape:
+    while node.op is BROADCAST and not node.args[0].type.shape:
         node = seen(node.args[0])
     return node
 
 
 def is_column(node: Node) -> bool:
     """Whether a node is a vector with a second axis."""
-    return node.op.name == "reshape" and node["shape"][1:] == (1,) and node.args[0].type.ndim == 1
+    return node.op is RESHAPE and node["shape"][1:] == (1,) and node.args[0].type.ndim == 1
 
 
 def in_a_row(node: Node) -> tuple[Size, ...] | None:
@@ -37,7 +38,7 @@ def in_a_row(node: Node) -> tuple[Size, ...] | None:
     pending = [node]
     while pending:
         part = narrow(pending.pop())
-        if part.op.name == "reshape":
+        if part.op is RESHAPE:
             found.add(part.args[0].type.shape)
         elif part.type.shape and getattr(part.op, "kind", "") != "pointwise" and not is_scaled(part):
             return None

@@ -12,6 +12,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.notebook.pictures.folding import CARRIES
 from tensormagic.ops.leaf import CONSTANT, SIZE
+from tensormagic.ops.opaque import ITEM
 from tensormagic.transform.rewriting import Firing
 
 __all__ = ["Naming", "parsed", "unfolded"]
@@ -180,7 +181,7 @@ class Naming:
 
     def given_by(self, region: Node, node: Node) -> str:
         """The variable that a loop or a branch gives, of several that which ``node`` takes."""
-        while node is not region and node.op.name != "item":
+        while node is not region and node.op is not ITEM:
             node = node.args[0]
         return self.gives(region, 0 if node is region else int(node["index"]))
 

@@ -20,6 +20,7 @@ from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
+from tensormagic.ops.regions.loops import LOOP
 
 __all__ = ["REGIONS", "Scope", "short"]
 
@@ -60,7 +61,7 @@ class Scope:
             return short(node["bits"].array()[()])
         if node.op is CONTRACT:
             return "@" if _is_product(node["subscripts"]) else "einsum"
-        if node.op.name == "loop" and node.args[0].op is CONSTANT:
+        if node.op is LOOP and node.args[0].op is CONSTANT:
             return f"loop × {short(node.args[0]['bits'].array()[()])}"
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
 
@@ -102,7 +103,7 @@ class Scope:
         numbers = self._numbers(graph, given) if first >= 0 else None
         if first < 0:
             given = ()
-        carries, counted = int(node.params.get("carries", 0)), node.op.name == "loop"
+        carries, counted = int(node.params.get("carries", 0)), node.op is LOOP
         results = node["body"].results if carries else ()  # of the body for the test before it, too
         names: list[str] = []
         fixed: dict[int, Node] = {}

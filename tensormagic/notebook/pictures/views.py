@@ -21,8 +21,9 @@ from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.needed import Needed, needed
 from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
 from tensormagic.notebook.pictures.scope import REGIONS, Scope, short
-from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.leaf import INPUT, PARAMETER
 from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.regions.loops import LOOP, WHILE
 
 __all__ = ["Drawing", "functions_of", "kind_of", "newest", "places"]
 
@@ -251,10 +252,10 @@ class _Writer:
     def _result_names(self, node: Node, body: str, inner: Scope) -> list[str]:
         """What the results of a graph inside are called: as the user's variables, or by what becomes of them."""
         results = inner.graph.results
-        what = "next" if node.op.name in {"loop", "while"} and body == "body" else "result"
+        what = "next" if node.op in {LOOP, WHILE} and body == "body" else "result"
         usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
         if what == "next":
-            counted = node.op.name == "loop"
+            counted = node.op is LOOP
             known = [inner.names[k + counted] if k + counted < len(inner.names) else "" for k in range(len(results))]
         else:
             known = [inner.called.get(unfolded(result), "") for result in results]
@@ -337,7 +338,7 @@ def newest(spans: Sequence[Site]) -> Site:
 
 def kind_of(node: Node) -> str:
     """The kind that a node is drawn as."""
-    if node.op is PARAMETER or node.op.name == "input":
+    if node.op is PARAMETER or node.op is INPUT:
         return "input"
     kind = getattr(node.op, "kind", "opaque")
     if kind == "leaf":

@@ -15,13 +15,12 @@ import numpy as np
 
 from tensormagic.backend.cpu_flops import flops_of
 from tensormagic.backend.kinds import (
-    SCATTERS,
-    TAKES,
     exponent,
     is_inline,
     is_inline_move,
     is_leaf,
     is_map,
+    is_taken,
     kind_of,
     stripped,
 )
@@ -31,13 +30,20 @@ from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Storage
 from tensormagic.backend.steps import Block, Check, Region, below, produced
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.node import Node, Operation, as_size
 from tensormagic.ir.size import Atom, Dim, Size, apply, atoms, bare_atom, evaluate, hint, substitute
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.fft import FFT, IFFT
+from tensormagic.ops.indices.scatter import SCATTER_SET
+from tensormagic.ops.indices.sorting import ARGSORT, SORT
 from tensormagic.ops.leaf import IOTA
-from tensormagic.ops.move import RESHAPE
+from tensormagic.ops.matrices.determinants import DET, SLOGDET
+from tensormagic.ops.matrices.linalg import CHOLESKY, INV, SOLVE
+from tensormagic.ops.move import CONCATENATE, RESHAPE
+from tensormagic.ops.opaque import Store
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.scalars.scalar import power
+from tensormagic.ops.update import ADD_AT, SET, Update
 
 __all__ = ["Cost", "by_node", "of_graph", "of_node", "of_plan", "total"]
 
@@ -147,10 +153,10 @@ def of_node(node: Node, number: Number) -> Cost:
 
 def _touched_by_numpy(node: Node, sizes: _Sizes) -> Any:
     """The bytes that NumPy reads and writes: of what is taken from, or stored into, as much as is taken or stored."""
-    if node.op.name in TAKES:
+    if is_taken(node.op):
         return 2 * sizes.bytes_of(node) + sum(map(sizes.bytes_of, node.args[1:]))
-    if getattr(node.op, "kind", "") == "update" or node.op.name in SCATTERS:
-        times = 1 if "set" in node.op.name else 2
+    if isinstance(node.op, Update | Store):
+        times = 2 if node.op.joins else 1
         return times * sizes.bytes_of(node.args[-1]) + sum(map(sizes.bytes_of, node.args[1:]))
     return sum(map(sizes.bytes_of, (node, *dict.fromkeys(node.args))))
 
@@ -170,11 +176,11 @@ def _work(node: Node, sizes: _Sizes) -> tuple[Any, int]:
         pairs = zip((left, right), node.args, strict=True)
         whole = {c: sizes(s) for letters, arg in pairs for c, s in zip(letters, arg.type.shape, strict=True)}
         return 2 * prod(whole.values()), 1
-    if node.op.name in _MOVERS:
+    if is_taken(node.op) or node.op in _MOVERS:
         return 0, 1
     if is_map(node) or getattr(node.op, "kind", "") == "pointwise":
         return _largest(extents), flops_in(node)
-    count = _LIBRARY.get(node.op.name)
+    count = _LIBRARY.get(node.op)
     if count is not None and node.args[0].types[0].shape:
         shape = [sizes(s) for s in node.args[0].types[0].shape]
         if any(isinstance(s, Dim) for s in shape):  # powers and logarithms are no polynomials of sizes
@@ -188,7 +194,7 @@ def _largest(numbers: Iterable[Any]) -> Any:
     return reduce(partial(apply, "max"), numbers, 0)
 
 
-_MOVERS = TAKES | {"concatenate", "set", "scatter_set"}
+_MOVERS = {CONCATENATE, SET, SCATTER_SET}
 
 
 def _square(factor: float) -> Callable[[list[int], int], int]:
@@ -204,16 +210,16 @@ def _sorted(shape: list[int], _: int) -> int:
 
 
 # leading terms (Golub and Van Loan, Matrix Computations; for fft the usual 5 n log2 n)
-_LIBRARY: dict[str, Callable[[list[int], int], int]] = {
-    "solve": _solve,
-    "inv": _square(2),
-    "cholesky": _square(1 / 3),
-    "det": _square(2 / 3),
-    "slogdet": _square(2 / 3),
-    "sort": _sorted,
-    "argsort": _sorted,
-    "fft": lambda shape, result: round(5 * result * log2(max(shape[-1], 2))),
-    "ifft": lambda shape, result: round(5 * result * log2(max(shape[-1], 2))),
+_LIBRARY: dict[Operation, Callable[[list[int], int], int]] = {
+    SOLVE: _solve,
+    INV: _square(2),
+    CHOLESKY: _square(1 / 3),
+    DET: _square(2 / 3),
+    SLOGDET: _square(2 / 3),
+    SORT: _sorted,
+    ARGSORT: _sorted,
+    FFT: lambda shape, result: round(5 * result * log2(max(shape[-1], 2))),
+    IFFT: lambda shape, result: round(5 * result * log2(max(shape[-1], 2))),
 }
 
 
@@ -329,9 +335,7 @@ class _Counter:
             found.append((node, self._bytes(node, index, stage, sizes)))
         if nest.storage.get(stage.root) is Storage.FULL and stage.root.type.shape:
             count = self._bytes(stage.root, stage.identity(), stage, sizes)
-            found.append(
-                (stage.root, count if stage.written is None or not stage.root.op.name.endswith("add_at") else 2 * count)
-            )
+            found.append((stage.root, count if stage.written is None or stage.root.op is not ADD_AT else 2 * count))
         return found
 
     def _bytes(self, node: Node, index: IndexTuple, stage: Stage, sizes: _Sizes) -> Any:
@@ -383,8 +387,7 @@ def _own(stage: Stage, iterations: Any) -> Cost:
     if stage.kind == "map":
         return NONE
     if stage.kind == "store":
-        adds = "set" not in stage.root.op.name
-        return Cost(iterations, iterations) if adds else NONE
+        return Cost(iterations, iterations) if stage.root.op.joins else NONE  # type: ignore[attr-defined]
     return Cost(iterations * len(stage.body), iterations * len(stage.body))
 
 

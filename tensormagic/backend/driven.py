@@ -14,11 +14,12 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.interpret import bind
 from tensormagic.ops.op import as_form
+from tensormagic.ops.opaque import Store
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.loops import turning
+from tensormagic.ops.update import Update
 
 Run = Callable[..., list[Any]]
-_STORES = frozenset(["set", "add_at"])
 
 
 def is_driven(node: Node) -> bool:
@@ -36,7 +37,7 @@ def _is_fit(graph: Graph) -> bool:
     """Whether there are neither tapes nor stores that NumPy does: these are done in place by the NumPy tier."""
     nodes = _nodes(graph)
     tapes = any(t.form == "tape" for n in nodes for t in n.types)
-    stores = any(is_library(n) and (n.op.name in _STORES or n.op.name.startswith("scatter")) for n in nodes)
+    stores = any(is_library(n) and isinstance(n.op, Update | Store) for n in nodes)
     return not tapes and not stores
 
 

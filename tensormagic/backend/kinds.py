@@ -5,66 +5,29 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from tensormagic.backend.alone import is_alone
 from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.inline import DTYPES, expand_all
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, Operation, as_size, topological
+from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.fold import Fold, Row
+from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE, constant_value
 from tensormagic.ops.move import RESHAPE, Move, squeezes
-from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.op import is_cheap
+from tensormagic.ops.opaque import ITEM, Opaque, Store
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.update import ADD_AT, SET
 
 MIDDLING_COST = 4
 WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
-CHEAP = frozenset(
-    [
-        "add",
-        "subtract",
-        "multiply",
-        "negative",
-        "positive",
-        "absolute",
-        "square",
-        "maximum",
-        "minimum",
-        "where",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "logical_not",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "invert",
-        "floor",
-        "ceil",
-        "trunc",
-        "rint",
-        "sign",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "astype",
-        "real",
-        "imag",
-        "conjugate",
-    ]
-)
-MIDDLING = frozenset(["divide", "sqrt", "reciprocal", "floor_divide", "remainder"])
-
+_MIDDLING = 12  # the weight up to which an op costs no more than a division
 EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
 
 
@@ -74,9 +37,9 @@ def exponent(node: Node) -> float | None:
     return float(value) if value is not None and not value.shape and float(value) in EXPONENTS else None
 
 
-def cost_of(op: Operation) -> int:
+def cost_of(op: Any) -> int:
     """What one application of a pointwise op costs, in additions."""
-    return 1 if op.name in CHEAP else MIDDLING_COST if op.name in MIDDLING else 12
+    return 1 if is_cheap(op) else MIDDLING_COST if 0 < op.weight <= _MIDDLING else 12
 
 
 def is_heavy(node: Node) -> bool:
@@ -86,13 +49,6 @@ def is_heavy(node: Node) -> bool:
 
 # kinds of nodes -------------------------------------------------------------------------------------------------------
 
-SEQUENCES = frozenset(["argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "places"])
-SCATTERS = frozenset(
-    ["scatter_set", "scatter_add", "scatter_multiply", "scatter_maximum", "scatter_minimum", "add_along_axis"]
-)
-TAKES = frozenset(["gather", "take_along_axis"])
-_OF_REALS = SEQUENCES | (SCATTERS - {"scatter_set", "scatter_add", "add_along_axis"})  # complex ones are NumPy's
-CHECKED = frozenset(["position", "require"])  # the operand itself, or another text for it, and an error
 MOST_REGION_OPS = 600  # in the bodies of a region that becomes one function
 
 _kinds: dict[bool, weakref.WeakKeyDictionary[Node, str]] = {
@@ -131,7 +87,7 @@ def refuse(node: Node) -> None:
 
 
 def _kind(node: Node, *, inside: bool) -> str:
-    op = node.op
+    op: Any = node.op
     if op in {PARAMETER, INPUT}:
         return "base"
     if op is CONSTANT:
@@ -140,7 +96,7 @@ def _kind(node: Node, *, inside: bool) -> str:
         return "leaf"
     if any(t.dtype not in DTYPES or t.form == "tape" for n in (node, *node.args) for t in n.types):
         return "library"
-    if is_complex(node) and op.name in _OF_REALS:
+    if is_complex(node) and _is_of_reals(op):
         return "library"
     if op in {LOOP, WHILE, COND}:
         return "region" if _is_compiled(node) else "library"
@@ -149,19 +105,29 @@ def _kind(node: Node, *, inside: bool) -> str:
     return _kind_of_one(node, inside=inside)
 
 
+def is_taken(op: Any) -> bool:
+    """Whether an op takes elements from places that its second operand holds."""
+    return isinstance(op, Opaque) and op.takes
+
+
+def _is_of_reals(op: Any) -> bool:
+    """Whether NumPy computes an op of complex numbers, which have no order and no product that is stored in place."""
+    return op.sequential or (isinstance(op, Store) and op.joins not in {"", "add"})
+
+
 def _kind_of_one(node: Node, *, inside: bool) -> str:
-    op = node.op
+    op: Any = node.op
     if isinstance(op, Pointwise):
         return "map" if source_of(node) is not None else "library"
     if isinstance(op, Move) and op.index is not None:
         return "move" if op is not RESHAPE or squeezes(node) else "view" if inside else "library"
     if op is SET or op is ADD_AT:
         return "store" if node.type.dtype == node.args[1].type.dtype else "library"
-    if op.name in TAKES or (op.name in CHECKED and all(a.type.shape in {(), node.type.shape} for a in node.args)):
+    if is_taken(op) or (op in {POSITION, REQUIRE} and all(a.type.shape in {(), node.type.shape} for a in node.args)):
         return "take"
-    if op.name in SCATTERS:
+    if isinstance(op, Store):
         return "store" if node.type.dtype == node.args[2].type.dtype else "library"
-    if op.name in SEQUENCES:
+    if op.sequential:
         return "sequence"
     return "fold" if _folds(node, inside=inside) else "library"
 

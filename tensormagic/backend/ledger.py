@@ -13,15 +13,15 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Atom, Size, bare_atom, nodes_of, product
 from tensormagic.ops.contract import CONTRACT, recipe_of
+from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import CONSTANT
-from tensormagic.ops.move import RESHAPE
+from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE
+from tensormagic.ops.named import NAMED
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 _REGIONS = (COND, LOOP, WHILE)
-_VIEWS = frozenset(
-    ["slice", "transpose", "broadcast", "reshape", "form", "named"]
-)  # moves that NumPy does without a copy
+_VIEWS = (SLICE, TRANSPOSE, BROADCAST, RESHAPE, FORM, NAMED)  # moves that NumPy does without a copy
 
 
 class Planned(Protocol):
@@ -180,7 +180,7 @@ class Ledger:
         for operand in node.args:
             part = operand
             while is_inline_move(part) and part.types[0].shape:
-                if part.op.name not in _VIEWS:
+                if part.op not in _VIEWS:
                     total = total + _bytes(part, part.type.shape)
                 part = part.args[0]
         return total

@@ -29,7 +29,8 @@ from tensormagic.backend.kinds import (
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, Symbol, atom, nodes_of
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.fold import ARGMAX, ARGMIN
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER
 from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import BROADCAST, Index
 from tensormagic.ops.update import ADD_AT, SET
@@ -227,7 +228,7 @@ def make_stage(root: Node, stored: set[Node]) -> Stage:
     domain, reduced, place, body, written = _natural(root)
     reads, ops, heavy = _reads(root, domain, body, written, stored)
     order = list(range(len(domain)))
-    if root.op.name.startswith("arg"):
+    if root.op in {ARGMAX, ARGMIN}:
         order.sort(key=lambda k: k in reduced)
     elif kind_of(root) not in {"store", "sequence"} or root.op in {SET, ADD_AT}:
         target = [int(i.variable[1:]) for i in written if i.variable is not None] if written else place
@@ -296,8 +297,9 @@ def _natural_store(root: Node) -> Natural:
         written = tuple(i.through(start, step) for i, (start, _, step) in zip(index, root["slices"], strict=True))
     else:
         axis = root["axis"]
-        count = 1 if root.op.name.endswith("along_axis") else root.args[1].type.ndim
-        body.append((root.args[1], index if root.op.name.endswith("along_axis") else index[axis : axis + count]))
+        along = root.op is ADD_ALONG_AXIS
+        count = 1 if along else root.args[1].type.ndim
+        body.append((root.args[1], index if along else index[axis : axis + count]))
         written = (*index[:axis], ANYWHERE, *index[axis + count :])
     return domain, frozenset(), (), tuple(body), written
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, Operation
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
-from tensormagic.ops.reverse.tape import ADD_TAPES
+from tensormagic.ops.opaque import Store
+from tensormagic.ops.regions.control import CALL, CHECKPOINT, COND, CUSTOM, GRAD, LOOP, WHILE
+from tensormagic.ops.reverse.tape import ADD_RECORD, ADD_TAPES, EMPTY, RECORD, REPLAY
+from tensormagic.ops.reverse.tape_stack import EXTENT, STACK_TAPE, UNSTACK_TAPE
+from tensormagic.ops.scalars.comparison import where
 
 __all__ = ["TAPES", "region_lines", "results_text", "scatter_lines", "tape_text"]
 
 _PLAIN = {"pointwise", "fold"}  # kinds of op whose results without axes are NumPy's scalars
-_MADE_ARRAYS = {"where"}  # less these
-TAPES = {"tape", "record", "add_record", "replay", "add_tapes", "stack_tape", "unstack_tape", "extent"}
-_SCATTERS = {"scatter_set": "", "scatter_add": "add", "scatter_multiply": "multiply", "scatter_maximum": "maximum",
-             "scatter_minimum": "minimum", "add_along_axis": "add"}  # fmt: skip
+_MADE_ARRAYS = {where}  # less these
+TAPES = {EMPTY, RECORD, ADD_RECORD, REPLAY, ADD_TAPES, STACK_TAPE, UNSTACK_TAPE, EXTENT}
 
 
 class Text(Protocol):
@@ -66,7 +68,7 @@ def results_text(names: Sequence[str], results: Sequence[Node]) -> str:
 
 def _has_form(node: Node) -> bool:
     kind = getattr(node.op, "kind", "")
-    return node.type.form == "scalar" and kind in _PLAIN and node.op.name not in _MADE_ARRAYS
+    return node.type.form == "scalar" and kind in _PLAIN and node.op not in _MADE_ARRAYS
 
 
 # regions --------------------------------------------------------------------------------------------------------------
@@ -80,27 +82,18 @@ def region_lines(text: Text, node: Node, name: str) -> list[str]:
     CaptureError
         For a function that calls itself.
     """
-    match node.op.name:
-        case "loop":
-            return _loop(text, node, name)
-        case "while":
-            return _while(text, node, name)
-        case "cond":
-            return _cond(text, node, name)
-        case "grad":
-            call = node.op.expand(node)  # type: ignore[attr-defined]
-            return _call(text, call, call["graph"], name)
-        case "call" | "checkpoint" | "custom_gradient":
-            return _call(text, node, node["graph"], name)
-        case _:
-            raise CaptureError("a function that calls itself has no text in NumPy", "Use code('cpu').")
+    write = _REGIONS.get(node.op)
+    if write is None:
+        raise CaptureError("a function that calls itself has no text in NumPy", "Use code('cpu').")
+    return write(text, node, name)
 
 
 def _operands(text: Text, nodes: Sequence[Node], graph: Graph, first: int = 0) -> list[str]:
     return [_given(text, a, p.type) for a, p in zip(nodes, graph.parameters[first:], strict=True)]
 
 
-def _call(text: Text, node: Node, graph: Graph, name: str) -> list[str]:
+def _call(text: Text, node: Node, name: str) -> list[str]:
+    graph: Graph = node["graph"]
     given = _operands(text, node.args, graph)
     return [*text.function(graph, f"call_{name}"), f"{name} = call_{name}({', '.join(given)})"]
 
@@ -150,6 +143,15 @@ def _spread(name: str, carries: int) -> str:
     return name if carries == 1 else f"*{name}"
 
 
+_REGIONS: dict[Operation, Callable[[Text, Node, str], list[str]]] = {
+    LOOP: _loop,
+    WHILE: _while,
+    COND: _cond,
+    GRAD: lambda text, node, name: _call(text, GRAD.expand(node), name),
+    **dict.fromkeys((CALL, CHECKPOINT, CUSTOM), _call),
+}
+
+
 # tapes: dictionaries of values by their index ---------------------------------------------------------------------------
 
 
@@ -158,28 +160,27 @@ def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
     if len(node.args) > 1 and node.op is not ADD_TAPES and node.args[1].type.ndim:
         return None
     t = node.type
-    match node.op.name:
-        case "tape":
-            return "{}"
-        case "record":
-            return f"{{**{args[0]}, int({args[1]}): {args[2]}}}"
-        case "add_record":
-            return f"{{**{args[0]}, int({args[1]}): {args[0]}[int({args[1]})] + {args[2]} if int({args[1]}) in {args[0]} else {args[2]}}}"
-        case "replay":
-            nothing = "{}" if t.form == "tape" else f"np.zeros({text.shape(node['shape'])}, np.{t.dtype.name})"
-            found = f"{args[0]}.get(int({args[1]}), {nothing})"
-            return found if node["shape"] or t.form == "tape" else _formed(found, t)
-        case "add_tapes":
-            one, other = args
-            both = f"{{**{one}, **{other}}}"
-            return f"{{k: {one}[k] + {other}[k] if k in {one} and k in {other} else {both}[k] for k in {both}}}"
-        case "stack_tape":
-            count, shape = text.size(node["shape"][0]), text.shape(node["shape"])
-            return f"np.array([{args[0]}[k] for k in range({count})], np.{t.dtype.name}).reshape({shape})"
-        case "unstack_tape":
-            return f"dict(enumerate({args[0]}))"
-        case _:  # extent
-            return f"(np.shape({args[0]}[int({args[1]})])[{node['axis']}] if int({args[1]}) in {args[0]} else 0)"
+    if node.op is EMPTY:
+        return "{}"
+    if node.op is RECORD:
+        return f"{{**{args[0]}, int({args[1]}): {args[2]}}}"
+    if node.op is ADD_RECORD:
+        return f"{{**{args[0]}, int({args[1]}): {args[0]}[int({args[1]})] + {args[2]} if int({args[1]}) in {args[0]} else {args[2]}}}"
+    if node.op is REPLAY:
+        nothing = "{}" if t.form == "tape" else f"np.zeros({text.shape(node['shape'])}, np.{t.dtype.name})"
+        found = f"{args[0]}.get(int({args[1]}), {nothing})"
+        return found if node["shape"] or t.form == "tape" else _formed(found, t)
+    if node.op is ADD_TAPES:
+        one, other = args
+        both = f"{{**{one}, **{other}}}"
+        return f"{{k: {one}[k] + {other}[k] if k in {one} and k in {other} else {both}[k] for k in {both}}}"
+    if node.op is STACK_TAPE:
+        count, shape = text.size(node["shape"][0]), text.shape(node["shape"])
+        return f"np.array([{args[0]}[k] for k in range({count})], np.{t.dtype.name}).reshape({shape})"
+    if node.op is UNSTACK_TAPE:
+        return f"dict(enumerate({args[0]}))"
+    # extent
+    return f"(np.shape({args[0]}[int({args[1]})])[{node['axis']}] if int({args[1]}) in {args[0]} else 0)"
 
 
 # stores by integer arrays -----------------------------------------------------------------------------------------------
@@ -187,10 +188,10 @@ def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
 
 def scatter_lines(node: Node, name: str, args: Sequence[str]) -> list[str] | None:
     """The lines that bind ``name`` to an array with values stored where an integer array says; None for other ops."""
-    if node.op.name not in _SCATTERS:
+    if not isinstance(node.op, Store):
         return None
     x, indices, values = args
-    axis, ufunc = node["axis"], _SCATTERS[node.op.name]
+    axis, ufunc = node["axis"], node.op.joins
     if node.op is ADD_ALONG_AXIS:
         rank = node.type.ndim
         grid = f"np.indices(np.shape({indices}), sparse=True)"

@@ -17,16 +17,16 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import atoms, bracketed, python_text
 from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE
+from tensormagic.ops.form import FORM
+from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.move import BROADCAST, CONCATENATE, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.reverse.tape import EMPTY
 from tensormagic.ops.update import ADD_AT, SET
 
-_INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",
-    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!=",
-    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<", "right_shift": ">>",
-}  # fmt: skip
 _SELECTIONS = {
     "places": "np.flatnonzero({0})",
     "count_unique": "np.unique({0}, equal_nan={nan}).size",
@@ -179,10 +179,10 @@ class _Text:
 
     def _pointwise(self, node: Node, args: list[str]) -> str | None:
         name = node.op.name
-        if name == "astype":
+        if node.op is ASTYPE:
             return f"np.asarray({args[0]}).astype(np.{node.type.dtype.name}){'' if node.type.shape else '[()]'}"
-        if name in _INFIX:
-            return f"{args[0]} {_INFIX[name]} {args[1]}"
+        if sign := node.op.infix:  # type: ignore[attr-defined]
+            return f"{args[0]} {sign} {args[1]}"
         if name in _FORMULAS:
             self.imports |= {"import scipy.special"} if "scipy" in _FORMULAS[name] else set()
             return _FORMULAS[name].format(*args)
@@ -204,25 +204,23 @@ class _Text:
         return self._helped(node, f"{args[0]}, axis={axis}")
 
     def _move(self, node: Node, args: list[str]) -> str | None:
-        match node.op.name:
-            case "broadcast":
-                return f"np.broadcast_to({args[0]}, {self.shape(node['shape'])})"
-            case "reshape":
-                return f"np.reshape({args[0]}, {self.shape(node['shape'])}){'' if node['shape'] else '[()]'}"
-            case "transpose":
-                return f"np.transpose({args[0]}, {node['permutation']})"
-            case "slice":
-                return f"{args[0]}[{self._slices(node)}]"
-            case "concatenate":
-                return f"np.concatenate(({', '.join(args)}), axis={node['axis']})"
-            case "form":
-                return {
-                    "array": f"np.asarray({args[0]})",
-                    "scalar": f"np.asarray({args[0]})[()]",
-                    "python": f"np.asarray({args[0]}).item()",
-                }[node["form"]]
-            case _:
-                return None
+        if node.op is BROADCAST:
+            return f"np.broadcast_to({args[0]}, {self.shape(node['shape'])})"
+        if node.op is RESHAPE:
+            return f"np.reshape({args[0]}, {self.shape(node['shape'])}){'' if node['shape'] else '[()]'}"
+        if node.op is TRANSPOSE:
+            return f"np.transpose({args[0]}, {node['permutation']})"
+        if node.op is SLICE:
+            return f"{args[0]}[{self._slices(node)}]"
+        if node.op is CONCATENATE:
+            return f"np.concatenate(({', '.join(args)}), axis={node['axis']})"
+        if node.op is FORM:
+            return {
+                "array": f"np.asarray({args[0]})",
+                "scalar": f"np.asarray({args[0]})[()]",
+                "python": f"np.asarray({args[0]}).item()",
+            }[node["form"]]
+        return None
 
     def _update(self, _node: Node, args: list[str]) -> str:
         return f"np.array({args[0]})"
@@ -232,7 +230,7 @@ class _Text:
 
     def _opaque(self, node: Node, args: list[str]) -> str | None:
         name = node.op.name
-        if name in TAPES:
+        if node.op in TAPES:
             return tape_text(self, node, args)
         options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
         if name == "pinv" and node["rcond"] == "size":
@@ -244,11 +242,11 @@ class _Text:
         ):
             if name in names:
                 return f"{module}.{name}({', '.join(args)}{options})"
-        if name == "position":  # counts from the front, and checks
+        if node.op is POSITION:  # counts from the front, and checks
             return f"range({self.size(node['extent'])})[{args[0]}]"
         if name in _SELECTIONS:
             return _SELECTIONS[name].format(*args, nan=node.params.get("equal_nan"))
-        if name == "gather":
+        if node.op is GATHER:
             return f"np.take({', '.join(args)}{options})"
         return self._helped(node, f"{', '.join(args)}{options}")
 

@@ -27,10 +27,10 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.effects.telling import EFFECTS
 
 EIGHTH = 125  # picoseconds of an eighth of an operation in a kernel
 MOST = 64  # steps that are handed out and not yet needed
-EFFECTS = frozenset({"tell", "outside"})
 _least = 500_000_000  # picoseconds from which on a step is handed out, some ten times what that costs
 
 

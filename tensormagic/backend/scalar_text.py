@@ -11,9 +11,9 @@ from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.kernel_text import KernelText
 from tensormagic.backend.kinds import exponent, is_inline_move, is_map
 from tensormagic.backend.ranges import is_of_unit
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, Operation
 from tensormagic.ops.contract import CONTRACT
-from tensormagic.ops.fold import ALL, ANY, SUM
+from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMMIN, CUMPROD, CUMSUM, SUM
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import log1p, power
 
@@ -157,9 +157,7 @@ def extremum_texts(root: Node, total: str, nan: str, signs: str, value: str) -> 
     return begin, [*steps, f"{signs} = {sign}({signs}, {value})"], f"{total} = extremum({total}, {nan}, {signs})"
 
 
-_COMBINED = {"add_at": "add", "scatter_add": "add", "add_along_axis": "add", "scatter_multiply": "multiply",
-             "scatter_maximum": "maximum", "scatter_minimum": "minimum"}  # fmt: skip
-_RUNNING = {"cumsum": "add", "cumprod": "multiply", "cummax": "maximum", "cummin": "minimum"}
+_RUNNING: dict[Operation, str] = {CUMSUM: "add", CUMPROD: "multiply", CUMMAX: "maximum", CUMMIN: "minimum"}
 
 
 def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
@@ -172,8 +170,8 @@ def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
 
 def combine_text(root: Node, old: str, value: str) -> str:
     """What a store leaves in place of ``old``."""
-    name = _COMBINED.get(root.op.name)
-    if name is None:
+    name: str = root.op.joins  # type: ignore[attr-defined]
+    if not name:
         dtype = root.type.dtype
         return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
     return _joined(name, root.type.dtype, old, value)
@@ -181,7 +179,7 @@ def combine_text(root: Node, old: str, value: str) -> str:
 
 def accumulate_text(root: Node, total: str, value: str) -> str:
     """One step of a fold that keeps every step."""
-    return _joined(_RUNNING[root.op.name], root.type.dtype, total, value)
+    return _joined(_RUNNING[root.op], root.type.dtype, total, value)
 
 
 def as_text(root: Node, value: str) -> str:

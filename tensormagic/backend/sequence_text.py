@@ -20,7 +20,7 @@ def print_sequence(text: KernelText, nest: Nest) -> None:
         _print_one(text, nest, stage)
     elif stage.root.op is PLACES:
         _print_found(text, nest, stage)
-    elif stage.root.op.name.startswith("arg"):
+    elif stage.root.op in {ARGMAX, ARGMIN}:
         _print_place(text, nest, stage)
     else:
         _print_running(text, nest, stage)

@@ -9,18 +9,34 @@ from typing import Any
 
 from tensormagic.capture import by_class, context
 from tensormagic.capture.numbers import as_python, compared, in_range
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node, Operation, topological
 from tensormagic.ir.size import Atom, apply, atom, evaluate, is_at_least
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import CONSTANT, SIZE, size_node, size_of
 from tensormagic.ops.pointwise import Pointwise
-from tensormagic.ops.scalars.scalar import floor_divide, remainder
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    add,
+    equal,
+    floor_divide,
+    greater,
+    greater_equal,
+    left_shift,
+    less,
+    less_equal,
+    multiply,
+    negative,
+    not_equal,
+    power,
+    remainder,
+    subtract,
+)
 
 
 def static_value(node: Node) -> Any:
     """The value of a node that depends on sizes and constants alone, noting the sizes as fixed; None elsewhere."""
-    if node.op.name in _OF_EQUALS and len(node.args) == 2 and node.args[0] is node.args[1] and _is_size(node.args[0]):
-        return _OF_EQUALS[node.op.name]  # whatever the size is
+    if node.op in _OF_EQUALS and len(node.args) == 2 and node.args[0] is node.args[1] and _is_size(node.args[0]):
+        return _OF_EQUALS[node.op]  # whatever the size is
     order = _of_sizes(node)
     if order is None:
         return None
@@ -75,13 +91,13 @@ def _of_sizes(node: Node) -> list[Node] | None:
     return topological([node])
 
 
-_OF_EQUALS = {
-    "equal": True,
-    "less_equal": True,
-    "greater_equal": True,
-    "not_equal": False,
-    "less": False,
-    "greater": False,
+_OF_EQUALS: dict[Operation, bool] = {
+    equal: True,
+    less_equal: True,
+    greater_equal: True,
+    not_equal: False,
+    less: False,
+    greater: False,
 }
 
 
@@ -89,12 +105,12 @@ def _is_size(node: Node) -> bool:
     return node.op is SIZE
 
 
-_ON_SIZES: dict[str, Callable[[Any, Any], Size]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
+_ON_SIZES: dict[Operation, Callable[[Any, Any], Size]] = {
+    add: operator.add,
+    subtract: operator.sub,
+    multiply: operator.mul,
+    floor_divide: operator.floordiv,
+    remainder: operator.mod,
 }
 
 
@@ -105,28 +121,28 @@ def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
 
 
 def _one(op: Pointwise, nodes: Sequence[Node]) -> Node:
-    if op.name in _ON_SIZES and all(n.type.form == "python" for n in nodes):
+    if op in _ON_SIZES and all(n.type.form == "python" for n in nodes):
         left, right = (size_of(n) for n in nodes)
         plain = isinstance(left, int) and (isinstance(right, int) or op in {floor_divide, remainder})
         if left is not None and right is not None and not plain:
-            return size_node(_ON_SIZES[op.name](left, right))
+            return size_node(_ON_SIZES[op](left, right))
     if any(n.type.form != "python" for n in nodes):
         return op(*nodes)
-    if op.name in _TURNED and not isinstance(size := size_of(nodes[0]), int | None):
-        return size_node(_TURNED[op.name](size))
-    if op.name in _GROWING and (size := _of_size(op.name, *nodes)) is not None:
+    if op in _TURNED and not isinstance(size := size_of(nodes[0]), int | None):
+        return size_node(_TURNED[op](size))
+    if op in _GROWING and (size := _of_size(op.name, *nodes)) is not None:
         return size_node(size)
     if (exact := compared(op.name, nodes)) is not None:
         return exact
     result = op(*as_python(op.name, nodes))
-    return in_range(op.name, result, *nodes) if op.name in _GROWING else result
+    return in_range(op.name, result, *nodes) if op in _GROWING else result
 
 
-_TURNED: dict[str, Callable[[Any], Size]] = {  # of the least of 64 bits, neither is one
-    "negative": operator.neg,
-    "absolute": lambda size: size if is_at_least(size, 0) else apply("max", size, -size),
+_TURNED: dict[Operation, Callable[[Any], Size]] = {  # of the least of 64 bits, neither is one
+    negative: operator.neg,
+    absolute: lambda size: size if is_at_least(size, 0) else apply("max", size, -size),
 }
-_GROWING = {"power", "left_shift"}
+_GROWING = {power, left_shift}
 _MOST = 4  # the highest power of a size that is one
 
 

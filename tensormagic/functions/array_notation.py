@@ -208,6 +208,4 @@ def _text_of(path: str, line: int, given: tuple[Any, ...]) -> str:
 
 def is_pointwise(node: Node) -> bool:
     """Whether a side of a rule over numbers holds pointwise operations alone: then it is a rule over arrays of any shape."""
-    return node.op.name in {"wild", "constant"} or (
-        isinstance(node.op, Pointwise) and all(map(is_pointwise, node.args))
-    )
+    return not node.args or (isinstance(node.op, Pointwise) and all(map(is_pointwise, node.args)))

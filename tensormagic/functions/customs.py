@@ -23,11 +23,12 @@ from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
-from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.node import Node, Operation, substitute, topological
 from tensormagic.ops.leaf import CONSTANT, Source, constant_value, input_node
+from tensormagic.ops.move import CONCATENATE
 from tensormagic.ops.regions.control import checkpoint as checkpointed
 from tensormagic.ops.regions.custom import custom
-from tensormagic.ops.scalars.scalar import multiply
+from tensormagic.ops.scalars.scalar import add, multiply, subtract, where
 from tensormagic.transform import grad as modes
 from tensormagic.transform.grad import depends
 
@@ -247,8 +248,8 @@ def _is_zero(node: Node) -> bool:
 
 def _is_moved_off(result: Node, moved: set[Node]) -> bool:
     """Whether a number is added to what depends on the cotangent."""
-    sums = {"add": 0, "subtract": 0, "where": 1, "concatenate": 0}
+    sums: dict[Operation, int] = {add: 0, subtract: 0, where: 1, CONCATENATE: 0}
     return any(
-        n in moved and n.op.name in sums and not all(a in moved or _is_zero(a) for a in n.args[sums[n.op.name] :])
+        n in moved and n.op in sums and not all(a in moved or _is_zero(a) for a in n.args[sums[n.op] :])
         for n in topological([result])
     )

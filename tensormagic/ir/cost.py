@@ -1,4 +1,4 @@
-"""What nodes cost, by the sizes that were seen: operations, and bytes that are stored. Knows ops by their kind and weight."""
+"""What nodes cost, by the sizes that were seen: operations, and bytes that are stored. Knows ops by their kind and weight alone."""
 
 from __future__ import annotations
 
@@ -9,28 +9,13 @@ from math import prod
 from typing import Any
 
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, as_size, topological
+from tensormagic.ir.node import Node, as_size, is_constant, topological
 from tensormagic.ir.size import Size, evaluate, hint
 
 _UNSEEN = 32
 """What a size is taken for that was not seen."""
 
 _KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
-_WEIGHTS = {
-    **dict.fromkeys(
-        ("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "astype", "where"), 2
-    ),
-    **dict.fromkeys(("maximum", "minimum", "logical_not", "logical_and", "logical_or"), 3),
-    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isfinite"), 3),
-    **dict.fromkeys(("divide", "sqrt"), 6),
-    **dict.fromkeys(("log1p", "expm1", "sigmoid", "xlogy", "erfc"), 22),
-    **dict.fromkeys(("softplus", "logaddexp", "log1mexp", "hypot", "logit"), 24),
-    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), 30),
-    **dict.fromkeys(("solve", "slogdet"), 150),
-    "reciprocal": 12,
-    "solve_triangular": 50,
-    "power": 40,
-}
 _PRODUCT = 4  # a multiplication and an addition
 _PRICE = 24  # for each element of a result
 _PASS = 2  # an element that is read and written
@@ -39,9 +24,9 @@ _MATRIX = 50  # the weight of a library's function of a matrix, a product of its
 
 def weight(node: Node) -> int:
     """What the op of ``node`` costs, in the time of half an addition; a weak constant more than a strong one."""
-    if node.op.name == "constant":
+    if is_constant(node):
         return 1 if node.type.form == "scalar" else 2
-    return _WEIGHTS.get(node.op.name) or _KINDS.get(getattr(node.op, "kind", ""), 20)
+    return getattr(node.op, "weight", 0) or _KINDS.get(getattr(node.op, "kind", ""), 20)
 
 
 @dataclass(frozen=True)
@@ -104,7 +89,7 @@ def cost_of_graph(results: Iterable[Node]) -> Cost:
 def _cost(node: Node) -> Cost:
     """The cost of what is no function of elements."""
     kind = getattr(node.op, "kind", "")
-    if not node.args or (kind == "move" and len(node.args) == 1) or node.op.name == "item":
+    if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1):
         return Cost()
     if kind == "update":  # in place, where nothing else reads the old value
         return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
@@ -120,7 +105,7 @@ def _operations(node: Node, kind: str) -> int:
         letters = node["subscripts"].partition("->")[0].replace(",", "")
         sizes = [s for a in node.args for s in a.type.shape]
         return _PRODUCT * prod(map(elements_of, dict(zip(letters, sizes, strict=True)).values()))
-    if node.op.name == "gather":
+    if getattr(node.op, "takes", False):
         return _PASS * elements(node)
     if kind == "opaque":
         first = node.args[0]
@@ -128,13 +113,13 @@ def _operations(node: Node, kind: str) -> int:
     most = max(elements(node), *(elements(a) for a in node.args))
     if kind != "fold":
         return weight(node) * most
-    return most * (weight(node) - _PASS * 3 if node.op.name in _WEIGHTS else _PASS)  # passes are fused
+    return most * (weight(node) - _PASS * 3 if getattr(node.op, "weight", 0) else _PASS)  # passes are fused
 
 
 def _region(node: Node) -> Cost:
     """A region's bodies, as often as they run where that is known."""
     bodies = [v for v in node.params.values() if isinstance(v, Graph)]
-    iterations = as_size(node.args[0]) if node.op.name == "loop" else 1
+    iterations = as_size(node.args[0]) if getattr(node.op, "counted", False) else 1
     times = _UNSEEN if iterations is None else elements_of(iterations)
     return sum((cost_of_graph(g.results) for g in bodies), Cost()) * times
 

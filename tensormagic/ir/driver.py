@@ -79,12 +79,16 @@ def _assumption(firing: Firing) -> str:
 def _outwards(node: Node) -> int:
     """How often the weight of an operand counts: what moves out of an op gets lighter, most of all out of a fold."""
     kind = getattr(node.op, "kind", "")
-    return 1 if kind == "move" or node.op.name == "negative" else 8 if kind == "fold" else 2
+    return 1 if kind == "move" or _negates(node) else 8 if kind == "fold" else 2
 
 
 def _moves_outwards(node: Node) -> int:
     """The same with the negative as any other op: moves go out of it, while it goes out of products."""
-    return 2 if node.op.name == "negative" else _outwards(node)
+    return 2 if _negates(node) else _outwards(node)
+
+
+def _negates(node: Node) -> bool:
+    return getattr(node.op, "signs", ()) == (-1,)
 
 
 def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:

@@ -1,21 +1,19 @@
-"""Facts: what is known of the values of a node because somebody has said so. Knows ops by name alone."""
+"""Facts: what is known of the values of a node because somebody has said so. Knows ops by their facts alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, hands_on, moves
 
-_THROUGH = frozenset(("broadcast", "form", "reshape", "require", "transpose", "slice"))
 Fact = tuple[str, float]
 """A relation (``>``, ``>=``, ``<``, ``<=``, ``!=``) and a number; or ``finite`` or ``whole``, and 0."""
 
 
 def facts_of(node: Node) -> Iterator[Fact]:
     """The facts of ``node``: those that were assumed of it, below changes of shape and form too."""
-    while node.op.name in _THROUGH:
-        told = node.params.get("facts", "") if node.op.name == "require" else ""
-        for text in filter(None, told.split("; ")):
+    while hands_on(node) or moves(node):
+        for text in filter(None, node.params.get("facts", "").split("; ")):
             relation, _, number = text.partition(" ")
             yield relation, float(number or 0)
         node = node.args[0]

@@ -10,7 +10,7 @@ from tensormagic.ir import site
 from tensormagic.ir.bounds import floor_of_nodes
 from tensormagic.ir.errors import DataShapeError, GuardError, ShapeError
 from tensormagic.ir.lazily import lazily
-from tensormagic.ir.node import Node, as_size, make, topological
+from tensormagic.ir.node import Node, as_size, make, moves, topological
 from tensormagic.ir.size import (
     Dim,
     Size,
@@ -71,7 +71,7 @@ class Graph:
     @lazily
     def is_wide(self) -> bool:
         """Whether it computes sizes that may need more than 64 bits: then it is left to Python, whose integers have them."""
-        sizes = [n["size"] for n in self.nodes if n.op.name == "size"]
+        sizes = [n["size"] for n in self.nodes if not n.args and "size" in n.params]
         inner = [v for n in self.nodes for _, v in n.param_items if isinstance(v, Graph)]
         return any(map(_may_be_wide, sizes)) or any(g.is_wide for g in inner)
 
@@ -422,14 +422,14 @@ def _fewer(side: Size, size: Size, own: Size) -> Size:
 
 
 def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
-    if node.op.name == "named":  # whose value it is decides nothing here
+    if getattr(node.op, "kind", "") == "move" and "serial" in node.params:  # whose value it is decides nothing here
         return mapping[node.args[0]]
     params = {k: sizes.of(v) for k, v in node.param_items}
     args = [mapping[a] for a in node.args]
     if not args:
         return make(node.op, (), type=sizes.type(node.type), **params)
     new = make(node.op, args, **params)
-    same = node.op.name in {"broadcast", "reshape"} and new.type.shape == args[0].type.shape
+    same = "shape" in node.params and moves(node) and new.type.shape == args[0].type.shape
     return args[0] if same else new  # sizes that were found equal leave nothing to stretch
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensormagic.ir.size import Atom, Dim, Size, Symbol, apply, atom, substitute_in
+from tensormagic.ir.size import Atom, Dim, Size, Symbol, atom, substitute_in
 from tensormagic.ir.type import Type
 
 Params = tuple[tuple[str, Any], ...]
@@ -272,6 +272,24 @@ class Bits:
         return str(self.array().tolist())
 
 
+# what is asked of ops wherever nodes are read -----------------------------------------------------------------------------
+
+
+def is_constant(node: Node) -> bool:
+    """Whether a node holds its value, of whatever shape, as bits."""
+    return not node.args and "bits" in node.params
+
+
+def hands_on(node: Node) -> bool:
+    """Whether a node is its first operand as it is, perhaps stretched, in another form or checked."""
+    return getattr(node.op, "hands_on", False)
+
+
+def moves(node: Node) -> bool:
+    """Whether a node has the elements of its only operand, in other places perhaps, and nothing else."""
+    return getattr(node.op, "kind", "") == "move" and len(node.args) == 1
+
+
 def as_size(node: Node) -> Size | None:
     """The size that an integer without axes is; None for any other node."""
     return _as_size(node, _DEPTH)
@@ -282,13 +300,13 @@ _DEPTH = 6
 
 
 def _as_size(node: Node, depth: int) -> Size | None:
-    while node.op.name == "form":
+    while "form" in node.params and moves(node):
         node = node.args[0]
-    if node.op.name == "size":
+    if not node.args and "size" in node.params:
         return node["size"]
     if len(node.types) != 1 or node.type.shape or node.type.dtype.kind not in "iu":
         return None
-    if node.op.name == "constant":
+    if is_constant(node):
         return int(node["bits"].array())
     found = _combined(node, depth) if depth else None
     return atom(node) if found is None else found
@@ -296,30 +314,11 @@ def _as_size(node: Node, depth: int) -> Size | None:
 
 def _combined(node: Node, depth: int) -> Size | None:
     """A sum, a multiple, a quotient or an extreme of sizes, in 64 bits."""
-    combine = _COMBINED.get(node.op.name)
+    combine: Callable[[Size, Size], Size | None] | None = getattr(node.op, "sizes", None)
     if combine is None or node.type.dtype != np.dtype(np.int64):
         return None
     left, right = (_as_size(a, depth - 1) for a in node.args)
     return None if left is None or right is None else combine(left, right)
-
-
-def _multiple(left: Size, right: Size) -> Size | None:
-    return left * right if isinstance(left, int) or isinstance(right, int) else None
-
-
-def _divided(function: str) -> Callable[[Size, Size], Size | None]:
-    return lambda left, right: apply(function, left, right) if isinstance(right, int) and right > 0 else None
-
-
-_COMBINED: dict[str, Callable[[Size, Size], Size | None]] = {
-    "add": lambda left, right: left + right,
-    "subtract": lambda left, right: left - right,
-    "multiply": _multiple,
-    "floor_divide": _divided("floordiv"),
-    "remainder": _divided("mod"),
-    "minimum": lambda left, right: apply("min", left, right),
-    "maximum": lambda left, right: apply("max", left, right),
-}
 
 
 def topological(

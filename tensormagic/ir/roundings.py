@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node, hands_on, is_constant, moves, topological
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +21,7 @@ _DEEP = 3  # levels of sums that are looked at
 def picks(node: Node) -> bool:
     """Whether the elements of ``node`` are elements of its operands, signs aside: nothing is rounded."""
     op = node.op
-    if op.name == "astype":
+    if "dtype" in node.params and getattr(op, "kind", "") == "pointwise":  # a cast
         return np.can_cast(node.args[0].type.dtype, node.type.dtype, "safe")
     return getattr(op, "kind", "") == "move" or getattr(op, "picks", False)
 
@@ -33,10 +33,7 @@ def rounds(node: Node) -> bool:
 
 def multiplies(node: Node) -> bool:
     """Whether ``node`` is off, as a part of itself, by no more than its operands are together: a product, or what hands one on."""
-    return node.op.name in _FACTORED or picks(node)
-
-
-_FACTORED = frozenset(("multiply", "divide", "square", "sqrt", "reciprocal"))
+    return getattr(node.op, "factors", False) or picks(node)
 
 
 def reads_digits(node: Node) -> bool:
@@ -68,11 +65,11 @@ def _evaluated(pattern: Node, part: Node, factor: float) -> Array:
     values: dict[Node, Array] = {}
     with np.errstate(all="ignore"):
         for node in topological([pattern]):
-            if node.op.name == "wild":
+            if "only" in node.params:
                 values[node] = _points(node, draw)
-            elif node.op.name == "constant":
+            elif is_constant(node):
                 values[node] = np.full(_POINTS, node["bits"].array())
-            elif node.op.name == "broadcast":
+            elif moves(node) and hands_on(node):
                 values[node] = values[node.args[0]]
             else:
                 values[node] = node.op.numpy(*(values[a] for a in node.args))  # type: ignore[attr-defined]
@@ -103,21 +100,19 @@ def cancels_with(node: Node, other: Node) -> bool:
 def _terms(node: Node, sign: int, depth: int) -> Iterator[tuple[object, int]]:
     """What is added and subtracted: sums, and what they are sums of."""
     yield _key(node), sign
-    if node.op.name == "negative":
-        yield from _terms(below(node.args[0]), -sign, depth)
-    elif depth and node.op.name in {"add", "subtract"}:
-        first, second = node.args
-        yield from _terms(below(first), sign, depth - 1)
-        yield from _terms(below(second), sign if node.op.name == "add" else -sign, depth - 1)
+    signs: tuple[int, ...] = getattr(node.op, "signs", ())
+    if depth or len(signs) == 1:
+        for own, part in zip(signs, node.args[: len(signs)], strict=True):
+            yield from _terms(below(part), own * sign, depth - (len(signs) > 1))
 
 
 def _key(node: Node) -> object:
     node = below(node)
-    return node["bits"].array().item() if node.op.name == "constant" and not node.type.shape else node
+    return node["bits"].array().item() if is_constant(node) and not node.type.shape else node
 
 
 def below(node: Node) -> Node:
     """``node`` below its broadcasts, and below changes of form: an array without axes, NumPy's number, or Python's."""
-    while node.op.name in {"broadcast", "form"}:
+    while hands_on(node) and moves(node):
         node = node.args[0]
     return node

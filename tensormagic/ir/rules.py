@@ -1,4 +1,4 @@
-"""Rewrite rules: what one is, and how a pattern in NumPy notation finds its nodes. Knows ops by name alone."""
+"""Rewrite rules: what one is, and how a pattern in NumPy notation finds its nodes. Knows ops by their facts alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.facts import above_zero, at_least_zero, is_finite, is_regular
-from tensormagic.ir.node import Bits, Node, make
+from tensormagic.ir.node import Bits, Node, hands_on, make, moves
+from tensormagic.ir.node import is_constant as holds_bits
 from tensormagic.ir.roundings import below as plain
+from tensormagic.ir.roundings import picks
 from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
 
@@ -297,7 +299,7 @@ SAME = "="
 def _heads(pattern: Node) -> frozenset[str]:
     """What has to be among the operands of a node that ``pattern`` matches."""
     wild = [a["name"] for a in pattern.args if a.op is WILD]
-    named = {number(a) if a.op.name == "constant" else a.op.name for a in pattern.args if a.op is not WILD}
+    named = {number(a) if holds_bits(a) else a.op.name for a in pattern.args if a.op is not WILD}
     numbers = {"constant" for a in pattern.args if a.op is WILD and a["only"] == "Constant"}
     return frozenset(named | numbers | ({SAME} if len(set(wild)) < len(wild) else set()))
 
@@ -337,7 +339,7 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
     lost: dict[Node, None] = {}
     for _, part in parts:
         for arg in part.args:
-            if arg.op.name in _LOOKED_THROUGH:
+            if hands_on(arg):
                 lost.update(dict.fromkeys(_checks(arg)))
     if not lost:
         return new
@@ -356,8 +358,8 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
 
 def _checks(node: Node) -> Iterator[Node]:
     """The checks between ``node`` and what is below its changes of shape and form."""
-    while node.op.name in _LOOKED_THROUGH:
-        if node.op.name == "require":
+    while hands_on(node):
+        if _checks_only(node):
             yield node
         node = node.args[0]
 
@@ -366,19 +368,16 @@ def looked_through(node: Node) -> Iterator[Node]:
     """The operands of ``node``, and what is below the changes of shape and form and the checks that they are."""
     for arg in node.args:
         yield arg
-        while arg.op.name in _LOOKED_THROUGH:
+        while hands_on(arg):
             yield from arg.args
             arg = arg.args[0]  # noqa: PLW2901 (going down)
 
 
 def bare(node: Node) -> Node:
     """What :func:`plain` gives, below checks too."""
-    while node.op.name in _LOOKED_THROUGH:
+    while hands_on(node):
         node = node.args[0]
     return node
-
-
-_LOOKED_THROUGH = frozenset(("broadcast", "form", "require"))
 
 
 # matching -------------------------------------------------------------------------------------------------------------
@@ -452,39 +451,40 @@ def _same_bits(pattern: Bits, number: Bits) -> bool:
 def is_constant(node: Node) -> bool:
     """Whether ``node`` is a single number that is known, perhaps broadcast."""
     node = plain(node)
-    return node.op.name == "constant" and not node.type.shape
-
-
-_KEEP_SIGN = frozenset(
-    (
-        *("broadcast", "reshape", "transpose", "slice", "sum", "max", "min", "prod", "astype"),
-        *("add", "multiply", "divide", "maximum"),
-    )
-)
+    return holds_bits(node) and not node.type.shape
 
 
 def not_negative(node: Node, depth: int = 6) -> bool:
     """Whether ``node`` provably is nowhere below zero (it may be nan)."""
-    if node.op.name == "require":
+    if _checks_only(node):
         return at_least_zero(node) or not_negative(node.args[0], depth)
-    if node.op.name == "constant":
+    if holds_bits(node):
         return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
     if getattr(node.op, "not_negative", False):
-        return node.type.dtype.kind != "i" or node.op.name == "size"  # integers wrap around
-    if node.type.dtype.kind == "i" and node.op.name not in {"broadcast", "reshape", "maximum"}:
+        return node.type.dtype.kind != "i" or not node.args  # integers wrap around, but sizes
+    if node.type.dtype.kind == "i" and not picks(node):
         return False
-    return depth > 0 and node.op.name in _KEEP_SIGN and all(not_negative(a, depth - 1) for a in node.args)
+    return depth > 0 and _keeps_sign(node) and all(not_negative(a, depth - 1) for a in node.args)
+
+
+def _checks_only(node: Node) -> bool:
+    """Whether a node is its first operand, checked."""
+    return hands_on(node) and not moves(node)
+
+
+def _keeps_sign(node: Node) -> bool:
+    return getattr(node.op, "keeps_sign", False)
 
 
 def unsigned(node: Node, depth: int = 6) -> bool:
     """Whether the sign of ``node`` provably is nowhere set: no ``-0.0`` either, as the root of ``-0.0`` is (it may be nan)."""
-    if node.op.name == "require":
+    if _checks_only(node):
         return above_zero(node) or unsigned(node.args[0], depth)
-    if node.op.name == "constant":
+    if holds_bits(node):
         return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
-    if getattr(node.op, "not_negative", False) and node.op.name != "sqrt":
+    if getattr(node.op, "not_negative", False) and not _keeps_sign(node):
         return True
-    return depth > 0 and node.op.name in _KEEP_SIGN | {"sqrt"} and all(unsigned(a, depth - 1) for a in node.args)
+    return depth > 0 and _keeps_sign(node) and all(unsigned(a, depth - 1) for a in node.args)
 
 
 _ONLY: dict[str, Callable[[Node], bool]] = {
@@ -501,7 +501,7 @@ def build(template: Node, bound: Mapping[str, Node]) -> Node:
     """``template`` with its variables replaced by what they are bound to; numbers become weak, so that dtypes stay."""
     if template.op is WILD:
         return bound[template["name"]]
-    if template.op.name == "constant":
+    if holds_bits(template):
         return make(template.op, type=Type(template.type.dtype, (), "python"), **template.params)
     args = [build(a, bound) for a in template.args]
     return template.op(*args) if callable(template.op) else make(template.op, args, **template.params)

@@ -5,27 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, hands_on, is_constant, moves
 from tensormagic.ir.rules import SAME, Found, Rule, bare, number
-
-_THROUGH = frozenset(("broadcast", "form", "require", "reshape"))
 
 
 def heads(node: Node) -> set[str]:
-    """The names of the ops that operands are, also below broadcasts and reshapes, and the numbers that they are.
+    """The names of the ops that operands are, also below moves and checks, and the numbers that they are.
 
     ``SAME`` is among them where two operands are the same.
     """
     found: set[str] = set()
     args = node.args
     for arg in args:
-        name = arg.op.name
-        found.add(name)
-        while name in _THROUGH:
+        found.add(arg.op.name)
+        while hands_on(arg) or moves(arg):
             arg = arg.args[0]  # noqa: PLW2901 (going down)
-            name = arg.op.name
-            found.add(name)
-        if name == "constant" and not arg.type.shape:
+            found.add(arg.op.name)
+        if is_constant(arg) and not arg.type.shape:
             found.add(number(arg))
     if len(args) > 1 and len(set(map(bare, args))) < len(args):
         found.add(SAME)

@@ -88,7 +88,7 @@ def residue(found: Found) -> Node | None:
 
 def _adds(node: Node) -> bool:
     """Whether ``node`` is a sum in which nothing cancels."""
-    return node.op.name == "add" and all(map(not_negative, node.args))
+    return getattr(node.op, "signs", ()) == (1, 1) and all(map(not_negative, node.args))
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,6 @@ class Fold(Op):
         ``tangent(node, t)``, linear in ``t``; None for a fold without derivative.
     positional
         Whether the result is a place among the elements: over several axes that in the flattened array.
-    joins
-        The name of the ufunc that puts the results of two parts of the elements together; empty where none does.
     """
 
     kind = "fold"
@@ -54,7 +52,6 @@ class Fold(Op):
     body: Callable[[Node], Node] | None = field(default=None, repr=False)
     differentiable: bool = True
     positional: bool = False
-    joins: str = ""
 
     def may_raise(self, node: Node) -> bool:
         """An extremum of nothing."""
@@ -155,6 +152,7 @@ def _widen(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 SUM = Fold(
     name="sum",
+    keeps_sign=True,
     joins="add",
     numpy=lambda x, axis: np.sum(x, axis=axis),
     result=_widen,
@@ -178,6 +176,7 @@ def _product_tangent(node: Node, t: Node) -> Node:
 
 PROD = Fold(
     name="prod",
+    keeps_sign=True,
     joins="multiply",
     numpy=lambda x, axis: np.prod(x, axis=axis),
     result=_widen,
@@ -198,6 +197,7 @@ def _extreme_tangent(node: Node, t: Node) -> Node:
 
 MAX = Fold(
     name="max",
+    keeps_sign=True,
     joins="maximum",
     picks=True,
     numpy=lambda x, axis: np.max(x, axis=axis),
@@ -207,6 +207,7 @@ MAX = Fold(
 )
 MIN = Fold(
     name="min",
+    keeps_sign=True,
     joins="minimum",
     picks=True,
     numpy=lambda x, axis: np.min(x, axis=axis),
@@ -255,6 +256,7 @@ def _one_axis(function: Callable[..., Value]) -> Callable[[Any, Any], Value]:
 
 ARGMAX = Fold(
     name="argmax",
+    sequential=True,
     numpy=_one_axis(np.argmax),
     result=_int,
     differentiable=False,
@@ -263,6 +265,7 @@ ARGMAX = Fold(
 )
 ARGMIN = Fold(
     name="argmin",
+    sequential=True,
     numpy=_one_axis(np.argmin),
     result=_int,
     differentiable=False,
@@ -310,6 +313,7 @@ def _shares(node: Node) -> Node:
 
 LOGSUMEXP = Fold(
     name="logsumexp",
+    weight=30,
     joins="logaddexp",
     numpy=_logsumexp_numpy,
     result=_complex_check,
@@ -348,6 +352,7 @@ def _cumulative(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
 
 CUMSUM = Row(
     name="cumsum",
+    sequential=True,
     numpy=_cumulative(np.add),
     result=_widen,
     start=lambda dtype: dtype.type(0),
@@ -370,6 +375,7 @@ def _cumprod_tangent(node: Node, t: Node) -> Node:
 
 CUMPROD = Row(
     name="cumprod",
+    sequential=True,
     numpy=_cumulative(np.multiply),
     result=_widen,
     start=lambda dtype: dtype.type(1),
@@ -398,12 +404,14 @@ def _running_tangent(node: Node, t: Node) -> Node:
 
 CUMMAX = Row(
     name="cummax",
+    sequential=True,
     numpy=_running_extreme(np.maximum),
     tangent=_running_tangent,
     doc="The largest element so far along an axis; nan from the first nan on.",
 )
 CUMMIN = Row(
     name="cummin",
+    sequential=True,
     numpy=_running_extreme(np.minimum),
     tangent=_running_tangent,
     doc="The smallest element so far along an axis; nan from the first nan on.",
@@ -494,6 +502,7 @@ def _softmax_tangent(node: Node, t: Node) -> Node:
 
 SOFTMAX = Softmax(
     name="softmax",
+    weight=30,
     not_negative=True,
     numpy=_softmax_numpy,
     result=_complex_check,
@@ -517,6 +526,7 @@ def _log_softmax_numpy(x: Any, axis: Any) -> Value:
 
 LOG_SOFTMAX = Row(
     name="log_softmax",
+    weight=30,
     numpy=_log_softmax_numpy,
     result=_complex_check,
     tangent=lambda node, t: (

@@ -28,6 +28,7 @@ class ToForm(Move):
 
 FORM = ToForm(
     name="form",
+    hands_on=True,
     doc="A number as an array without axes, as a NumPy scalar or as a Python number.",
     shape=lambda _args, _params: (),
     stacked=lambda _node, x, _size: x,

@@ -178,6 +178,8 @@ def _broadcast_rows(node: Node, axes: Axes, rows: Size) -> int:
 
 BROADCAST = Move(
     name="broadcast",
+    hands_on=True,
+    keeps_sign=True,
     raises=has_negative_size,
     split_rows=_broadcast_rows,
     aside=_broadcast_aside,
@@ -232,6 +234,7 @@ def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 
 TRANSPOSE = Move(
     name="transpose",
+    keeps_sign=True,
     split_rows=lambda node, axes, _rows: shifted(a := common_axis(axes), node["permutation"].index(a) - a),
     doc="Permute the axes.",
     shape=lambda args, params: tuple(args[0].type.shape[k] for k in params["permutation"]),
@@ -351,6 +354,7 @@ def _place_of(first: int, last: int, before: Shape, after: Shape) -> int | None:
 
 RESHAPE = Move(
     name="reshape",
+    keeps_sign=True,
     split_rows=_reshape_rows,
     text=_reshape_text,
     aside=_reshape_aside,
@@ -463,6 +467,7 @@ def _slice_rows(node: Node, axes: Axes, rows: Size) -> int:
 
 SLICE = Move(
     name="slice",
+    keeps_sign=True,
     split_rows=_slice_rows,
     text=_slice_text,
     doc="A strided part: per axis a start, a length and a step (which may be negative).",

@@ -18,6 +18,7 @@ Value = Any  # what NumPy evaluation passes around: arrays, NumPy scalars, Pytho
 Tangent = Node | None  # None is a zero
 Guard = tuple[Size, str, Size]  # left, "==" or ">=", right
 
+CHEAP = 3  # the weight of what is computed again rather than stored
 registry: dict[str, Op] = {}
 AWAY: set[type] = set()  # the classes of arrays on devices: without axes they stay there, whatever form the value has
 
@@ -38,8 +39,22 @@ class Op:
         Operand values that the generated tests try beside random ones.
     picks
         Whether every element of the result is one of an operand, its sign aside: nothing is rounded.
+    hands_on
+        Whether the result is the first operand as it is, perhaps stretched, in another form or checked: rules look through it.
     not_negative
         Whether no element of the result is below 0: it may be nan, and integers may wrap around.
+    keeps_sign
+        Whether no element of the result is below 0 where none of any operand is, integers that wrap around aside.
+    factors
+        Whether the result is off, as a part of itself, by no more than its operands are together: products, quotients and roots.
+    steep
+        Whether the slope may be infinite, or have no bound.
+    sequential
+        Whether each step of its loop needs the one before.
+    joins
+        The name of the ufunc that puts two results, or what is stored and what was there, together; empty where none does.
+    weight
+        What one application costs, in the time of half an addition; 0: what its kind costs (:mod:`tensormagic.ir.cost`).
     raises
         Whether it raises for some values when the graph runs; of an op that does so for some of its nodes, whether for a node.
     each
@@ -51,7 +66,14 @@ class Op:
     plainly: str = ""
     edges: tuple[Any, ...] = ()
     picks: bool = False
+    hands_on: bool = False
     not_negative: bool = False
+    keeps_sign: bool = False
+    factors: bool = False
+    steep: bool = False
+    sequential: bool = False
+    joins: str = ""
+    weight: int = field(default=0, repr=False)
     raises: bool | Callable[[Node], bool] = field(default=False, repr=False)
     each: int = field(default=500, repr=False)
     kind: ClassVar[str] = "op"
@@ -164,6 +186,11 @@ class Leaf(Op):
     def bounds(self, node: Node) -> Bounds:
         low, high = node.params.get("within") or (None, None)
         return low, None if high is None else high - 1
+
+
+def is_cheap(op: Any) -> bool:
+    """Whether a function of elements costs no more than to read its operand again."""
+    return op.kind == "pointwise" and 0 < op.weight <= CHEAP
 
 
 def has_negative_size(node: Node) -> bool:

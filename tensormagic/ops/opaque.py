@@ -45,6 +45,8 @@ class Opaque(Op):
         What NumPy's ``LinAlgError`` says, for a call that raises one for some values, and with this text alone.
     names
         For parameters that name something of Python's or a library's: which names are taken from a file.
+    takes
+        For a call that takes elements of the first operand, one for each of the result, from places that the second one holds.
     cubed
         For a call of LAPACK, which has a loop over the columns for each element of the first operand: about how many picoseconds one
         iteration of it takes, on one core.
@@ -58,6 +60,7 @@ class Opaque(Op):
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
     holds: str = ""
+    takes: bool = False
     fails: str = ""
     split_rows: Callable[[Node, Axes, Size], Found] | None = field(default=None, repr=False)
     apart_rows: Callable[[Node], Node | None] | None = field(default=None, repr=False)

@@ -55,6 +55,12 @@ class Pointwise(Op):
         The function in simpler ops, which the planner puts in its place.
     linearise, back
         The tangent, and the transpose, of a function that is linear or not holomorphic, in place of ``partials``.
+    infix
+        Python's operator, for a function that has one.
+    signs
+        Of a sum, a difference or a negative: what each operand is multiplied by.
+    sizes
+        The function of two sizes, where it is a size again; None where it is none.
     numbers
         By dtype kind, Python's operator for numbers, where NumPy's scalars round otherwise than its arrays.
     """
@@ -70,6 +76,9 @@ class Pointwise(Op):
     linearise: Callable[[Node, Sequence[Tangent]], Tangent] | None = field(default=None, repr=False)
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
     numbers: Mapping[str, Callable[..., Value]] = field(default_factory=dict, repr=False)
+    infix: str = ""
+    signs: tuple[int, ...] = ()
+    sizes: Callable[[Size, Size], Size | None] | None = field(default=None, repr=False)
     arity: int = 1
     commutative: bool = False
 
@@ -452,7 +461,7 @@ class Cast(Pointwise):
         return (astype(part, before),)
 
 
-ASTYPE = Cast(name="astype", numpy=_to_kind, source="{0}", doc="Convert to another dtype.")
+ASTYPE = Cast(name="astype", weight=2, keeps_sign=True, numpy=_to_kind, source="{0}", doc="Convert to another dtype.")
 
 
 def astype(x: Node, dtype: Any) -> Node:

@@ -35,7 +35,11 @@ class Update(Op):
     """``x`` with the part that ``slices`` names set to (or increased by) ``value``."""
 
     kind = "update"
-    adds: bool
+
+    @property
+    def adds(self) -> bool:
+        """Whether the value is added to what is there."""
+        return bool(self.joins)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x, value = args[0].type, args[1].type
@@ -95,8 +99,8 @@ class Update(Op):
         return fits + ([] if 0 in part else slice_guards(node["slices"], node.type.shape))
 
 
-SET = Update(name="set", picks=True, adds=False, doc="x with x[i] = v.")
-ADD_AT = Update(name="add_at", adds=True, doc="x with x[i] += v.")
+SET = Update(name="set", picks=True, doc="x with x[i] = v.")
+ADD_AT = Update(name="add_at", joins="add", doc="x with x[i] += v.")
 
 
 def zeros_like(x: Node, dtype: Any = None) -> Node:
@@ -139,13 +143,10 @@ def accumulate(old: Tangent, new: Node) -> Node:
     return result
 
 
-_ADDS = {"add_at", "scatter_add", "add_along_axis"}
-
-
 def _parts(node: Node) -> list[Node] | None:
     """What is added to zeros, part by part, to make ``node``; None where it is something else."""
     links: list[Node] = []
-    while node.op.name in _ADDS:
+    while getattr(node.op, "kind", "") in {"update", "opaque"} and node.op.joins == "add":  # type: ignore[attr-defined]
         links.append(node)
         node = node.args[0]
     return links[::-1] if links and node is zeros_like(node) else None

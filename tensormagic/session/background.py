@@ -14,6 +14,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ops.effects.telling import EFFECTS
 from tensormagic.ops.leaf import CONSTANT, INPUT
 from tensormagic.session import demand, kept
 from tensormagic.session.closing import close_over
@@ -42,7 +43,7 @@ def later(nodes: Sequence[Node]) -> Later:
 
 
 def _refuse_effects(graph: Graph) -> None:
-    if not graph.ops.isdisjoint({"tell", "outside"}):
+    if not graph.ops.isdisjoint(EFFECTS):
         raise CaptureError(
             "a computation that prints, or calls uncaptured functions, cannot run in the background",
             "Leave out --async.",

@@ -13,13 +13,15 @@ from tensormagic.backend import reference
 from tensormagic.ir.graph import check
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
-from tensormagic.ops.leaf import INPUT
+from tensormagic.ops.effects.checks import REQUIRE
+from tensormagic.ops.indices.position import POSITION
+from tensormagic.ops.leaf import INPUT, SIZE
 from tensormagic.session import kept
 from tensormagic.transform.values import Parts, parted
 
 FEW, SMALL = 32, 10_000  # nodes that NumPy computes one by one, and their elements: above that, compiled code pays
 _PLAIN = {"pointwise", "fold", "move", "contract"}
-_INDICES = {"position", "require", "size"}  # what indices that are data go through
+_INDICES = {POSITION, REQUIRE, SIZE}  # what indices that are data go through
 
 
 def by_numpy(node: Node) -> Any:
@@ -83,7 +85,7 @@ def _few(node: Node) -> list[Node] | None:
             continue
         kind: str = n.op.kind  # type: ignore[attr-defined]
         moves = kind == "move" or (kind == "update" and n.op.picks)  # type: ignore[attr-defined]
-        if not moves and kind not in _PLAIN and n.op.name not in _INDICES:
+        if not moves and kind not in _PLAIN and n.op not in _INDICES:
             return None
         found.add(n)
         operations += not moves and any(a.type.inexact for a in (n, *n.args))

@@ -16,14 +16,14 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.fold import ANY, ARGMAX, SUM, fold
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import parameter
-from tensormagic.ops.move import broadcast, reshape
+from tensormagic.ops.move import RESHAPE, TRANSPOSE, broadcast, reshape
 from tensormagic.ops.regions.control import cond
 from tensormagic.ops.regions.region import graph_over, instantiated, matched
 from tensormagic.ops.reverse.tape import is_tape
 from tensormagic.ops.scalars.scalar import stop_gradient, where
 from tensormagic.ops.update import zeros_like
 
-_MASKED = {"reshape", "transpose", SUM.name}  # a cotangent that a condition masks is seen to be masked through these
+_MASKED = {RESHAPE, TRANSPOSE, SUM}  # a cotangent that a condition masks is seen to be masked through these
 
 
 def harmless(graph: Graph) -> bool:
@@ -36,7 +36,7 @@ def harmless(graph: Graph) -> bool:
         moving.add(node)
         kind = node.op.kind  # type: ignore[attr-defined]
         last = kind == "move" and all(a in given for a in node.args)
-        if node.sized_by or not (kind == "pointwise" or node.op.name in _MASKED or last):
+        if node.sized_by or not (kind == "pointwise" or node.op in _MASKED or last):
             return False
     return not graph.checks
 

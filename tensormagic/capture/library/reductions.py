@@ -23,21 +23,11 @@ from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape
+from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
 __all__ = ["axis_of", "computed_in", "folded", "mean_of", "reduction_of", "variance"]
-
-_NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True}
-_JOIN = {
-    "sum": scalar.add,
-    "prod": scalar.multiply,
-    "max": scalar.maximum,
-    "min": scalar.minimum,
-    "any": scalar.logical_or,
-    "all": scalar.logical_and,
-}
-_NAMES = {"max": "maximum", "min": "minimum"}
 
 
 def _mask(where: Any, x: Node) -> Node | None:
@@ -70,19 +60,19 @@ def folded(
     axes = axes_of(x, reduced_axis(axis, x.type.ndim))
     mask = _mask(where, x)
     if mask is not None:
-        if op.name not in _NEUTRAL and not given(initial):
+        if op.start is None and not given(initial):
             raise ShapeError(
-                f"reduction operation '{_NAMES.get(op.name, op.name)}' does not have an identity, "
+                f"reduction operation '{op.joins}' does not have an identity, "
                 "so to use a where mask one has to specify 'initial'"
             )
-        x = scalar.where(mask, x, _number(_NEUTRAL.get(op.name, initial), x.type.dtype))
-    if given(initial) and op.name not in _NEUTRAL and any(x.type.shape[k] == 0 for k in axes):
+        x = scalar.where(mask, x, _number(op.start(x.type.dtype) if op.start else initial, x.type.dtype))
+    if given(initial) and op.start is None and any(x.type.shape[k] == 0 for k in axes):
         shape = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
         result = broadcast(_number(initial, x.type.dtype), shape)
         return expand_dims(result, axes) if keepdims else result
-    result = fold(op, x if op.name in _NEUTRAL or not given(initial) else _never_empty(x, axes, initial), axes)
+    result = fold(op, x if op.start or not given(initial) else _never_empty(x, axes, initial), axes)
     if given(initial):
-        result = _JOIN[op.name](_number(initial, result.type.dtype), result)
+        result = registry[op.joins](_number(initial, result.type.dtype), result)  # type: ignore[operator]
     return expand_dims(result, axes) if keepdims else result
 
 

@@ -23,19 +23,19 @@ from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
-from tensormagic.ops.scalars.comparison import fmax, fmin, logical_xor, maximum, minimum
+from tensormagic.ops.scalars.comparison import fmax, fmin, logical_and, logical_or, logical_xor, maximum, minimum
 
 _LIMIT = 256  # steps that a fold without an op of its own is written out to
-_FOLDS = {
-    "add": folds.SUM,
-    "multiply": folds.PROD,
-    "maximum": folds.MAX,
-    "minimum": folds.MIN,
-    "logical_and": folds.ALL,
-    "logical_or": folds.ANY,
+_FOLDS: dict[Pointwise, folds.Fold] = {
+    scalar.add: folds.SUM,
+    scalar.multiply: folds.PROD,
+    maximum: folds.MAX,
+    minimum: folds.MIN,
+    logical_and: folds.ALL,
+    logical_or: folds.ANY,
 }
-_RUNNING = {"add": folds.CUMSUM, "multiply": folds.CUMPROD, "maximum": folds.CUMMAX, "minimum": folds.CUMMIN}
-_TRUTH = {"logical_and": folds.CUMMIN, "logical_or": folds.CUMMAX}
+_RUNNING = {scalar.add: folds.CUMSUM, scalar.multiply: folds.CUMPROD, maximum: folds.CUMMAX, minimum: folds.CUMMIN}
+_TRUTH = {logical_and: folds.CUMMIN, logical_or: folds.CUMMAX}
 
 
 def method_of(ufunc: Any, op: Pointwise | None, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -47,7 +47,7 @@ def method_of(ufunc: Any, op: Pointwise | None, method: str, operands: tuple[Any
         refuse(f"{ufunc.__name__}.{method}", "Write it as a loop.")
     if ufunc.nin != 2 or op is None:
         raise ValueError(f"{method} only supported for binary functions")
-    if method == "reduce" and ufunc.identity is not None and op.name not in _FOLDS:
+    if method == "reduce" and ufunc.identity is not None and op not in _FOLDS:
         options["nothing"] = ufunc.identity
     return _METHODS[method](op, *operands, **options)
 
@@ -70,7 +70,7 @@ def _reduce(
     del out
     x = _cast(node_of(array), dtype)
     wide = bool(keepdims)
-    known = _FOLDS.get(op.name)
+    known = _FOLDS.get(op)
     if known is not None:
         return done(_cast(folded(known, x, axis, keepdims=wide, initial=initial, where=where), dtype))
     if where is not True or given(initial):
@@ -132,10 +132,10 @@ def _accumulate(op: Pointwise, array: Any, axis: Any = 0, dtype: Any = None, out
     x = _cast(node_of(array), dtype)
     if not x.type.ndim:
         raise TypeError("cannot accumulate on a scalar")
-    if op.name in _RUNNING:
-        return done(_cast(running(_RUNNING[op.name], x, axis), dtype))
-    if op.name in _TRUTH:
-        return done(running(_TRUTH[op.name], astype(x, bool), axis))
+    if op in _RUNNING:
+        return done(_cast(running(_RUNNING[op], x, axis), dtype))
+    if op in _TRUTH:
+        return done(running(_TRUTH[op], astype(x, bool), axis))
     axis = one_axis(axis, x.type.ndim)
     found = _written_out(op, x, (axis,), "accumulate")
     dtype = np.result_type(*(n.type.dtype for n in found))
@@ -150,14 +150,14 @@ def _neutral(op: Pointwise, dtype: np.dtype[Any]) -> Any:
         if dtype.kind == "b":
             return np.bool_(not low)
         return dtype.type(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
-    return dtype.type({"add": 0, "multiply": 1, "logical_and": 1, "logical_or": 0}[op.name])
+    return dtype.type({scalar.add: 0, scalar.multiply: 1, logical_and: 1, logical_or: 0}[op])
 
 
 def _reduceat(op: Pointwise, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tensor:
     """The folds of the parts from each index to the next; of one element where the next is not larger."""
     del out
-    if op.name not in _FOLDS or (op in {maximum, minimum} and node_of(array).type.dtype.kind == "c"):
-        refuse(f"np.{op.name}.reduceat", f"Those of {', '.join(_FOLDS)} are captured.")
+    if op not in _FOLDS or (op in {maximum, minimum} and node_of(array).type.dtype.kind == "c"):
+        refuse(f"np.{op.name}.reduceat", f"Those of {', '.join(o.name for o in _FOLDS)} are captured.")
     x = _cast(node_of(array), dtype)
     axis = one_axis(axis, x.type.ndim)
     starts = as_indices(indices)
@@ -179,7 +179,7 @@ def _reduceat(op: Pointwise, array: Any, indices: Any, axis: Any = 0, dtype: Any
         scalar.greater_equal(place, expand_dims(starts, (1,))), scalar.less(place, expand_dims(ends, (1,)))
     )
     parts = scalar.where(taken, wide, constant(_neutral(op, x.type.dtype)))
-    result = fold(_FOLDS[op.name], parts, (rows.type.ndim,))
+    result = fold(_FOLDS[op], parts, (rows.type.ndim,))
     back = (*range(axis), x.type.ndim - 1, *range(axis, x.type.ndim - 1))
     return done(_cast(transpose(result, back), dtype))
 

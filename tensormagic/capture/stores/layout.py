@@ -13,10 +13,11 @@ from tensormagic.capture import context
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product
+from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import INPUT, PARAMETER
-from tensormagic.ops.move import RESHAPE, TRANSPOSE, squeezes
-from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE, squeezes
+from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.ops.regions.branches import COND
 from tensormagic.ops.regions.loops import LOOP
 
@@ -143,21 +144,21 @@ def may_have_gaps(first: Node) -> bool:
         if found in seen or not node.types[0].shape:
             continue
         seen.add(found)
-        name = node.op.name
-        if name == "slice" and _is_run(node):
+        op = node.op
+        if op is SLICE and _is_run(node):
             pending.append((node.args[0], around))
-        elif name in {"slice", "transpose"} or (name == "broadcast" and node.args[0].type.shape):
+        elif op in {SLICE, TRANSPOSE} or (op is BROADCAST and node.args[0].type.shape):
             return True
         given = given_for(node)
-        if name == "input" and not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous):
+        if op is INPUT and not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous):
             return True
-        if name == "parameter" and around is not None:
+        if op is PARAMETER and around is not None:
             pending += _handed_on(node["index"], *around)
         elif is_region(node):
             region, number = _result_of(node)
             graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
             pending += [(graph.results[number], (region, around)) for graph in graphs]
-        elif name in {"reshape", "require"} or getattr(node.op, "kind", "") == "update":
+        elif op in {RESHAPE, REQUIRE} or getattr(node.op, "kind", "") == "update":
             pending.append((node.args[0], around))
     return False
 
@@ -202,7 +203,7 @@ def _keeps_order(node: Node) -> bool:
     kind = getattr(node.op, "kind", "")
     if node.op is GATHER:  # what several axes leave behind, NumPy lays out as it likes
         return node.args[0].type.ndim == 1
-    if node.op is TRANSPOSE or (kind == "opaque" and not node.op.name.startswith("scatter")):
+    if node.op is TRANSPOSE or (kind == "opaque" and not isinstance(node.op, Store)):
         return False
     if kind == "contract":
         left, _, right = node["subscripts"].partition("->")
@@ -222,7 +223,7 @@ def _leaf_in_order(leaf: Node) -> bool:
 def _of_order(node: Node) -> tuple[Node, ...]:
     """The operands whose order in memory decides that of the result."""
     kind = getattr(node.op, "kind", "")
-    if kind == "update" or node.op.name.startswith("scatter"):
+    if kind == "update" or isinstance(node.op, Store):
         return node.args[:1]
     if node.op is GATHER:
         return node.args[1:]

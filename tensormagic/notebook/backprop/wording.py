@@ -11,9 +11,11 @@ from tensormagic.notebook.backprop.frame import told
 from tensormagic.notebook.backprop.passes import Local, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
-from tensormagic.ops.move import BROADCAST
+from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.control import Region
 from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.transform.rewriting import rewrite_nodes
@@ -25,7 +27,7 @@ _INSIDE = 18  # of an operand's own expression inside another
 _NAME = 24  # of a name
 _CONSTANT = "const"
 _DOT = "\N{MIDDLE DOT}"
-_SEEN_THROUGH = frozenset({"form", "broadcast", "astype", "reshape"})
+_SEEN_THROUGH = (FORM, BROADCAST, ASTYPE, RESHAPE)
 _MINUS = "\N{MINUS SIGN}"
 _REGIONS = {"cond": "branch", "while": "while loop"}
 # letters of the two operands and of the result: how a product of matrices is written
@@ -77,7 +79,7 @@ class Headings:
 
     def constant(self, node: Node) -> str:
         """The value of a number or of a size, seen through broadcasts; nothing for what depends on inputs."""
-        while node.op.name in _SEEN_THROUGH:
+        while node.op in _SEEN_THROUGH:
             node = node.args[0]
         if node.op is CONSTANT and not node.type.shape:
             value = node["bits"].array()
@@ -155,7 +157,7 @@ def _formula(local: Local, pulled: Node, headings: Headings) -> str:
         if isinstance(node.op, Region) or len(node.types) > 1:
             return ""
         name = headings.called.get(node) or headings.constant(node)
-        if node.op.name in _SEEN_THROUGH - {"reshape"} and node.args:
+        if node.op in _SEEN_THROUGH and node.op is not RESHAPE and node.args:
             name = texts[node.args[0]]
         elif not name and not node.args:
             name = node.op.name

@@ -36,7 +36,8 @@ from tensormagic.ops.fold import SOFTMAX
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.move import BROADCAST, RESHAPE, Index
-from tensormagic.ops.regions.loops import LOOP
+from tensormagic.ops.regions.control import CALL, COND, CUSTOM, GRAD, LOOP, WHILE
+from tensormagic.ops.regions.recursion import RECURSIVE
 from tensormagic.ops.scalars.comparison import isinf, where
 from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.ops.update import ADD_AT
@@ -44,7 +45,7 @@ from tensormagic.ops.update import ADD_AT
 __all__ = ["Writer"]
 
 MOST = 60  # parts of one formula: below the level where there are more, it is cut
-_BLOCKS = {"loop", "while", "cond", "call", "grad", "custom_gradient", "recursive"}
+_BLOCKS = {LOOP, WHILE, COND, CALL, GRAD, CUSTOM, RECURSIVE}
 _REDUCTIONS = {
     "sum": "sum",
     "prod": "prod",
@@ -131,7 +132,7 @@ class Writer:
             below: Counter[Node] = Counter()
             for node, times_ in level.items():
                 if depth == 1 or node not in self.names:
-                    for arg in () if node.op.name in _BLOCKS else node.args[2:] if self._guards(node) else node.args:
+                    for arg in () if node.op in _BLOCKS else node.args[2:] if self._guards(node) else node.args:
                         below[seen(arg)] += times_
             level = below
         return depth - 1 if level else 10**6
@@ -250,10 +251,10 @@ class Writer:
         name = node.op.name
         if name == "item":
             region = node.args[0]
-            called = self._block(region, depth) if region.op.name in _BLOCKS else self._call(region, None, depth)
+            called = self._block(region, depth) if region.op in _BLOCKS else self._call(region, None, depth)
             several = len(region.types) > 1
             return self._part(Part(called, (Number(node["index"]),)) if several else called, index)
-        if name in _BLOCKS:
+        if node.op in _BLOCKS:
             return self._part(self._block(node, depth), index)
         arguments = tuple(self.write(a, None, depth + 1) for a in node.args)
         return self._part(Call(name, arguments), index)

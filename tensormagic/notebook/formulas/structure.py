@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, Operation
 from tensormagic.ir.size import Size
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.effects.checks import FIXED, REQUIRE
+from tensormagic.ops.effects.raising import AFTER
+from tensormagic.ops.form import FORM
+from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.move import BROADCAST, RESHAPE
+from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.regions.branches import CHECKPOINT
 
 __all__ = ["in_a_row", "is_column", "matrix_factors", "narrow", "seen"]
 
-_SEEN_THROUGH = {"astype": 0, "form": 0, "position": 0, "require": 0, "fixed": 0, "after": 1, "checkpoint": 0}
+_SEEN_THROUGH: dict[Operation, int] = {ASTYPE: 0, FORM: 0, POSITION: 0, REQUIRE: 0, FIXED: 0, AFTER: 1, CHECKPOINT: 0}
 
 
 def seen(node: Node) -> Node:
     """A node behind casts and checks, which are not written."""
-    while node.op.name in _SEEN_THROUGH and node.args:
-        node = node.args[_SEEN_THROUGH[node.op.name]]
+    while node.op in _SEEN_THROUGH and node.args:
+        node = node.args[_SEEN_THROUGH[node.op]]
     return node
 
 

@@ -7,14 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensormagic.notebook.pictures.labels import SYMBOLS, symbol
+from tensormagic.ops.effects.checks import REQUIRE
+from tensormagic.ops.form import FORM
+from tensormagic.ops.move import BROADCAST, RESHAPE
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.pointwise import ASTYPE
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 
 __all__ = ["folded"]
 
-CARRIES = frozenset(("broadcast", "reshape", "astype", "form", "require", "item"))  # the first operand, as it is
-RESHAPES = frozenset(("reshape", "astype", "form"))
+CARRYING = (BROADCAST, RESHAPE, ASTYPE, FORM, REQUIRE, ITEM)  # the first operand, as it is
+CARRIES = frozenset(op.name for op in CARRYING)
+RESHAPES = frozenset(op.name for op in (RESHAPE, ASTYPE, FORM))
 _BINARY = frozenset((*SYMBOLS, *SYMBOLS.values()))
 
 

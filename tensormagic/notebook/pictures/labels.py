@@ -1,12 +1,16 @@
 """Text for pictures: cleaning what users wrote, measuring it, shortening it, and the symbols of operators.
 
-Nothing here knows graphs. Widths are of a wide sans-serif face, so that text fits in whatever face the reader has.
+Nothing here knows graphs, and of ops only how they are written.
+Widths are of a wide sans-serif face, so that text fits in whatever face the reader has.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+
+from tensormagic.ops.op import registry
+from tensormagic.ops.pointwise import Pointwise
 
 __all__ = ["KIND_WORDS", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "operation", "shorten", "symbol", "width"]
 
@@ -31,28 +35,10 @@ _EM = {
 _BOLD = 1.15
 _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 
+_NICER = {"-": "\N{MINUS SIGN}", "*": "\N{MULTIPLICATION SIGN}"}
 SYMBOLS = {
-    "add": "+",
-    "subtract": "\N{MINUS SIGN}",
-    "multiply": "\N{MULTIPLICATION SIGN}",
-    "divide": "/",
-    "true_divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "mod": "%",
-    "power": "**",
-    "matmul": "@",
-    "equal": "==",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "left_shift": "<<",
-    "right_shift": ">>",
+    **{op.name: _NICER.get(op.infix, op.infix) for op in registry.values() if isinstance(op, Pointwise) and op.infix},
+    **{"true_divide": "/", "mod": "%", "matmul": "@"},  # what NumPy calls them, too
 }
 _OF_ONE = {  # operations of one operand that have an operator in Python, or are written with one
     "negative": "\N{MINUS SIGN}·",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.notebook.pictures.folding import CARRIES
+from tensormagic.notebook.pictures.folding import CARRYING
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.transform.rewriting import Firing
@@ -102,7 +102,7 @@ def _part(part: ast.Subscript) -> str:
 
 def unfolded(node: Node) -> Node:
     """Who makes the value that a node only hands on."""
-    while node.op.name in CARRIES and node.args:
+    while node.op in CARRYING and node.args:
         node = node.args[0]
     return node
 
@@ -134,7 +134,7 @@ class Naming:
             for _, cell, place in self._keys(node):
                 name = self._text(cell).assigned.get(place)
                 before = found.get((cell, place))
-                if name is None or (before is not None and node.op.name in CARRIES and before.op.name not in CARRIES):
+                if name is None or (before is not None and node.op in CARRYING and before.op not in CARRYING):
                     continue
                 called.pop(before or node, None)
                 found[cell, place] = node
@@ -145,7 +145,7 @@ class Naming:
         """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last one."""
         found: dict[tuple[str, Place], Node] = {}
         for node in nodes:
-            if node.op.name not in CARRIES:
+            if node.op not in CARRYING:
                 found |= {(cell, place): node for _, cell, place in self._keys(node)}
         texts = {node: self._text(cell).parts.get(place, "") for (cell, place), node in found.items()}
         return {node: text for node, text in texts.items() if text}

@@ -20,12 +20,12 @@ from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
-from tensormagic.ops.regions.loops import LOOP
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 __all__ = ["REGIONS", "Scope", "short"]
 
 WORDS = {"cond": "branch"}  # operations by other names than their own
-REGIONS = frozenset(("loop", "while", "cond"))  # that give the user's variables
+REGIONS = (LOOP, WHILE, COND)  # that give the user's variables
 _SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
 
 
@@ -132,7 +132,7 @@ class Scope:
             text = str(source["size"])
             known = set(_SYMBOL.findall(text)) <= self.extents.keys()
             return _SYMBOL.sub(lambda found: self.extents[found[0]], text) if known else self.label(source)
-        if source.op.name in REGIONS:
+        if source.op in REGIONS:
             return naming.given_by(source, node)
         return self.called.get(source, "") or ("" if carried else naming.written(source))
 

@@ -84,7 +84,7 @@ class Drawing:
                 continue
             seen.add(after)
             self._name(before, after, stays)
-            if before.op.name == after.op.name:  # else its operands are others: these are found by their places
+            if before.op is after.op:  # else its operands are others: these are found by their places
                 stack += zip(before.args, after.args, strict=False)
             for key, graph in after.params.items():
                 inside = before.params.get(key)
@@ -242,7 +242,7 @@ class _Writer:
         """The variables that a loop or a branch gives."""
         for body in ("body", "then"):
             graph = node.params.get(body)
-            if isinstance(graph, Graph) and node.op.name in REGIONS:
+            if isinstance(graph, Graph) and node.op in REGIONS:
                 inner = self._inner(scope, node, graph, given_as)
                 all_names = self._result_names(node, body, inner)
                 names = [name for name in (all_names[k] for k in read) if name.isidentifier()]
@@ -259,7 +259,7 @@ class _Writer:
             known = [inner.names[k + counted] if k + counted < len(inner.names) else "" for k in range(len(results))]
         else:
             known = [inner.called.get(unfolded(result), "") for result in results]
-            if node.op.name in REGIONS and body != "test":  # a way of a branch may only hand on
+            if node.op in REGIONS and body != "test":  # a way of a branch may only hand on
                 known = [name or self.drawing.naming.gives(node, k) for k, name in enumerate(known)]
         names = [name or spare for name, spare in zip(known, usual, strict=True)]
         return names if len(set(names)) == len(names) else usual

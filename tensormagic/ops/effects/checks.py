@@ -58,6 +58,7 @@ def _rows(_node: Node, axes: Axes, _rows: Size) -> Found:
 
 REQUIRE = Opaque(
     name="require",
+    hands_on=True,
     raises=True,
     split_rows=_rows,
     types=_type,

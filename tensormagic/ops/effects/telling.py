@@ -11,6 +11,7 @@ from typing import Any
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
+from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.effects.raising import argument
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque
@@ -67,3 +68,7 @@ def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", e
         As in ``print``.
     """
     return make(TELL, (token, *details), told=repr(told), sep=sep, end=end)
+
+
+EFFECTS = frozenset(op.name for op in (TELL, OUTSIDE))
+"""The names of the ops that do something beside their value: in order, and once for each call."""

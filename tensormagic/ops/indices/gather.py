@@ -92,6 +92,7 @@ def _gather_rows(node: Node, axes: Axes, _rows: Size) -> int:
 
 GATHER = Gather(
     name="gather",
+    takes=True,
     raises=True,
     split_rows=_gather_rows,
     types=_gather_type,
@@ -196,6 +197,7 @@ def _take_along_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 TAKE_ALONG_AXIS = Opaque(
     name="take_along_axis",
+    takes=True,
     raises=True,
     split_rows=along_axis,
     types=_along_type,
@@ -258,6 +260,7 @@ def _add_along_guards(node: Node) -> list[Guard]:
 
 ADD_ALONG_AXIS = Store(
     name="add_along_axis",
+    joins="add",
     split_rows=along_axis,
     types=_add_along_type,
     numpy=_add_along_numpy,

@@ -178,10 +178,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
         raise Mixed("stores into rows that are picked")
     if node.op is SCATTER_ADD and not _is_zero(node.args[0]):
         raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
-    return _JOINS[node.op.name]
-
-
-_JOINS = {"scatter_add": "add", "scatter_maximum": "maximum", "scatter_minimum": "minimum"}
+    return node.op.joins  # type: ignore[attr-defined,no-any-return]
 
 
 def _add_apart(node: Node) -> Node | None:
@@ -199,6 +196,7 @@ def _is_zero(x: Node) -> bool:
 
 SCATTER_ADD = Store(
     name="scatter_add",
+    joins="add",
     split_rows=_scattered_rows,
     apart_rows=_add_apart,
     types=_type,
@@ -272,6 +270,7 @@ def _extreme_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SCATTER_MULTIPLY = Store(
     name="scatter_multiply",
+    joins="multiply",
     types=_type,
     numpy=_numpy(np.multiply),
     tangent=_multiply_tangent,
@@ -281,6 +280,7 @@ SCATTER_MULTIPLY = Store(
 )
 SCATTER_MAXIMUM = Store(
     name="scatter_maximum",
+    joins="maximum",
     split_rows=_scattered_rows,
     types=_type,
     numpy=_numpy(np.maximum),
@@ -291,6 +291,7 @@ SCATTER_MAXIMUM = Store(
 )
 SCATTER_MINIMUM = Store(
     name="scatter_minimum",
+    joins="minimum",
     split_rows=_scattered_rows,
     types=_type,
     numpy=_numpy(np.minimum),

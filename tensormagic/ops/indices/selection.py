@@ -33,6 +33,7 @@ def _places_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 PLACES = Opaque(
     name="places",
+    sequential=True,
     types=_places_type,
     numpy=lambda mask, length: np.flatnonzero(mask),
     doc="The indices where a mask of one axis is true; how many there are is the second operand.",

@@ -139,6 +139,7 @@ def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, 
 
 SLOGDET = Opaque(
     name="slogdet",
+    weight=150,
     cubed=20,
     split_rows=in_stack,
     types=_slogdet_types,

@@ -85,6 +85,7 @@ def _solve_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SOLVE = Opaque(
     name="solve",
+    weight=150,
     cubed=30,
     split_rows=in_stack,
     types=_solve_type,
@@ -146,6 +147,7 @@ def _triangular_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 SOLVE_TRIANGULAR = Opaque(
     name="solve_triangular",
+    weight=50,
     cubed=30,
     split_rows=in_stack,
     types=_solve_type,

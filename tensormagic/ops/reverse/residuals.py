@@ -9,23 +9,9 @@ from tensormagic.ir.node import Node, as_size, substitute, topological
 from tensormagic.ir.size import Size, atom, evaluate, hint, nodes_of, product
 from tensormagic.ir.size import substitute as substitute_size
 from tensormagic.ir.type import Type
+from tensormagic.ops.op import is_cheap
 from tensormagic.ops.reverse.cut import cheapest_cut
 
-_CHEAP = {
-    *("add", "subtract", "multiply", "negative", "square", "absolute", "positive", "where", "astype"),
-    *(
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-    ),
-    *("maximum", "minimum", "sign", "real", "imag", "conj"),
-}
 _USUAL = 64  # for a size of which nothing is known
 
 
@@ -70,7 +56,7 @@ def residuals(
 
 def _is_cheap(node: Node) -> bool:
     """Whether a node may be computed again."""
-    return bool(node.needs) and (node.op.name in _CHEAP or getattr(node.op, "kind", "") == "move")
+    return bool(node.needs) and (is_cheap(node.op) or getattr(node.op, "kind", "") == "move")
 
 
 def _weight(node: Node, sizes: Mapping[Any, Size]) -> float:

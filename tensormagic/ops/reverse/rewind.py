@@ -41,7 +41,7 @@ from tensormagic.ops.regions.region import (
 )
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.spans import block_length, in_blocks
-from tensormagic.ops.reverse.support import DEEPEST, STEEP, Search, is_steep, support
+from tensormagic.ops.reverse.support import DEEPEST, Search, is_steep, support
 from tensormagic.ops.reverse.support_regions import mark, marked
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.scalars.scalar import equal, logical_not, logical_or
@@ -178,7 +178,7 @@ def _added_under(output: Node) -> tuple[Node, Touch] | None:
 def _has_steep(graph: Graph) -> bool:
     """Whether a graph computes a function whose slope may be infinite."""
     inner = [v for n in graph.nodes for _, v in n.param_items if isinstance(v, Graph)]
-    return any(n.op.name in STEEP for n in graph.nodes) or any(map(_has_steep, inner))
+    return any(n.op.steep for n in graph.nodes) or any(map(_has_steep, inner))  # type: ignore[attr-defined]
 
 
 class Rewind:

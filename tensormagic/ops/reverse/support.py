@@ -17,12 +17,6 @@ from tensormagic.ops.leaf import CONSTANT, INPUT, PARAMETER, constant
 from tensormagic.ops.move import BROADCAST, Slices, broadcast, concatenate, slice_
 
 Apply = Callable[[Node, Node], Node]
-STEEP = frozenset(
-    [
-        *("log", "log2", "log10", "log1p", "sqrt", "cbrt", "divide", "reciprocal", "power", "float_power"),
-        *("arcsin", "arccos", "arccosh", "arctanh", "xlogy", "xlog1py", "logit"),
-    ]
-)
 DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
 _REGIONS = frozenset(["item", "cond", "call", "checkpoint", "loop"])
 MOST_STORES = 64  # how many stores, one after the other, are looked through
@@ -76,7 +70,7 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
     result = apply(partial, tangent)
     if _finite(partial):
         return result
-    kept = support(tangent, Search(depth, steep=result.op.name in STEEP or is_steep(partial)))
+    kept = support(tangent, Search(depth, steep=result.op.steep or is_steep(partial)))  # type: ignore[attr-defined]
     return result if kept is None else _kept(kept, result)
 
 
@@ -92,7 +86,7 @@ def is_steep(node: Node) -> bool:
     level, seen = [node], set[Node]()
     for _ in range(DEEPEST):
         seen.update(level)
-        if any(n.op.name in STEEP for n in level):
+        if any(n.op.steep for n in level):  # type: ignore[attr-defined]
             return True
         level = [a for n in level for a in n.args if a not in seen]
     return False

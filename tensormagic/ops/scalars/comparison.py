@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.size import apply
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, masked_by, multiply_by, total
@@ -30,6 +32,7 @@ def _where_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 where = scalar_op(
     "where",
     np.where,
+    weight=2,
     picks=True,
     arity=3,
     dtypes=_where_dtypes,
@@ -63,6 +66,9 @@ _GREATER = "{0} if {0} > {1} else {1}"
 _LESS = "{0} if {0} < {1} else {1}"
 maximum = scalar_op(
     "maximum",
+    weight=3,
+    sizes=partial(apply, "max"),
+    keeps_sign=True,
     picks=True,
     source={"f": "max_propagate({0}, {1})", "i": _GREATER, "u": _GREATER, "b": "{0} | {1}"},
     linearise=_chosen(larger=True),
@@ -70,6 +76,8 @@ maximum = scalar_op(
 )
 minimum = scalar_op(
     "minimum",
+    weight=3,
+    sizes=partial(apply, "min"),
     picks=True,
     source={"f": "min_propagate({0}, {1})", "i": _LESS, "u": _LESS, "b": "{0} & {1}"},
     linearise=_chosen(larger=False),
@@ -111,6 +119,8 @@ def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwi
         name=name,
         numpy=getattr(np, name),
         source=source,
+        infix=symbol,
+        weight=3,
         edges=SPECIAL,
         step=True,
         commutative=commutative,
@@ -132,18 +142,24 @@ def _truth(op: str) -> dict[str, str]:
     return {kind: text.replace("{op}", op) for kind, text in _TRUTH.items()}
 
 
-logical_and = scalar_op("logical_and", source=_truth("&"), step=True, commutative=True, doc="Whether both are true.")
+logical_and = scalar_op(
+    "logical_and", weight=3, source=_truth("&"), step=True, commutative=True, doc="Whether both are true."
+)
 logical_or = scalar_op(
-    "logical_or", source=_truth("|"), step=True, commutative=True, doc="Whether at least one is true."
+    "logical_or", weight=3, source=_truth("|"), step=True, commutative=True, doc="Whether at least one is true."
 )
 logical_xor = scalar_op(
-    "logical_xor", source=_truth("!="), step=True, commutative=True, doc="Whether exactly one is true."
+    "logical_xor", weight=3, source=_truth("!="), step=True, commutative=True, doc="Whether exactly one is true."
 )
-logical_not = scalar_op("logical_not", source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false.")
+logical_not = scalar_op(
+    "logical_not", weight=3, source=dict.fromkeys("fiub", "{0} == 0"), step=True, doc="Whether it is false."
+)
 # bits and rounding ----------------------------------------------------------------------------------------------------
 
 bitwise_and = scalar_op(
     "bitwise_and",
+    weight=3,
+    infix="&",
     source=dict.fromkeys("iub", "{0} & {1}"),
     step=True,
     commutative=True,
@@ -151,6 +167,8 @@ bitwise_and = scalar_op(
 )
 bitwise_or = scalar_op(
     "bitwise_or",
+    weight=3,
+    infix="|",
     source=dict.fromkeys("iub", "{0} | {1}"),
     step=True,
     commutative=True,
@@ -158,14 +176,19 @@ bitwise_or = scalar_op(
 )
 bitwise_xor = scalar_op(
     "bitwise_xor",
+    weight=3,
+    infix="^",
     source=dict.fromkeys("iub", "{0} ^ {1}"),
     step=True,
     commutative=True,
     doc="Bits that are set in exactly one.",
 )
-invert = scalar_op("invert", source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit inverted.")
+invert = scalar_op(
+    "invert", weight=3, source={"i": "~{0}", "u": "~{0}", "b": "not {0}"}, step=True, doc="Every bit inverted."
+)
 left_shift = scalar_op(
     "left_shift",
+    infix="<<",
     source={"i": "({0} << {1} if 0 <= {1} < 64 else 0)", "u": "({0} << {1} if {1} < 64 else {0} ^ {0})"},
     step=True,
     doc="Bits shifted left.",
@@ -173,6 +196,7 @@ left_shift = scalar_op(
 )
 right_shift = scalar_op(
     "right_shift",
+    infix=">>",
     source={
         "i": "({0} >> {1} if 0 <= {1} < 64 else (-1 if {0} < 0 else 0))",
         "u": "({0} >> {1} if {1} < 64 else {0} ^ {0})",
@@ -185,26 +209,40 @@ gcd = scalar_op("gcd", step=True, doc="The greatest common divisor.")
 lcm = scalar_op("lcm", step=True, doc="The least common multiple.")
 
 floor = scalar_op(
-    "floor", source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down."
+    "floor", weight=3, source={"f": "np.floor({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded down."
 )
-ceil = scalar_op("ceil", source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up.")
+ceil = scalar_op(
+    "ceil", weight=3, source={"f": "np.ceil({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded up."
+)
 trunc = scalar_op(
-    "trunc", source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"}, step=True, doc="Rounded to zero."
+    "trunc",
+    weight=3,
+    source={"f": "np.trunc({0})", "i": "{0}", "u": "{0}", "b": "{0}"},
+    step=True,
+    doc="Rounded to zero.",
 )
-rint = scalar_op("rint", source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even.")
+rint = scalar_op(
+    "rint", weight=3, source="np.rint({0})", step=True, doc="Rounded to the nearest integer, halves to even."
+)
 
 signbit = scalar_op("signbit", step=True, doc="Whether the sign bit is set.")
 isnan = scalar_op(
-    "isnan", source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"}, step=True, doc="Whether it is nan."
+    "isnan",
+    weight=3,
+    source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"},
+    step=True,
+    doc="Whether it is nan.",
 )
 isinf = scalar_op(
     "isinf",
+    weight=3,
     source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"},
     step=True,
     doc="Whether it is infinite.",
 )
 isfinite = scalar_op(
     "isfinite",
+    weight=3,
     source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"},
     step=True,
     doc="Whether it is neither infinite nor nan.",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, apply
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import Value
 from tensormagic.ops.pointwise import Pointwise, ufunc_dtypes
@@ -31,6 +32,11 @@ def special(name: str) -> Callable[..., Value]:
         return np.asarray(function(*values)).astype(np.result_type(*values), copy=False)
 
     return call
+
+
+def divided(function: str) -> Callable[[Size, Size], Size | None]:
+    """A quotient or a remainder of sizes by a number: a size again."""
+    return lambda left, right: apply(function, left, right) if isinstance(right, int) and right > 0 else None
 
 
 float_loop = ufunc_dtypes(np.exp)

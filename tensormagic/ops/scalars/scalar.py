@@ -50,7 +50,7 @@ from tensormagic.ops.scalars.comparison import (  # noqa: F401 (as above)
     trunc,
     where,
 )
-from tensormagic.ops.scalars.function import INF, float_loop, one_like, real_loop, scalar_op, typed  # noqa: F401 (as above)
+from tensormagic.ops.scalars.function import INF, divided, float_loop, one_like, real_loop, scalar_op, typed  # noqa: F401 (as above)
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -94,6 +94,11 @@ def _quotient_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 add = scalar_op(
     "add",
+    weight=2,
+    keeps_sign=True,
+    infix="+",
+    signs=(1, 1),
+    sizes=lambda left, right: left + right,
     source={"f": "{0} + {1}", "i": "{0} + {1}", "u": "{0} + {1}", "c": "{0} + {1}", "b": "{0} | {1}"},
     linearise=_linear_sum((1, 1)),
     back=_linear_sum_back((1, 1)),
@@ -102,6 +107,10 @@ add = scalar_op(
 )
 subtract = scalar_op(
     "subtract",
+    weight=2,
+    infix="-",
+    signs=(1, -1),
+    sizes=lambda left, right: left - right,
     source=dict.fromkeys("fiuc", "{0} - {1}"),
     linearise=_linear_sum((1, -1)),
     back=_linear_sum_back((1, -1)),
@@ -109,6 +118,11 @@ subtract = scalar_op(
 )
 multiply = scalar_op(
     "multiply",
+    sizes=lambda left, right: left * right if isinstance(left, int) or isinstance(right, int) else None,
+    weight=2,
+    keeps_sign=True,
+    factors=True,
+    infix="*",
     source={"f": "{0} * {1}", "i": "{0} * {1}", "u": "{0} * {1}", "b": "{0} & {1}"},
     linearise=_product_tangent,
     back=_product_back,
@@ -117,6 +131,11 @@ multiply = scalar_op(
 )
 divide = scalar_op(
     "divide",
+    weight=6,
+    keeps_sign=True,
+    factors=True,
+    steep=True,
+    infix="/",
     source="{0} / {1}",
     linearise=_quotient_tangent,
     back=lambda node, ct, linear: (_divide_by(node.args[1], ct) if linear[0] else None, None),
@@ -124,6 +143,8 @@ divide = scalar_op(
 )
 negative = scalar_op(
     "negative",
+    weight=2,
+    signs=(-1,),
     picks=True,
     source=dict.fromkeys("fiuc", "-{0}"),
     linearise=_linear_sum((-1,)),
@@ -132,6 +153,7 @@ negative = scalar_op(
 )
 positive = scalar_op(
     "positive",
+    weight=2,
     picks=True,
     source=dict.fromkeys("fiuc", "{0}"),
     linearise=_linear_sum((1,)),
@@ -140,6 +162,9 @@ positive = scalar_op(
 )
 floor_divide = scalar_op(
     "floor_divide",
+    sizes=divided("floordiv"),
+    weight=12,
+    infix="//",
     source={
         "i": "0 if {1} == 0 else (-{0} if {1} == -1 else {0} // {1})",
         "u": "{0} // {1} if {1} != 0 else {1}",
@@ -149,6 +174,9 @@ floor_divide = scalar_op(
 )
 remainder = scalar_op(
     "remainder",
+    sizes=divided("mod"),
+    weight=12,
+    infix="%",
     source={"i": "0 if {1} == 0 or {1} == -1 else {0} % {1}", "u": "{0} % {1} if {1} != 0 else {1}"},
     partials=lambda _out, x, y: (one_like(x), negative(floor_divide(x, y))),
     domain=(0.3, 0.9),
@@ -179,6 +207,9 @@ def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
 
 power = scalar_op(
     "power",
+    weight=40,
+    steep=True,
+    infix="**",
     raises=lambda node: node.type.dtype.kind in "iu",  # to a negative power
     source="power({0}, {1})",
     partials=_power_partials,
@@ -188,6 +219,8 @@ power = scalar_op(
 )
 square = scalar_op(
     "square",
+    weight=2,
+    factors=True,
     not_negative=True,
     source=dict.fromkeys("fiu", "{0} * {0}"),
     partials=lambda _out, x: 2 * x,
@@ -205,6 +238,10 @@ def _root_slope(out: Node, x: Node) -> Node:
 
 sqrt = scalar_op(
     "sqrt",
+    weight=6,
+    keeps_sign=True,
+    factors=True,
+    steep=True,
     not_negative=True,
     source="math.sqrt({0})",
     partials=_root_slope,
@@ -213,6 +250,7 @@ sqrt = scalar_op(
 )
 cbrt = scalar_op(
     "cbrt",
+    steep=True,
     source="cbrt({0})",
     partials=lambda out, _x: 1 / (3 * out * out),
     domain=(0.05, INF),
@@ -220,6 +258,9 @@ cbrt = scalar_op(
 )
 reciprocal = scalar_op(
     "reciprocal",
+    weight=12,
+    factors=True,
+    steep=True,
     source="1 / {0}",
     partials=lambda out, _x: -(out * out),
     domain=(0.05, INF),
@@ -239,12 +280,20 @@ exp2 = scalar_op(
     partials=lambda out, _x: out * float(np.log(2)),
     doc="Two to the power of the number.",
 )
-expm1 = scalar_op("expm1", source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0.")
+expm1 = scalar_op(
+    "expm1", weight=22, source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0."
+)
 log = scalar_op(
-    "log", source="log({0})", partials=lambda _out, x: 1 / x, domain=(0.05, INF), doc="The natural logarithm."
+    "log",
+    steep=True,
+    source="log({0})",
+    partials=lambda _out, x: 1 / x,
+    domain=(0.05, INF),
+    doc="The natural logarithm.",
 )
 log2 = scalar_op(
     "log2",
+    steep=True,
     source="log2({0})",
     partials=lambda _out, x: 1 / (x * float(np.log(2))),
     domain=(0.05, INF),
@@ -252,6 +301,7 @@ log2 = scalar_op(
 )
 log10 = scalar_op(
     "log10",
+    steep=True,
     source="log10({0})",
     partials=lambda _out, x: 1 / (x * float(np.log(10))),
     domain=(0.05, INF),
@@ -259,6 +309,8 @@ log10 = scalar_op(
 )
 log1p = scalar_op(
     "log1p",
+    weight=22,
+    steep=True,
     source="log1p({0})",
     partials=lambda _out, x: 1 / (1 + x),
     domain=(-0.9, INF),
@@ -276,6 +328,7 @@ def _sigmoid(x: Value) -> Value:
 sigmoid = scalar_op(
     "sigmoid",
     _sigmoid,
+    weight=22,
     not_negative=True,
     source="sigmoid({0})",
     dtypes=real_loop,
@@ -298,6 +351,7 @@ def _softplus(x: Value) -> Value:
 softplus = scalar_op(
     "softplus",
     _softplus,
+    weight=24,
     not_negative=True,
     dtypes=real_loop,
     partials=lambda _out, x: sigmoid(x),
@@ -313,6 +367,7 @@ def _share(x: Node, y: Node) -> Node:
 
 logaddexp = scalar_op(
     "logaddexp",
+    weight=24,
     partials=lambda _out, x, y: (_share(x, y), _share(y, x)),
     body=lambda x, y: where(equal(x, y), x + float(np.log(2)), maximum(x, y) + log1p(exp(-absolute(x - y)))),
     commutative=True,
@@ -340,6 +395,7 @@ def _log1mexp(x: Value) -> Value:
 log1mexp = scalar_op(
     "log1mexp",
     _log1mexp,
+    weight=24,
     dtypes=real_loop,
     partials=lambda _out, x: -1 / expm1(-x),
     body=lambda x: where(logical_and(greater(x, -float(np.log(2))), less_equal(x, 0)), log(-expm1(x)), log1p(-exp(x))),
@@ -360,6 +416,7 @@ tan = scalar_op(
 )
 arcsin = scalar_op(
     "arcsin",
+    steep=True,
     source="arcsin({0})",
     partials=lambda _out, x: 1 / sqrt(1 - x * x),
     domain=(-0.9, 0.9),
@@ -367,6 +424,7 @@ arcsin = scalar_op(
 )
 arccos = scalar_op(
     "arccos",
+    steep=True,
     source="arccos({0})",
     partials=lambda _out, x: -1 / sqrt(1 - x * x),
     domain=(-0.9, 0.9),
@@ -403,6 +461,7 @@ arcsinh = scalar_op(
 )
 arccosh = scalar_op(
     "arccosh",
+    steep=True,
     source="arccosh({0})",
     partials=lambda _out, x: 1 / sqrt(x * x - 1),
     domain=(1.2, INF),
@@ -410,6 +469,7 @@ arccosh = scalar_op(
 )
 arctanh = scalar_op(
     "arctanh",
+    steep=True,
     source="arctanh({0})",
     partials=lambda _out, x: 1 / (1 - x * x),
     domain=(-0.9, 0.9),
@@ -417,6 +477,7 @@ arctanh = scalar_op(
 )
 hypot = scalar_op(
     "hypot",
+    weight=24,
     not_negative=True,
     source="hypot({0}, {1})",
     partials=lambda out, x, y: (where(equal(out, 0), 0, x / out), where(equal(out, 0), 0, y / out)),
@@ -443,6 +504,7 @@ def _absolute_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 absolute = scalar_op(
     "absolute",
+    weight=2,
     not_negative=True,
     picks=True,
     source={"f": "abs({0})", "i": "abs({0})", "u": "{0}", "b": "{0}"},
@@ -454,6 +516,7 @@ absolute = scalar_op(
 real = scalar_op(
     "real",
     lambda x: np.real(x).copy(),
+    weight=3,
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
     source={"c": "{0}.real", "f": "{0}"},
     linearise=lambda _node, tangents: real(tangents[0]),
@@ -463,6 +526,7 @@ real = scalar_op(
 imag = scalar_op(
     "imag",
     lambda x: np.imag(x).copy(),
+    weight=3,
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.zeros(0, operands[0]).real.dtype),
     source={"c": "{0}.imag", "f": "0.0"},
     linearise=lambda _node, tangents: imag(tangents[0]),
@@ -473,6 +537,7 @@ imag = scalar_op(
 )
 conjugate = scalar_op(
     "conjugate",
+    weight=3,
     source={"f": "{0}", "i": "{0}", "u": "{0}", "c": "{0}.conjugate()"},
     linearise=lambda _node, tangents: conjugate(tangents[0]),
     back=lambda _node, ct, _linear: (conjugate(ct),),
@@ -480,6 +545,7 @@ conjugate = scalar_op(
 )
 sign = scalar_op(
     "sign",
+    weight=3,
     source={
         "f": "(1 if {0} > 0 else (-1 if {0} < 0 else (0 if {0} == 0 else {0})))",
         "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))",

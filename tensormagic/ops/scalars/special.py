@@ -60,6 +60,8 @@ def real_function(name: str, partials: Callable[..., Any], doc: str, fixed: int 
 xlogy = scalar_op(
     "xlogy",
     special("xlogy"),
+    weight=22,
+    steep=True,
     dtypes=float_loop2,
     arity=2,
     partials=lambda _out, x, y: (log(y), x / where(logical_and(equal(x, 0), equal(y, 0)), 1, y)),
@@ -70,6 +72,8 @@ xlogy = scalar_op(
 logit = scalar_op(
     "logit",
     special("logit"),
+    weight=24,
+    steep=True,
     dtypes=real_loop,
     partials=lambda _out, x: 1 / (x * (1 - x)),
     domain=(0.05, 0.95),
@@ -129,6 +133,7 @@ erf = scalar_op(
 erfc = scalar_op(
     "erfc",
     special("erfc"),
+    weight=22,
     not_negative=True,
     source="erfc({0})",
     dtypes=float_loop,

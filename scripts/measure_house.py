@@ -29,19 +29,43 @@ def named_ops(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Where a text compares an op's name with literals, and where tables of two or more op names stand."""
     names = set(registry)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and any(is_name_of_op(n) for n in (node.left, *node.comparators)):
-            yield node.lineno, f"compares {ast.unparse(node)}"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if is_name_of_op(node.func.value) and node.func.attr in {"startswith", "endswith"}:
-                yield node.lineno, f"compares {ast.unparse(node)}"
-        elif isinstance(node, ast.Match) and is_name_of_op(node.subject):
-            yield node.lineno, f"compares {len(node.cases)} cases"
-        elif isinstance(node, ast.Set | ast.Tuple | ast.List | ast.Dict):
-            found = [
-                e.value for e in (node.keys if isinstance(node, ast.Dict) else node.elts) if isinstance(e, ast.Constant)
-            ]
+        if isinstance(node, ast.Set | ast.Tuple | ast.List | ast.Dict):
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            found = [e.value for e in parts if isinstance(e, ast.Constant)]
             if len(found) > 1 and sum(isinstance(n, str) and n in names for n in found) * 2 > len(found):
                 yield node.lineno, f"table {found}"
+    for node, called in compared(tree):
+        yield node.lineno, f"compares {ast.unparse(node).splitlines()[0]}{'' if called else ' …'}"
+
+
+def compared(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, bool]]:
+    """Comparisons of an op's name, and whether the name is read there or was given a name of its own before."""
+    for function in [tree, *(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))]:
+        own = list(walk_function(function))
+        local = {name for n in own if isinstance(n, ast.Assign) for name in names_of_ops(n)}
+
+        def is_name(node: ast.AST, local: set[str] = local) -> bool:
+            return is_name_of_op(node) or (isinstance(node, ast.Name) and node.id in local)
+
+        for node in own:
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+            elif called and node.func.attr in {"startswith", "endswith"}:
+                sides = [node.func.value]
+            else:
+                sides = [node.subject] if isinstance(node, ast.Match) else []
+            if any(map(is_name, sides)):
+                yield node, any(map(is_name_of_op, sides))
+
+
+def names_of_ops(assignment: ast.Assign) -> Iterator[str]:
+    """The variables that an assignment binds to the names of ops."""
+    for target in assignment.targets:
+        pairs = [(target, assignment.value)]
+        if isinstance(target, ast.Tuple) and isinstance(assignment.value, ast.Tuple):
+            pairs = list(zip(target.elts, assignment.value.elts, strict=False))
+        yield from (t.id for t, v in pairs if isinstance(t, ast.Name) and is_name_of_op(v))
 
 
 def is_name_of_op(node: ast.AST) -> bool:
@@ -51,17 +75,23 @@ def is_name_of_op(node: ast.AST) -> bool:
     return getattr(node.value, "attr", getattr(node.value, "id", "")) == "op"
 
 
-def decisions(function: ast.AST) -> int:
-    """One more than the places where a function decides: branches, loops, handlers, ``and``, ``or``, comprehensions."""
-    count, left = 1, list(ast.iter_child_nodes(function))
+def walk_function(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, or of a module, less those of functions in it."""
+    left = list(ast.iter_child_nodes(function))
     while left:
         node = left.pop()
-        if isinstance(node, FUNCTIONS):
-            continue
+        if not isinstance(node, FUNCTIONS):
+            yield node
+            left += ast.iter_child_nodes(node)
+
+
+def decisions(function: ast.AST) -> int:
+    """One more than the places where a function decides: branches, loops, handlers, ``and``, ``or``, comprehensions."""
+    count = 1
+    for node in walk_function(function):
         count += isinstance(node, DECISIONS)
         count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
         count += len(node.ifs) if isinstance(node, ast.comprehension) else 0
-        left += ast.iter_child_nodes(node)
     return count
 
 

@@ -17,10 +17,12 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import atoms, bracketed, python_text
 from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE
+from tensormagic.ops.fold import ARGMAX, ARGMIN, LOG_SOFTMAX, LOGSUMEXP, SOFTMAX
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.matrices.linalg import PINV
 from tensormagic.ops.move import BROADCAST, CONCATENATE, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
@@ -46,7 +48,7 @@ _FORMULAS = {
     "imag": "np.imag({0})",
 }
 _RUNNING = {"cummax": "np.maximum.accumulate", "cummin": "np.minimum.accumulate"}
-_ROWS = {"logsumexp", "softmax", "log_softmax"}
+_ROWS = {LOGSUMEXP, SOFTMAX, LOG_SOFTMAX}
 _LINALG = {"solve", "inv", "pinv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr"}
 _FFT = {"fft", "ifft", "rfft", "irfft"}
 
@@ -194,10 +196,10 @@ class _Text:
     def _fold(self, node: Node, args: list[str]) -> str | None:
         name, axes = node.op.name, node["axes"]
         axis = axes[0] if len(axes) == 1 else axes
-        if name in _ROWS and (name != "softmax" or "whole" in node.params):
+        if node.op in _ROWS and (node.op is not SOFTMAX or "whole" in node.params):
             self.imports.add("import scipy.special")
             return f"scipy.special.{name}({args[0]}, axis={axis})"
-        if name in {"argmax", "argmin"} and len(axes) > 1:
+        if node.op in {ARGMAX, ARGMIN} and len(axes) > 1:
             return None
         if hasattr(np, name) or name in _RUNNING:
             return f"{_RUNNING.get(name, f'np.{name}')}({args[0]}, axis={axis})"
@@ -233,7 +235,7 @@ class _Text:
         if node.op in TAPES:
             return tape_text(self, node, args)
         options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
-        if name == "pinv" and node["rcond"] == "size":
+        if node.op is PINV and node["rcond"] == "size":
             options = ", rtol=None"
         for names, module in (
             (_LINALG, "np.linalg"),

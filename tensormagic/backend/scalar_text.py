@@ -15,7 +15,54 @@ from tensormagic.ir.node import Node, Operation
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMMIN, CUMPROD, CUMSUM, SUM
 from tensormagic.ops.op import registry
-from tensormagic.ops.scalars.scalar import log1p, power
+from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.scalars.comparison import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_not,
+    maximum,
+    minimum,
+    not_equal,
+    where,
+)
+from tensormagic.ops.scalars.scalar import (
+    add,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    cbrt,
+    cos,
+    cosh,
+    exp,
+    exp2,
+    expm1,
+    hypot,
+    log,
+    log1p,
+    log2,
+    log10,
+    multiply,
+    negative,
+    power,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    subtract,
+    tan,
+    tanh,
+)
+from tensormagic.ops.scalars.special import erf, erfc
 
 _RENAMED = {
     "np.floor(": "floor(",
@@ -33,54 +80,54 @@ _POWERS = {
 }
 _TRUTHS = frozenset(
     [
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "logical_not",
-        "where",
+        less,
+        less_equal,
+        greater,
+        greater_equal,
+        equal,
+        not_equal,
+        isnan,
+        isinf,
+        isfinite,
+        logical_not,
+        where,
     ]
 )
 _IN_FLOAT32 = frozenset(
     [
-        "arccos",
-        "arccosh",
-        "arcsin",
-        "arcsinh",
-        "arctan",
-        "arctan2",
-        "arctanh",
-        "cbrt",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "hypot",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "sigmoid",
-        "sin",
-        "sinh",
-        "tan",
-        "tanh",
-        "maximum",
-        "minimum",
-        "sqrt",
-        "where",
-        "add",
-        "subtract",
-        "multiply",
-        "negative",
+        arccos,
+        arccosh,
+        arcsin,
+        arcsinh,
+        arctan,
+        arctan2,
+        arctanh,
+        cbrt,
+        cos,
+        cosh,
+        erf,
+        erfc,
+        exp,
+        exp2,
+        expm1,
+        hypot,
+        log,
+        log10,
+        log1p,
+        log2,
+        sigmoid,
+        sin,
+        sinh,
+        tan,
+        tanh,
+        maximum,
+        minimum,
+        sqrt,
+        where,
+        add,
+        subtract,
+        multiply,
+        negative,
     ]
 )
 
@@ -99,12 +146,12 @@ def scalar_text(node: Node, values: Sequence[str]) -> str:
 
 
 def _cast(node: Node, expression: str) -> str:
-    dtype, name = node.type.dtype, node.op.name
+    dtype = node.type.dtype
     if dtype.kind == "b":
-        return expression if name in _TRUTHS else f"bool({expression})"
-    if name != "astype":
+        return expression if node.op in _TRUTHS else f"bool({expression})"
+    if node.op is not ASTYPE:
         same = dtype.itemsize == 8 and dtype.kind in "fi"
-        if same or (dtype == np.dtype("f4") and name in _IN_FLOAT32):
+        if same or (dtype == np.dtype("f4") and node.op in _IN_FLOAT32):
             return expression
     return f"np.{dtype.name}({expression})"
 

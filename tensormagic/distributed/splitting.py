@@ -23,7 +23,7 @@ from tensormagic.ir.node import Node, as_size, resized, topological, users
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type
-from tensormagic.ops.effects.telling import EFFECTS
+from tensormagic.ops.effects.telling import is_effect
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_node, parameter
 from tensormagic.ops.move import slice_
 from tensormagic.ops.op import plainly
@@ -279,7 +279,7 @@ class _Splitting:
 
     def _axis_by_size(self, node: Node) -> int:
         """The axis that is as long as there are rows; -1 where there is none, as in the middle of what is done for all at once."""
-        if node.op.name in EFFECTS:
+        if is_effect(node.op):
             self._refuse(node, "is done once for each call, and not for each chunk")
         return (
             next((k for k, s in enumerate(node.type.shape) if s == atom(self.batch)), -1)
@@ -293,7 +293,7 @@ class _Splitting:
             return 0 if node["index"] in self.places else None
         axes = [self.axis[a] for a in node.args]
         if not any(a is not None for a in axes) and (node.op in {CONSTANT, SIZE} or not _mentions(node, self.batch)):
-            if node.op.name in EFFECTS:
+            if is_effect(node.op):
                 self._refuse(node, "is done once for each call, and not for each chunk")
             return None
         try:

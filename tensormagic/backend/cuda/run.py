@@ -24,18 +24,25 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
 from tensormagic.ops.draws.random import DRAW, SEED
-from tensormagic.ops.effects.checks import SETTLED
+from tensormagic.ops.effects.checks import REQUIRE, SETTLED
 from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.effects.telling import TELL
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
+from tensormagic.ops.indices.position import POSITION
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.interpret import Step, bind, elsewhere, formed, interpret, is_alone, schedule
+from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.op import Value
-from tensormagic.ops.reverse.tape import ADD_TAPES, Chosen, Tape
+from tensormagic.ops.reverse.tape import ADD_RECORD, ADD_TAPES, EMPTY, RECORD, REPLAY, Chosen, Tape
+from tensormagic.ops.reverse.tape_stack import EXTENT
+from tensormagic.ops.update import ADD_AT, SET
 
-_MAKERS = frozenset(["iota", "broadcast"])  # what makes an array of the device of numbers alone
-_STORES = frozenset(["set", "add_at", "scatter_set", "scatter_add", "add_along_axis"])
-_CHECKS = frozenset(["require", "settled"])  # the first operand, where the second holds
-_TAPES = frozenset(["record", "add_record", "replay", "add_tapes"])
-_CONTROL = frozenset(["check", "tell", "draw", "random_state", "size", "constant", "tape", "extent"])
+_MAKERS = frozenset([IOTA, BROADCAST])  # what makes an array of the device of numbers alone
+_STORES = frozenset([SET, ADD_AT, SCATTER_SET, SCATTER_ADD, ADD_ALONG_AXIS])
+_CHECKS = frozenset([REQUIRE, SETTLED])  # the first operand, where the second holds
+_TAPES = frozenset([RECORD, ADD_RECORD, REPLAY, ADD_TAPES])
+_CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY, EXTENT])
 _PENDING = 256  # checks that are looked at together
 
 
@@ -60,21 +67,21 @@ class Runner:
 
     def computed(self, node: Node, given: list[Value], size: Any) -> Value:
         """The value of a node for these operands; what stores may store into those that only the list holds."""
-        name, consume = node.op.name, getattr(node.op, "consume", None)
+        consume = getattr(node.op, "consume", None)
         if consume is not None:
             return consume(node, given, size)
-        if name in _CHECKS and self._is_here(given[1]):
+        if node.op in _CHECKS and self._is_here(given[1]):
             return self._checked(node, given)
-        if name == "position" and not node.type.shape and self._is_here(given[0]):
+        if node.op is POSITION and not node.type.shape and self._is_here(given[0]):
             given = [self.device.read(given[0])]
-        if name in _TAPES and not _is_batched(node) and not any(map(_is_chosen, given)):
+        if node.op in _TAPES and not _is_batched(node) and not any(map(_is_chosen, given)):
             return self._taped(node, given, size)
         here = any(map(self._is_here, given))
-        if not here and not (name in _MAKERS and node.type.shape):
+        if not here and not (node.op in _MAKERS and node.type.shape):
             return self._on_host(node, given, size)
-        if name in _CONTROL or lacking(node):
+        if node.op in _CONTROL or lacking(node):
             return self._by_host(node, given, size)
-        if name in _STORES:
+        if node.op in _STORES:
             given[0] = self._owned(given)
         return self._called(node, given, size)
 
@@ -325,10 +332,10 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
         name, op = node.op.name, node.op
         if name in found or not _is_large(node) or getattr(op, "kind", "") in {"region", "leaf"}:
             continue
-        if name in _TAPES and not _is_batched(node):
+        if node.op in _TAPES and not _is_batched(node):
             continue
-        why = "np.random draws on the host" if name == "draw" else ""
-        if not why and name not in _CHECKS | _CONTROL:
+        why = "np.random draws on the host" if node.op is DRAW else ""
+        if not why and node.op not in _CHECKS | _CONTROL:
             why = lacking(node)
         if why:
             found[name] = _hidden(node, why, sites(node))

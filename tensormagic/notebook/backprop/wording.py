@@ -12,12 +12,13 @@ from tensormagic.notebook.backprop.passes import Local, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.form import FORM
+from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
-from tensormagic.ops.move import BROADCAST, RESHAPE
+from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.control import Region
-from tensormagic.ops.scalars.scalar import multiply
+from tensormagic.ops.scalars.scalar import add, multiply, negative, square, subtract
 from tensormagic.transform.rewriting import rewrite_nodes
 
 __all__ = ["Headings", "formulas"]
@@ -102,16 +103,17 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
         return f"{_REGIONS.get(name, name)}({', '.join(read[:3])}{', …' if len(read) > 3 else ''})"
     if node.op is CONTRACT:
         return _product(node, [_bracketed(a) for a in args])
-    if len(args) == 2 and name in SYMBOLS:
-        left = args[0] if name in {"add", "subtract"} else _bracketed(args[0])
-        return f"{left} {SYMBOLS[name]} {args[1] if name == 'add' else _bracketed(args[1])}"
-    if name in {"slice", "gather"}:
+    sign = SYMBOLS.get(name)
+    if sign and len(args) == 2:
+        left = args[0] if node.op in {add, subtract} else _bracketed(args[0])
+        return f"{left} {sign} {args[1] if node.op is add else _bracketed(args[1])}"
+    if node.op in {SLICE, GATHER}:
         return f"{_bracketed(args[0])}[…]"
-    if name == "negative":
+    if node.op is negative:
         return f"{_MINUS}{_bracketed(args[0])}"
-    if name == "square":  # as most people write it; NumPy has this function for it
+    if node.op is square:  # as most people write it; NumPy has this function for it
         return f"{_bracketed(args[0])} ** 2"
-    if name == "transpose" and len(node.type.shape) == 2:
+    if node.op is TRANSPOSE and len(node.type.shape) == 2:
         return f"{_bracketed(args[0])}.T"
     axes = node.params.get("axes")
     if axes and node.type.shape:

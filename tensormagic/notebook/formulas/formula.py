@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, Operation
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, symbol
 from tensormagic.notebook.formulas.latex import (
     Add,
@@ -30,43 +30,52 @@ from tensormagic.notebook.formulas.latex import (
     Transposed,
 )
 from tensormagic.notebook.formulas.mathematics import POINTWISE, negative, plus, times, transposed
-from tensormagic.notebook.formulas.structure import in_a_row, is_column, matrix_factors, narrow, seen
+from tensormagic.notebook.formulas.structure import (
+    ANY_ORDER,
+    BLOCKS,
+    BY_ELEMENT,
+    INDEXED,
+    LINEAR,
+    REDUCTIONS,
+    in_a_row,
+    is_column,
+    matrix_factors,
+    narrow,
+    seen,
+)
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.fold import SOFTMAX
-from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.fold import (
+    CUMMAX,
+    CUMMIN,
+    CUMPROD,
+    CUMSUM,
+    LOG_SOFTMAX,
+    LOGSUMEXP,
+    SOFTMAX,
+)
+from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
-from tensormagic.ops.move import BROADCAST, RESHAPE, Index
-from tensormagic.ops.regions.control import CALL, COND, CUSTOM, GRAD, LOOP, WHILE
-from tensormagic.ops.regions.recursion import RECURSIVE
+from tensormagic.ops.matrices.linalg import INV, SOLVE
+from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, Index
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.regions.control import LOOP
 from tensormagic.ops.scalars.comparison import isinf, where
-from tensormagic.ops.scalars.scalar import multiply
-from tensormagic.ops.update import ADD_AT
+from tensormagic.ops.scalars.scalar import (
+    divide,
+    exp,
+    multiply,
+)
+from tensormagic.ops.update import ADD_AT, SET
 
 __all__ = ["Writer"]
 
 MOST = 60  # parts of one formula: below the level where there are more, it is cut
-_BLOCKS = {LOOP, WHILE, COND, CALL, GRAD, CUSTOM, RECURSIVE}
-_REDUCTIONS = {
-    "sum": "sum",
-    "prod": "prod",
-    "max": "max",
-    "min": "min",
-    "any": "any",
-    "all": "all",
-    "argmax": "argmax",
-    "argmin": "argmin",
-    "logsumexp": "sum",
-}
 _OF_TRUTHS = {
     "bitwise_and": "logical_and",
     "bitwise_or": "logical_or",
     "bitwise_xor": "logical_xor",
     "invert": "logical_not",
 }
-_ANY_ORDER = {"sum", "prod", "max", "min", "any", "all", "logsumexp"}
-_LINEAR = {"add", "subtract", "negative", "multiply", "positive"}  # what whole arrays are written with, as numbers are
-_BY_ELEMENT = {"log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "sigmoid", "sign", "maximum", "minimum", "log10"}
-_INDEXED = {"cumsum", "cumprod", "cummax", "cummin", "softmax", "log_softmax", "gather", "take_along_axis", IOTA.name}
 _LETTERS = "ijklpqrst"
 _Indices = tuple[Index, ...] | None  # None is the whole array
 
@@ -103,15 +112,15 @@ class Writer:
         self._rows: dict[str, tuple[str, ...]] = {}  # the letters of the axes that one index goes through in a row
         self._most = 0
         self._root: Node | None = None
-        self._writers: dict[str, Callable[[Node, _Indices, int], Expression]] = {
-            "contract": self._contraction,
-            **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), self._running),
-            **dict.fromkeys(("softmax", "log_softmax"), self._softmax),
-            **dict.fromkeys(("gather", "take_along_axis"), self._gathered),
-            IOTA.name: self._ramp,
-            **dict.fromkeys(("inv", "solve"), self._solved),
-            "transpose": self._flipped,
-            **dict.fromkeys(("add_at", "set"), self._stored),
+        self._writers: dict[Operation, Callable[[Node, _Indices, int], Expression]] = {
+            CONTRACT: self._contraction,
+            **dict.fromkeys((CUMSUM, CUMPROD, CUMMAX, CUMMIN), self._running),
+            **dict.fromkeys((SOFTMAX, LOG_SOFTMAX), self._softmax),
+            **dict.fromkeys((GATHER, TAKE_ALONG_AXIS), self._gathered),
+            IOTA: self._ramp,
+            **dict.fromkeys((INV, SOLVE), self._solved),
+            TRANSPOSE: self._flipped,
+            **dict.fromkeys((ADD_AT, SET), self._stored),
         }
 
     def formula(self, node: Node) -> tuple[tuple[str, ...], Expression]:
@@ -132,7 +141,7 @@ class Writer:
             below: Counter[Node] = Counter()
             for node, times_ in level.items():
                 if depth == 1 or node not in self.names:
-                    for arg in () if node.op in _BLOCKS else node.args[2:] if self._guards(node) else node.args:
+                    for arg in () if node.op in BLOCKS else node.args[2:] if self._guards(node) else node.args:
                         below[seen(arg)] += times_
             level = below
         return depth - 1 if level else 10**6
@@ -163,10 +172,10 @@ class Writer:
         return self._inner(node, index, depth)
 
     def _inner(self, node: Node, index: _Indices, depth: int) -> Expression:
-        name, kind = node.op.name, getattr(node.op, "kind", "")
-        if name in _REDUCTIONS and index is not None:
+        kind = getattr(node.op, "kind", "")
+        if node.op in REDUCTIONS and index is not None:
             return self._reduction(node, index, depth)
-        writer = self._writers.get(name)
+        writer = self._writers.get(node.op)
         if writer is not None:
             return writer(node, index, depth)
         if kind == "move" and getattr(node.op, "index", None) is not None and index is not None:
@@ -177,14 +186,14 @@ class Writer:
 
     def _pointwise(self, node: Node, index: _Indices, depth: int) -> Expression:
         name = node.op.name
-        if name == "multiply" and index is None:
+        if node.op is multiply and index is None:
             return self._product(node, depth)
-        if name == "where":
+        if node.op is where:
             return self._choice(node, index, depth)
         written = [self.write(a, index if a.type.shape else (), depth + 1) for a in node.args]
         if depth == self._most and all(isinstance(w, Cut) for w in written):
             return Cut()
-        if name == "multiply":
+        if node.op is multiply:
             return times(written)
         if node.type.dtype == np.dtype(bool):
             name = _OF_TRUTHS.get(name, name)
@@ -249,12 +258,12 @@ class Writer:
     def _call(self, node: Node, index: _Indices, depth: int) -> Expression:
         """Anything by its name and whole operands; regions by a name of their own."""
         name = node.op.name
-        if name == "item":
+        if node.op is ITEM:
             region = node.args[0]
-            called = self._block(region, depth) if region.op in _BLOCKS else self._call(region, None, depth)
+            called = self._block(region, depth) if region.op in BLOCKS else self._call(region, None, depth)
             several = len(region.types) > 1
             return self._part(Part(called, (Number(node["index"]),)) if several else called, index)
-        if node.op in _BLOCKS:
+        if node.op in BLOCKS:
             return self._part(self._block(node, depth), index)
         arguments = tuple(self.write(a, None, depth + 1) for a in node.args)
         return self._part(Call(name, arguments), index)
@@ -279,8 +288,8 @@ class Writer:
     # sums and products ------------------------------------------------------------------------------------------------
 
     def _reduction(self, node: Node, index: tuple[Index, ...], depth: int) -> Expression:
-        x, axes, name = node.args[0], node["axes"], node.op.name
-        unrolled = in_a_row(x) if name in _ANY_ORDER and x.type.ndim == 1 else None
+        x, axes = node.args[0], node["axes"]
+        unrolled = in_a_row(x) if node.op in ANY_ORDER and x.type.ndim == 1 else None
         shape = x.type.shape if unrolled is None else unrolled
         letters = self._fresh(len(axes) if unrolled is None else len(unrolled))
         if unrolled is None:
@@ -293,9 +302,9 @@ class Writer:
         body = self.write(x, full, depth + 1)
         bounds = [(i, "<", self.size(extent, depth)) for i, extent in zip(letters, shape, strict=True)]
         self._release(letters)
-        if name == "logsumexp":
+        if node.op is LOGSUMEXP:
             return Call("log", (Big("sum", tuple(bounds), Power(None, body)),))
-        return Big(_REDUCTIONS[name], tuple(bounds), body)
+        return Big(node.op.name, tuple(bounds), body)
 
     def _running(self, node: Node, index: _Indices, depth: int) -> Expression:
         """A cumulative sum or the like: over all up to the index."""
@@ -423,30 +432,28 @@ class Writer:
             if part in met or not part.type.shape or named or part.op is CONSTANT:
                 continue
             met.add(part)
-            name = part.op.name
             if not self._may_be_whole(part):
                 return False
-            if getattr(part.op, "kind", "") == "pointwise" or name == "transpose" or part.op is CONTRACT:
+            if getattr(part.op, "kind", "") == "pointwise" or part.op is TRANSPOSE or part.op is CONTRACT:
                 pending += part.args
         return True
 
     def _may_be_whole(self, node: Node) -> bool:
         """Whether the op itself can be; its operands are another matter."""
-        name, kind = node.op.name, getattr(node.op, "kind", "")
-        if name == "transpose":
+        kind = getattr(node.op, "kind", "")
+        if node.op is TRANSPOSE:
             return node.type.ndim == 2
         if node.op is CONTRACT:
             return matrix_factors(node) is not None
         if kind == "pointwise":
             return self._is_plain_pointwise(node)
-        if kind in {"move", "fold", "update"} or name in _INDEXED:
-            return name == "broadcast" and not node.args[0].type.shape
+        if kind in {"move", "fold", "update"} or node.op in INDEXED:
+            return node.op is BROADCAST and not node.args[0].type.shape
         return True
 
     def _is_plain_pointwise(self, node: Node) -> bool:
-        name = node.op.name
-        scalar_below = name == "divide" and not narrow(node.args[1]).type.shape
-        return name in _LINEAR or name in _BY_ELEMENT or name == "exp" or scalar_below
+        scalar_below = node.op is divide and not narrow(node.args[1]).type.shape
+        return node.op in LINEAR or node.op in BY_ELEMENT or node.op is exp or scalar_below
 
     # letters and sizes ------------------------------------------------------------------------------------------------
 

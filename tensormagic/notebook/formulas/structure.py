@@ -7,14 +7,71 @@ from tensormagic.ir.size import Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import FIXED, REQUIRE
 from tensormagic.ops.effects.raising import AFTER
+from tensormagic.ops.fold import (
+    ALL,
+    ANY,
+    ARGMAX,
+    ARGMIN,
+    CUMMAX,
+    CUMMIN,
+    CUMPROD,
+    CUMSUM,
+    LOG_SOFTMAX,
+    LOGSUMEXP,
+    MAX,
+    MIN,
+    PROD,
+    SOFTMAX,
+    SUM,
+)
 from tensormagic.ops.form import FORM
+from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION
+from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.branches import CHECKPOINT
+from tensormagic.ops.regions.control import CALL, COND, CUSTOM, GRAD, LOOP, WHILE
+from tensormagic.ops.regions.recursion import RECURSIVE
+from tensormagic.ops.scalars.comparison import maximum, minimum
+from tensormagic.ops.scalars.scalar import (
+    add,
+    cos,
+    cosh,
+    log,
+    log10,
+    multiply,
+    negative,
+    positive,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    subtract,
+    tan,
+    tanh,
+)
 
-__all__ = ["in_a_row", "is_column", "matrix_factors", "narrow", "seen"]
+__all__ = [
+    "ANY_ORDER",
+    "BLOCKS",
+    "BY_ELEMENT",
+    "INDEXED",
+    "LINEAR",
+    "REDUCTIONS",
+    "in_a_row",
+    "is_column",
+    "matrix_factors",
+    "narrow",
+    "seen",
+]
 
+BLOCKS = {LOOP, WHILE, COND, CALL, GRAD, CUSTOM, RECURSIVE}
+ANY_ORDER = {SUM, PROD, MAX, MIN, ANY, ALL, LOGSUMEXP}
+REDUCTIONS = ANY_ORDER | {ARGMAX, ARGMIN}
+LINEAR = {add, subtract, negative, multiply, positive}  # what whole arrays are written with, as numbers are
+BY_ELEMENT = {log, sin, cos, tan, tanh, sinh, cosh, sigmoid, sign, maximum, minimum, log10}
+INDEXED = {CUMSUM, CUMPROD, CUMMAX, CUMMIN, SOFTMAX, LOG_SOFTMAX, GATHER, TAKE_ALONG_AXIS, IOTA}
 _SEEN_THROUGH: dict[Operation, int] = {ASTYPE: 0, FORM: 0, POSITION: 0, REQUIRE: 0, FIXED: 0, AFTER: 1, CHECKPOINT: 0}
 
 

@@ -38,7 +38,9 @@ _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 _NICER = {"-": "\N{MINUS SIGN}", "*": "\N{MULTIPLICATION SIGN}"}
 SYMBOLS = {
     **{op.name: _NICER.get(op.infix, op.infix) for op in registry.values() if isinstance(op, Pointwise) and op.infix},
-    **{"true_divide": "/", "mod": "%", "matmul": "@"},  # what NumPy calls them, too
+    "true_divide": "/",  # and what NumPy calls them, too
+    "mod": "%",
+    "matmul": "@",
 }
 _OF_ONE = {  # operations of one operand that have an operator in Python, or are written with one
     "negative": "\N{MINUS SIGN}·",

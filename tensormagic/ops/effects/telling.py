@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Node, Operation, make
 from tensormagic.ir.size import Size
 from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.effects.raising import argument
@@ -70,5 +70,9 @@ def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", e
     return make(TELL, (token, *details), told=repr(told), sep=sep, end=end)
 
 
+def is_effect(op: Operation) -> bool:
+    """Whether an op does something beside its value: in order, and once for each call."""
+    return op.name in EFFECTS
+
+
 EFFECTS = frozenset(op.name for op in (TELL, OUTSIDE))
-"""The names of the ops that do something beside their value: in order, and once for each call."""

@@ -14,23 +14,21 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.alternatives import Alternative, alternatives_of, attach
+from tensormagic.capture.staging.alternatives import Alternative, alternatives_of
 from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.containers import NOTHING, Older, Once
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
 from tensormagic.capture.staging.sharing import (
+    Joined,
     Leaf,
     arrays_of,
-    join,
-    keep_out,
     memory,
     none_held,
     numbers_of,
     once_each,
-    pairs,
-    reached,
+    share,
     writeable,
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
@@ -62,26 +60,6 @@ from tensormagic.ops.scalars import scalar
 
 MIXED = object()  # a truth value that is Python's or NumPy's, which is data-dependent
 Ways = Sequence[Callable[[], Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A number or an array that a name holds afterwards.
-
-    Parameters
-    ----------
-    first, second
-        What it is on the two ways.
-    value
-        What stands for it.
-    places
-        Those that it may be, of arrays that others know; None where they are not known.
-    """
-
-    first: Leaf
-    second: Leaf
-    value: Tensor
-    places: list[Alternative] | None
 
 
 @dataclass(eq=False)
@@ -126,7 +104,7 @@ class Choice:
     boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
     narrower: dict[int, np.dtype[Any]] = field(default_factory=dict[int, np.dtype[Any]])
     classes: dict[int, tuple[int, frozenset[Type]]] = field(default_factory=dict[int, tuple[int, frozenset[Type]]])
-    bound: list[Bound] = field(default_factory=list[Bound])
+    bound: list[Joined] = field(default_factory=list[Joined])
     functions: Sequence[Any] = ()
     arrays: set[int] = field(default_factory=set[int])
     older: Older | None = None
@@ -259,7 +237,7 @@ class Choice:
                 found = (
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
-                self.bound.append(Bound(first, second, made[-1], found))
+                self.bound.append(Joined(made[-1], (first, second), found))
             slot.set(self.once.of(values, like.build(made)))
 
         self.steps.append(bind)
@@ -279,36 +257,12 @@ class Choice:
 
     def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
         """What stands for an array already that has two names on both ways."""
-        whole = (b for b in self.bound if b.first is not None and b.second is not None)
-        pairs = (b for b in whole if not isinstance(b.value, Partial))
-        return next((b.value for b in pairs if b.first is first and b.second is second), None)
+        exact = (b for b in self.bound if all(way is not None for way in b.ways) and not isinstance(b.value, Partial))
+        return next((b.value for b in exact if b.ways[0] is first and b.ways[1] is second), None)
 
     def _is_older(self, buffer: Buffer) -> bool:
         """Whether an array was there before, and somebody else knows it."""
         return buffer.born <= self.outcomes[0].started and not is_own(buffer, self.slots)
-
-    def _share(self) -> None:
-        """Have arrays be the places that they are; or note what they share memory with, where these are not known."""
-        found = list({id(b.value): b for b in self.bound if b.first is not None or b.second is not None}.values())
-        placed = [b.places is not None and not isinstance(b.value, Partial) for b in found]
-        sides = [[reached(leaf) for leaf in leaves] for leaves in ([b.first for b in found], [b.second for b in found])]
-        own = [
-            [{b for b in r if not p or not self._is_older(b)} for r, p in zip(side, placed, strict=True)]
-            for side in sides
-        ]
-        related = list(pairs(own))
-        for k in {k for pair in related for k in pair}:
-            placed[k] = False
-        for k, one in enumerate(found):
-            placed[k] = placed[k] and (not one.places or attach(one.value, one.places))
-        known = [
-            [] if p else [b for b in one | other if self._is_older(b)]
-            for p, one, other in zip(placed, *sides, strict=True)
-        ]
-        join([b.value for b in found], known, related)
-        for one, exact in zip(found, placed, strict=True):
-            if not exact or not one.places:
-                keep_out(one.value, one.first, one.second)
 
     def store(self, buffer: Buffer) -> None:
         """What a buffer holds afterwards."""
@@ -342,7 +296,8 @@ class Choice:
             chosen = {p: context.record(n) for p, n in zip(pairs, found, strict=True)}
         for step in self.steps:
             step(lambda k: self._result(k, chosen))
-        self._share()
+        arrays = {id(b.value): b for b in self.bound if any(way is not None for way in b.ways)}
+        share(list(arrays.values()), self._is_older)
 
 
 def _unlike_numbers(pair: tuple[Node, Node]) -> bool:

@@ -16,7 +16,7 @@ from tensormagic.capture.staging.lists import extend, put, start_of
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
-from tensormagic.capture.staging.sharing import arrays_of, join, keep_out, numbers_of, pairs, reached, writeable
+from tensormagic.capture.staging.sharing import Joined, Leaf, arrays_of, keep_out, numbers_of, reached, share, writeable
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Grows, NeedsPython, attempt
 from tensormagic.capture.stores.place import Buffer
@@ -129,22 +129,18 @@ class Leaving:
     def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
         """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
         own = {t.place.buffer for t in self.loop.given().values()}
-        found: list[tuple[Tensor, set[Buffer], set[Buffer]]] = []
-        for start, end, tensors in made:
-            first = [reached(a) for a in arrays_of(start)] if not self.loop.once else []
-            first += [set()] * (len(tensors) - len(first))  # it is that very array where no iteration has run
-            found += zip(tensors, first, map(reached, arrays_of(end)), strict=True)
-        known: list[list[Buffer]] = []
-        for _, first, last in found:
-            older = [b for b in first | last if b.born < self.loop.opened and b not in own and not is_own(b, slots)]
-            known.append([*older, *(k for b in last for k in self.kept.get(b, []))])
-        join([f[0] for f in found], known, pairs([[f[1] for f in found], [f[2] for f in found]]))
+        found, before = list[Joined](), list[Leaf]()
         for start, end, tensors in made:
             none = [None] * len(tensors)
             arrays, numbers = ([form(v) or none for v in (start, end)] for form in (arrays_of, numbers_of))
             for value, first, last, *held in zip(tensors, *arrays, *numbers, strict=True):
-                keep_out(value, first, last)
+                beside = [k for b in reached(last) for k in self.kept.get(b, [])]
+                found.append(Joined(value, (None if self.loop.once else first, last), beside=beside))
                 value.place.buffer.writeable = writeable(*(held[1:] if self.loop.once else held))
+                before.append(first)
+        share(found, lambda b: b.born < self.loop.opened and b not in own and not is_own(b, slots))
+        for one, first in zip(found, before, strict=True):
+            keep_out(one.value, first)  # an iteration may have had it, even where the value never is it
 
     def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
         """What the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.

@@ -13,7 +13,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
-from tensormagic.capture.staging.sharing import join
+from tensormagic.capture.staging.sharing import Joined, share
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, Unknown, World, attempt, trial
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
@@ -360,5 +360,5 @@ def _common(first: Type, second: Type) -> Type:
 def _share(result: Any, given: Sequence[Tensor]) -> None:
     """Have an array that a function gives be taken for what may be a part of its arguments."""
     arrays = [v for v in flatten(result)[0] if isinstance(v, Tensor) and v.type.form == "array"]
-    known = [t.place.buffer for t in given if t.type.form == "array"]
-    join(arrays, [known] * len(arrays))
+    known = tuple(t for t in given if t.type.form == "array")
+    share([Joined(array, known) for array in arrays], lambda _buffer: True)

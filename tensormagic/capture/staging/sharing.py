@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.staging.alternatives import Alternative, attach
 from tensormagic.capture.staging.merged import Partial, is_number
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import ForeignArrayError
@@ -92,6 +94,52 @@ def join(values: Sequence[Tensor], known: Sequence[Iterable[Buffer]], related: I
             told.append(value)
     for value in told:
         listen(value.place.buffer, value.raw if isinstance(value, Partial) else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A number or an array that is one of several, depending on data.
+
+    Parameters
+    ----------
+    value
+        What stands for it.
+    ways
+        What it is on each way: an array, or None.
+    places
+        Those that it may be, of arrays that others know; None where they are not known.
+    beside
+        What else Python may have it as a part of.
+    """
+
+    value: Tensor
+    ways: tuple[Leaf, ...]
+    places: list[Alternative] | None = None
+    beside: Sequence[Buffer] = ()
+
+
+def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
+    """Have arrays be the places that they are; or note what they share memory with, where these are not known.
+
+    The join after branches, loops and functions that call themselves: a value is a part of what was there before, by
+    ``is_older``, or of what it has in common with another one on the same way.
+    """
+    placed = [j.places is not None and not isinstance(j.value, Partial) for j in joined]
+    sides = [[reached(leaf) for leaf in way] for way in zip(*(j.ways for j in joined), strict=True)]
+    new = [[{b for b in r if not p or not is_older(b)} for r, p in zip(side, placed, strict=True)] for side in sides]
+    related = list(pairs(new))
+    for k in {k for pair in related for k in pair}:
+        placed[k] = False
+    for k, one in enumerate(joined):
+        placed[k] = placed[k] and (not one.places or attach(one.value, one.places))
+    known = [
+        [] if exact else [*(b for b in set[Buffer]().union(*reaches) if is_older(b)), *one.beside]
+        for exact, one, *reaches in zip(placed, joined, *sides, strict=True)
+    ]
+    join([j.value for j in joined], known, related)
+    for one, exact in zip(joined, placed, strict=True):
+        if not exact or not one.places:
+            keep_out(one.value, *one.ways)
 
 
 def keep_out(value: Tensor, *leaves: Leaf) -> None:

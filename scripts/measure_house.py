@@ -38,25 +38,36 @@ def named_ops(tree: ast.AST) -> Iterator[tuple[int, str]]:
         yield node.lineno, f"compares {ast.unparse(node).splitlines()[0]}{'' if called else ' …'}"
 
 
-def compared(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, bool]]:
-    """Comparisons of an op's name, and whether the name is read there or was given a name of its own before."""
+def compared(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Comparisons of an op's name with texts or tables, and whether the name is read there or was given a variable before."""
     for function in [tree, *(n for n in ast.walk(tree) if isinstance(n, FUNCTIONS))]:
         own = list(walk_function(function))
-        local = {name for n in own if isinstance(n, ast.Assign) for name in names_of_ops(n)}
-
-        def is_name(node: ast.AST, local: set[str] = local) -> bool:
-            return is_name_of_op(node) or (isinstance(node, ast.Name) and node.id in local)
-
+        variables = {name for n in own if isinstance(n, ast.Assign) for name in names_of_ops(n)}
         for node in own:
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if isinstance(node, ast.Compare):
-                sides = [node.left, *node.comparators]
-            elif called and node.func.attr in {"startswith", "endswith"}:
-                sides = [node.func.value]
-            else:
-                sides = [node.subject] if isinstance(node, ast.Match) else []
-            if any(map(is_name, sides)):
-                yield node, any(map(is_name_of_op, sides))
+            sides = sides_of(node)
+            named = [s for s in sides if is_name_of_op(s) or getattr(s, "id", "") in variables]
+            if named and (len(sides) == 1 or any(s not in named and is_text(s) for s in sides)):
+                yield node, any(map(is_name_of_op, named))
+
+
+def sides_of(node: ast.AST) -> list[ast.expr]:
+    """What a node compares; of a ``match`` and of ``startswith`` the one side that is no text."""
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.Call(func=ast.Attribute(value=value, attr="startswith" | "endswith")):
+            return [value]
+        case ast.Match(subject=subject):
+            return [subject]
+        case _:
+            return []
+
+
+def is_text(node: ast.AST) -> bool:
+    """Whether an expression holds texts: one, several, or a table with a name in capitals."""
+    parts = list(ast.walk(node))
+    texts = any(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in parts)
+    return texts or any(isinstance(n, ast.Name) and n.id.isupper() for n in parts)
 
 
 def names_of_ops(assignment: ast.Assign) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The floors of the package: a file imports its own package and lower floors only; packages of one floor stay apart."""
 
 import ast
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +37,19 @@ BORDERS = {  # who alone may import what
     ("tensormagic_kernel",): ("cli.py",),
 }
 FILES = sorted(ROOT.rglob("*.py"))
+BY_NAME = (  # where ops are known by their names: the ops themselves, rules, and what other libraries call them
+    "ops/",
+    "transform/rewriting/",
+    "backend/cuda/library.py",
+    "backend/numpy_text.py",
+)
+_spec = importlib.util.spec_from_file_location(
+    "measure_house", Path(__file__).parents[1] / "scripts" / "measure_house.py"
+)
+assert _spec is not None
+assert _spec.loader is not None
+house = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(house)
 
 
 def package_of(path: Path) -> str:
@@ -106,3 +120,33 @@ def test_the_check_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place
     path.write_text(line)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     assert bool(list(crossings(path))) is crosses
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if not path.relative_to(ROOT).as_posix().startswith(BY_NAME)],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_what_is_done_with_an_op_asks_for_the_op_or_for_its_facts(path: Path):
+    found = house.compared(ast.parse(path.read_text(encoding="utf-8")))
+    assert not [f"line {node.lineno}: {ast.unparse(node)}" for node, _ in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("node.op.name == 'loop'", 1),
+        ("node.op.name in {'loop', 'while'}", 1),
+        ("node.op.name not in REGIONS | {'call'}", 1),
+        ("op.name.startswith('scatter')", 1),
+        ("match node.op.name:\n    case 'loop': pass", 1),
+        ("def f(node):\n    name, kind = node.op.name, 'x'\n    return name == 'loop'", 1),
+        ("node.op is LOOP or node.op in {LOOP, WHILE}", 0),
+        ("node.op.counted", 0),
+        ("first.op.name == second.op.name", 0),
+        ("node.op.name in found", 0),
+        ("x.name == 'loop'", 0),
+    ],
+)
+def test_the_check_of_names(text: str, count: int):
+    assert len(list(house.compared(ast.parse(text)))) == count

@@ -49,7 +49,7 @@ def chain(count):
     """A graph of so many nodes: links of three, with a number of its own in each."""
     import numpy as np
 
-    from tensormagic.ir.graph import close
+    from tensormagic.ir.closing import close
     from tensormagic.ops.leaf import INPUT, Source, input_node, open_type, parameter
     from tensormagic.ops.scalars.scalar import tanh
 

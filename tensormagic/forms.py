@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.ir.graph import Closed, Graph, close
+from tensormagic.ir.closing import Closed, close
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter

@@ -18,7 +18,8 @@ from tensormagic.ir.size import Size, is_at_least, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.leaf import CONSTANT, IOTA, Source, index_node, input_node, size_of
-from tensormagic.ops.move import BROADCAST, Index
+from tensormagic.ops.move import BROADCAST
+from tensormagic.ops.move_kind import Index
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.control import COND, LOOP
 from tensormagic.ops.scalars.scalar import stop_gradient

@@ -28,7 +28,7 @@ from tensormagic.ops.effects.checks import ERRORS
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
-from tensormagic.ops.move import Index
+from tensormagic.ops.move_kind import Index
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from tensormagic.ops.effects.checks import FIXED
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, Source
-from tensormagic.ops.move import BROADCAST, CONCATENATE, Move, broadcast, reshape, transpose
+from tensormagic.ops.move import BROADCAST, CONCATENATE, broadcast, reshape, transpose
+from tensormagic.ops.move_kind import Move
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.regions.branches import CALL, CHECKPOINT, GRAD

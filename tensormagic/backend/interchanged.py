@@ -22,7 +22,7 @@ from tensormagic.backend.schedule import MOST_KERNEL_OPS, MOST_NEST_OPS, Kernel,
 from tensormagic.backend.steps import Region
 from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Size, nodes_of, product
-from tensormagic.ops.move import Index
+from tensormagic.ops.move_kind import Index
 
 Copied = Mapping[Node, set[Node]]
 Owner = Callable[[Node], Node]

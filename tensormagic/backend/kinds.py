@@ -15,10 +15,11 @@ from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import REQUIRE
-from tensormagic.ops.fold import Fold, Row
+from tensormagic.ops.fold_kind import Fold, Row
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE, constant_value
-from tensormagic.ops.move import RESHAPE, Move, squeezes
+from tensormagic.ops.move import RESHAPE, squeezes
+from tensormagic.ops.move_kind import Move
 from tensormagic.ops.op import is_cheap
 from tensormagic.ops.opaque import ITEM, Opaque, Store
 from tensormagic.ops.pointwise import Pointwise

@@ -32,7 +32,8 @@ from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import ARGMAX, ARGMIN
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER
 from tensormagic.ops.leaf import IOTA
-from tensormagic.ops.move import BROADCAST, Index
+from tensormagic.ops.move import BROADCAST
+from tensormagic.ops.move_kind import Index
 from tensormagic.ops.update import ADD_AT, SET
 
 IndexTuple = tuple[Index, ...]

@@ -21,7 +21,7 @@ from tensormagic.backend.steps import Step as BlockStep
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, nodes_of, product
 from tensormagic.ops.leaf import IOTA
-from tensormagic.ops.move import Index
+from tensormagic.ops.move_kind import Index
 
 MOST_NEST_OPS = 72  # in one nest
 MOST_KERNEL_OPS = 72  # in one kernel, which is one or several nests

@@ -19,7 +19,8 @@ from tensormagic.ir.type import Size
 from tensormagic.ops.effects.checks import fixed, require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.move import broadcast, concatenate, normalise_axis, reshape, same, slice_
+from tensormagic.ops.move import broadcast, concatenate, reshape, slice_
+from tensormagic.ops.move_kind import normalise_axis, same
 from tensormagic.ops.scalars.scalar import equal
 
 MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)

@@ -21,7 +21,8 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather, take_along_axis
 from tensormagic.ops.leaf import IOTA, constant, constant_value, iota, size_node
-from tensormagic.ops.move import BROADCAST, broadcast, broadcast_shapes, concatenate, reshape, same, show, transpose
+from tensormagic.ops.move import BROADCAST, broadcast, concatenate, reshape, transpose
+from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.scalars import scalar
 
 

@@ -16,7 +16,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, atom, hint, is_at_least, nodes_of
 from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import Slices, reshape, show, slice_
+from tensormagic.ops.move import Slices, reshape, slice_
+from tensormagic.ops.move_kind import show
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import set_at
 

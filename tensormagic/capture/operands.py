@@ -16,7 +16,8 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import CONSTANT
-from tensormagic.ops.move import concatenate, expand_dims, same, show
+from tensormagic.ops.move import concatenate, expand_dims
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import Pointwise, astype
 
 

@@ -32,7 +32,8 @@ from tensormagic.ops.contract import matmul
 from tensormagic.ops.effects.checks import not_zero
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import INPUT, constant
-from tensormagic.ops.move import broadcast, same, show
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar

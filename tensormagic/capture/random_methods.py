@@ -19,7 +19,8 @@ from tensormagic.ir.type import Size
 from tensormagic.ops.draws.random import draw
 from tensormagic.ops.indices.gather import gather, take_along_axis
 from tensormagic.ops.leaf import iota, size_node
-from tensormagic.ops.move import broadcast_shapes, normalise_axis, reshape
+from tensormagic.ops.move import reshape
+from tensormagic.ops.move_kind import broadcast_shapes, normalise_axis
 
 _FLOATS = (
     "normal loc=0.0 scale=1.0; uniform low=0.0 high=1.0; laplace loc=0.0 scale=1.0; logistic loc=0.0 scale=1.0; "

@@ -31,7 +31,8 @@ from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Dim, Size, hint
 from tensormagic.ops.form import as_array, to_form
 from tensormagic.ops.leaf import constant, size_node, size_of
-from tensormagic.ops.move import normalise_axis, reshape, transpose
+from tensormagic.ops.move import reshape, transpose
+from tensormagic.ops.move_kind import normalise_axis
 from tensormagic.ops.named import is_bare
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar

@@ -27,7 +27,8 @@ from tensormagic.ir.errors import CaptureError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import INPUT, Source, input_node
-from tensormagic.ops.move import lead, normalise_axis, same, show, transpose
+from tensormagic.ops.move import lead, transpose
+from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.transform.batch import batch
 
 Axes = Any  # an int or None, or a container of these

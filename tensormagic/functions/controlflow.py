@@ -34,7 +34,8 @@ from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, apply, atom, hint
 from tensormagic.ops.leaf import Source, constant, index_node, input_node, size_node
-from tensormagic.ops.move import Slices, broadcast, reshape, same, slice_
+from tensormagic.ops.move import Slices, broadcast, reshape, slice_
+from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions import control
 from tensormagic.ops.scalars import scalar

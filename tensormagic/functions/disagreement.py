@@ -11,7 +11,8 @@ import numpy as np
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.functions.differences import slope
 from tensormagic.ir import site
-from tensormagic.ir.graph import Graph, close, sizer
+from tensormagic.ir.closing import close
+from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import INPUT, Source, input_node, parameter
 from tensormagic.ops.op import Tangent

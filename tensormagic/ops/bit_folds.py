@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ops.fold import Fold
+from tensormagic.ops.fold_kind import Fold
 from tensormagic.ops.op import Value
 
 __all__ = ["BIT_FOLDS"]

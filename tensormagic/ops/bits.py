@@ -10,7 +10,8 @@ import numpy as np
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import apply
 from tensormagic.ir.type import Size, Type
-from tensormagic.ops.move import broadcast, lead, normalise_axis
+from tensormagic.ops.move import broadcast, lead
+from tensormagic.ops.move_kind import normalise_axis
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, item, items
 from tensormagic.ops.scalars import scalar

@@ -11,7 +11,8 @@ from tensormagic.ir.errors import AxisError, DifferentiationError, DTypeError, S
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.leaf import iota, size_node
-from tensormagic.ops.move import broadcast, concatenate, normalise_axis, show, slice_
+from tensormagic.ops.move import broadcast, concatenate, slice_
+from tensormagic.ops.move_kind import normalise_axis, show
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.opaque import Opaque, along_axis
 from tensormagic.ops.pointwise import astype

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Form, Size, Type
-from tensormagic.ops.move import Move
+from tensormagic.ops.move_kind import Move
 from tensormagic.ops.op import Value, as_form
 
 

@@ -11,7 +11,7 @@ from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import INPUT
-from tensormagic.ops.move import Move
+from tensormagic.ops.move_kind import Move
 from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.rows import common_axis
 

@@ -14,7 +14,8 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Bounds, Node, make
 from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, slice_, stretch, transpose
+from tensormagic.ops.move import broadcast, reshape, slice_, stretch, transpose
+from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 

@@ -12,19 +12,8 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.move import (
-    RESHAPE,
-    SLICE,
-    Slices,
-    broadcast,
-    concrete_slices,
-    lead,
-    places,
-    same,
-    show,
-    slice_,
-    slice_guards,
-)
+from tensormagic.ops.move import RESHAPE, SLICE, Slices, broadcast, concrete_slices, lead, places, slice_, slice_guards
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Guard, Op, Tangent, Value
 from tensormagic.ops.pointwise import total
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tensormagic.ir.graph import Closed, close
+from tensormagic.ir.closing import Closed, close
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import CONSTANT, INPUT, parameter
 from tensormagic.session import kept, work

@@ -17,8 +17,9 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.config import config
 from tensormagic.forms import Forms, find
 from tensormagic.ir import site
+from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import GuardError
-from tensormagic.ir.graph import Closed, check
+from tensormagic.ir.graph import check
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Atom, Size, Symbol, nodes_of
 from tensormagic.ops.effects.telling import silently

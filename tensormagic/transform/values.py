@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.ir.graph import Closed
+from tensormagic.ir.closing import Closed
 from tensormagic.ir.node import Node, topological, users
 from tensormagic.ir.roundings import picks, reads_digits
 from tensormagic.transform.rewriting import Choices, Rewritten, choices, chosen

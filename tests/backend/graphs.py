@@ -10,7 +10,8 @@ import numpy as np
 from tensormagic.backend.native import Handle, compiled
 from tensormagic.backend.plan import Plan, plan_graph
 from tensormagic.backend.reference import evaluate_graph
-from tensormagic.ir.graph import Graph, close
+from tensormagic.ir.closing import close
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import INPUT, Source, input_node, open_type, parameter
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.plan import Plan
-from tensormagic.ir.graph import Graph, close
+from tensormagic.ir.closing import close
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, atom
 from tensormagic.ops import fold

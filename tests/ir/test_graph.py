@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensormagic.ir.closing import close
 from tensormagic.ir.errors import GuardError, ShapeError
-from tensormagic.ir.graph import close
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import INPUT, parameter

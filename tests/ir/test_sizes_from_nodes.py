@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tensormagic.backend import reference
 from tensormagic.ir.bounds import floor_of_nodes
+from tensormagic.ir.closing import close
 from tensormagic.ir.errors import ParseError, ShapeError
-from tensormagic.ir.graph import close
 from tensormagic.ir.node import replaced, substitute, topological, users
 from tensormagic.ir.size import (
     apply,

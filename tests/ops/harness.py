@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend import reference
-from tensormagic.ir.graph import Graph, close
+from tensormagic.ir.closing import close
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import evaluate, nodes_of
 from tensormagic.ir.text import parse

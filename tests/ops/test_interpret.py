@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tensormagic.ir.graph import close
+from tensormagic.ir.closing import close
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import INPUT, constant, index_node, parameter, size_node, size_of
 from tensormagic.ops.move import flip, slice_

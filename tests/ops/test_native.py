@@ -10,8 +10,8 @@ import tensormagic  # noqa: F401 (fills the registry)
 from tensormagic.backend.native import compiled
 from tensormagic.backend.plan import plan_graph
 from tensormagic.backend.reference import evaluate_graph
+from tensormagic.ir.closing import close
 from tensormagic.ir.errors import DTypeError
-from tensormagic.ir.graph import close
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold
 from tensormagic.ops.leaf import INPUT, Source, input_node, open_type, parameter

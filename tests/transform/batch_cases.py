@@ -14,7 +14,8 @@ from tensormagic.ops.draws.slopes import gamma_slope
 from tensormagic.ops.draws.state import encoded
 from tensormagic.ops.effects.checks import fixed, in_range
 from tensormagic.ops.effects.raising import after, check
-from tensormagic.ops.fold import Fold, Row, fold, row
+from tensormagic.ops.fold import fold, row
+from tensormagic.ops.fold_kind import Fold, Row
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import PLACES, count_true, unique
 from tensormagic.ops.indices.sorting import searchsorted

@@ -7,7 +7,8 @@ import pytest
 
 from tensormagic.backend import reference
 from tensormagic.ir import site
-from tensormagic.ir.graph import Graph, close
+from tensormagic.ir.closing import close
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import make
 from tensormagic.ir.type import array
 from tensormagic.ops.contract import einsum

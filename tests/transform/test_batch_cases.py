@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tensormagic.backend import reference
+from tensormagic.ir.closing import close
 from tensormagic.ir.errors import CaptureError, ShapeError
-from tensormagic.ir.graph import close
 from tensormagic.ops.leaf import INPUT, Source, input_node, parameter
 from tensormagic.ops.move import lead
 from tensormagic.transform.batch import batch

@@ -7,7 +7,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.backend import reference
-from tensormagic.ir.graph import close
+from tensormagic.ir.closing import close
 from tensormagic.ops.leaf import INPUT, parameter
 from tensormagic.ops.update import zeros_like
 from tensormagic.transform.grad import jvp, vjp

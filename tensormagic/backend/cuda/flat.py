@@ -18,7 +18,7 @@ from tensormagic.backend.scalar_text import start_text, step_text
 from tensormagic.backend.schedule import Loop, Nest
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, apply, product
-from tensormagic.ops.move import Index
+from tensormagic.ops.move_kind import Index
 
 THREADS = 256
 MOST_BLOCKS = 1024  # that fold a total

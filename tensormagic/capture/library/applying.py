@@ -28,7 +28,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, input_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, lead, reshape, transpose
+from tensormagic.ops.move import broadcast, lead, reshape, transpose
+from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.pointwise import astype
 
 

@@ -15,7 +15,8 @@ from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.value import Tensor, read_only, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops import bits
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape
+from tensormagic.ops.move import broadcast, reshape
+from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

@@ -24,7 +24,8 @@ from tensormagic.ops.effects.checks import fits, in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, same
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.move_kind import broadcast_shapes, same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import bessel, scalar, special
 from tensormagic.ops.scalars.complex_parts import from_parts

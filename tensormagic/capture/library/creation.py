@@ -22,7 +22,8 @@ from tensormagic.ir.type import Size, apply, hint
 from tensormagic.ops.effects.checks import in_range
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, iota, size_node, size_of
-from tensormagic.ops.move import broadcast, normalise_axis, reshape, transpose
+from tensormagic.ops.move import broadcast, reshape, transpose
+from tensormagic.ops.move_kind import normalise_axis
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

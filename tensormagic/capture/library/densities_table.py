@@ -21,7 +21,8 @@ from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices import linalg
 from tensormagic.ops.matrices.matrix import diagonals
-from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, transpose
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, transpose
+from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar, special
 from tensormagic.ops.scalars.scalar import absolute, exp, expm1, log, log1p, logical_and, sigmoid, softplus, where

@@ -18,7 +18,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, apply
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices.matrix import diagonal as diagonal_of
-from tensormagic.ops.move import broadcast, concatenate, same, slice_
+from tensormagic.ops.move import broadcast, concatenate, slice_
+from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like

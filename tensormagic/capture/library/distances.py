@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.capture.arguments import extent_number, tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
-from tensormagic.ops.move import same
+from tensormagic.ops.move_kind import same
 
 Metric = Callable[..., Any]
 

@@ -20,7 +20,8 @@ from tensormagic.ops.fold import fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.matrices import least_squares, linalg
-from tensormagic.ops.move import broadcast, expand_dims, reshape, same, transpose
+from tensormagic.ops.move import broadcast, expand_dims, reshape, transpose
+from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

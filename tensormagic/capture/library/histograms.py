@@ -26,7 +26,8 @@ from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant, constant_value, size_node
-from tensormagic.ops.move import broadcast, flip, reshape, same
+from tensormagic.ops.move import broadcast, flip, reshape
+from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

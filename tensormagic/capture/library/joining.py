@@ -39,7 +39,8 @@ from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
-from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, show, slice_, transpose
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

@@ -15,7 +15,7 @@ from tensormagic.capture.value import wrap
 from tensormagic.ir.type import Size
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.matrices import linalg
-from tensormagic.ops.move import same, show
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
 
 _OWN = ("evaluate", "pdf", "logpdf")

@@ -31,7 +31,8 @@ from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.matrices import determinants, linalg, spectral
-from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, same, show
+from tensormagic.ops.move import broadcast, expand_dims, flip, reshape
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

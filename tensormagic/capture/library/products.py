@@ -22,7 +22,8 @@ from tensormagic.ops import contract
 from tensormagic.ops.contract import LETTERS, einsum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
-from tensormagic.ops.move import normalise_axis, reshape, same, show
+from tensormagic.ops.move import reshape
+from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.ops.scalars import scalar
 
 

@@ -31,7 +31,8 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices import determinants, least_squares, linalg, matrix, matrix_function, spectral
-from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, expand_dims, reshape, slice_
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_
+from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import set_at, zeros_like

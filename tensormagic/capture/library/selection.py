@@ -20,7 +20,8 @@ from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.sorting import row_order
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.move import concatenate, expand_dims, normalise_axis, reshape, transpose
+from tensormagic.ops.move import concatenate, expand_dims, reshape, transpose
+from tensormagic.ops.move_kind import normalise_axis
 from tensormagic.ops.scalars import scalar
 
 

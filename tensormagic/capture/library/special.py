@@ -21,7 +21,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
 from tensormagic.ops.fold import axes_of, fold, reduce_sum, row
 from tensormagic.ops.form import to_form
-from tensormagic.ops.move import broadcast, broadcast_shapes, expand_dims, reshape
+from tensormagic.ops.move import broadcast, expand_dims, reshape
+from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import bessel, scalar, special
 

@@ -31,7 +31,8 @@ from tensormagic.ops.effects.checks import not_zero, require
 from tensormagic.ops.fold import axes_of, fold, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant_value, size_node
-from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, same, transpose
+from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, transpose
+from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.complex_parts import from_parts

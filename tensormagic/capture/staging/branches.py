@@ -52,7 +52,7 @@ from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM, to_form
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.move import show
+from tensormagic.ops.move_kind import show
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.regions import control
 from tensormagic.ops.reverse.tape_stack import boxed, unboxed

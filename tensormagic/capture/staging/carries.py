@@ -18,7 +18,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, Source, input_node
-from tensormagic.ops.move import same, show
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import tape_type
 from tensormagic.ops.reverse.tape_stack import boxed, unboxed

@@ -11,14 +11,16 @@ from tensormagic.capture import context
 from tensormagic.capture.agreement import related
 from tensormagic.capture.numbers import as_float
 from tensormagic.capture.staging.trial import NeedsPython, UnlikeDTypesError, UnlikeShapesError
-from tensormagic.ir.graph import Graph, bare_symbol, close
+from tensormagic.ir.closing import close
+from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter
-from tensormagic.ops.move import broadcast, same, show
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape
 from tensormagic.ops.scalars import scalar

@@ -16,7 +16,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.type import hint
 from tensormagic.ops.leaf import INPUT
-from tensormagic.ops.move import same
+from tensormagic.ops.move_kind import same
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:

@@ -29,7 +29,8 @@ from tensormagic.ops.indices import scatter
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, show, transpose
+from tensormagic.ops.move import broadcast, reshape, transpose
+from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

@@ -42,7 +42,8 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.matrices.matrix import diagonal
-from tensormagic.ops.move import broadcast, broadcast_shapes, reshape, same, transpose
+from tensormagic.ops.move import broadcast, reshape, transpose
+from tensormagic.ops.move_kind import broadcast_shapes, same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 

@@ -19,8 +19,9 @@ from tensormagic.config import config
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.program import trace
 from tensormagic.ir import site
+from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import CaptureError, DifferentiationError
-from tensormagic.ir.graph import Closed, Graph
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.pictures.adaptor import source_of
 from tensormagic.notebook.pictures.naming import parsed

@@ -18,8 +18,8 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.cells import cast
 from tensormagic.functions.function import Function
+from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import CaptureError, TensorError
-from tensormagic.ir.graph import Closed
 from tensormagic.notebook.export.body import Body
 from tensormagic.notebook.export.generated import KIND_OF, MISSING, Generated, arranged, stable_rules
 from tensormagic.notebook.export.marks import Marks, names_of

@@ -14,8 +14,9 @@ from tensormagic import session
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.derivatives import input_of
 from tensormagic.ir import site
+from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import DifferentiationError, GuardError, TensorError
-from tensormagic.ir.graph import Closed, Graph, bare_symbol
+from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
 from tensormagic.notebook.formulas.formula import Writer

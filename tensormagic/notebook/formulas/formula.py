@@ -56,7 +56,8 @@ from tensormagic.ops.fold import (
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.matrices.linalg import INV, SOLVE
-from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, Index
+from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE
+from tensormagic.ops.move_kind import Index
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import LOOP
 from tensormagic.ops.scalars.comparison import isinf, where

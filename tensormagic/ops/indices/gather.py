@@ -14,7 +14,8 @@ import numpy as np
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type, lower_bound, product
-from tensormagic.ops.move import broadcast, broadcast_shapes, normalise_axis, reshape, same, show, transpose
+from tensormagic.ops.move import broadcast, reshape, transpose
+from tensormagic.ops.move_kind import broadcast_shapes, normalise_axis, same, show
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store, along_axis
 from tensormagic.ops.pointwise import astype

@@ -26,7 +26,8 @@ from tensormagic.ops.indices.gather import (
     to_front,
 )
 from tensormagic.ops.leaf import CONSTANT, constant, constant_value, iota, size_node
-from tensormagic.ops.move import broadcast, lead, normalise_axis, reshape, same, show
+from tensormagic.ops.move import broadcast, lead, reshape
+from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store
 from tensormagic.ops.pointwise import astype

@@ -16,7 +16,8 @@ from tensormagic.ops.fold import SUM, fold
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.sorting import SORT
 from tensormagic.ops.leaf import constant, constant_value, iota
-from tensormagic.ops.move import broadcast, reshape, show
+from tensormagic.ops.move import broadcast, reshape
+from tensormagic.ops.move_kind import show
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.scalars import scalar

@@ -12,7 +12,8 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.indices.gather import take_along_axis
-from tensormagic.ops.move import lead, normalise_axis, reshape
+from tensormagic.ops.move import lead, reshape
+from tensormagic.ops.move_kind import normalise_axis
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, along_axis
 from tensormagic.ops.pointwise import astype

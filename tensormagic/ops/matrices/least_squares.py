@@ -14,7 +14,7 @@ from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.matrices.linalg import PINV
 from tensormagic.ops.matrices.matrix import adjoint, common_dtype, matrix, real_dtype, real_part
-from tensormagic.ops.move import same, show
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype, total

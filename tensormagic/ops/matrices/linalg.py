@@ -50,7 +50,8 @@ from tensormagic.ops.matrices.matrix import (
     swap,
     triu,
 )
-from tensormagic.ops.move import broadcast, broadcast_shapes, concatenate, reshape, same, show, slice_
+from tensormagic.ops.move import broadcast, concatenate, reshape, slice_
+from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, in_stack, items
 from tensormagic.ops.pointwise import astype, total

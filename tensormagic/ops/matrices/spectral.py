@@ -34,7 +34,8 @@ from tensormagic.ops.matrices.matrix import (
     swap,
     triu,
 )
-from tensormagic.ops.move import broadcast, broadcast_shapes, expand_dims, same, slice_
+from tensormagic.ops.move import broadcast, expand_dims, slice_
+from tensormagic.ops.move_kind import broadcast_shapes, same
 from tensormagic.ops.op import Guard, Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total

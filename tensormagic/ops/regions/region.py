@@ -18,7 +18,8 @@ from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substi
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, constant, input_node, parameter, size_of
-from tensormagic.ops.move import broadcast, same, show
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Guard, Op, Tangent, Value
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import is_tape, zeros

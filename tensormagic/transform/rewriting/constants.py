@@ -11,7 +11,8 @@ from tensormagic.ir.rules import plain
 from tensormagic.ir.size import Size, is_at_least
 from tensormagic.ir.type import evaluate
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE, constant, size_node, size_of
-from tensormagic.ops.move import BROADCAST, Shape, broadcast, broadcast_shapes
+from tensormagic.ops.move import BROADCAST, broadcast
+from tensormagic.ops.move_kind import Shape, broadcast_shapes
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.scalars.scalar import multiply
 from tensormagic.transform.rewriting.notation import exact

@@ -10,7 +10,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule, pattern_rule, rules_of
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant
-from tensormagic.ops.move import broadcast, broadcast_shapes
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.move_kind import broadcast_shapes
 
 Rules = tuple[Rule, ...]
 Decorator = Callable[..., Any]

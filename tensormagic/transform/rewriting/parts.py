@@ -9,7 +9,7 @@ from tensormagic.ir.cost import elements
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size, is_at_least, nodes_of
 from tensormagic.ops.contract import CONTRACT, LETTERS, split
-from tensormagic.ops.fold import Fold, Row
+from tensormagic.ops.fold_kind import Fold, Row
 from tensormagic.ops.leaf import CONSTANT, IOTA, size_of
 from tensormagic.ops.move import (
     BROADCAST,

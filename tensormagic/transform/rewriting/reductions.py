@@ -7,20 +7,8 @@ from tensormagic.ir.rules import is_constant, not_negative, plain
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
 from tensormagic.ops.contract import LETTERS, einsum
-from tensormagic.ops.fold import (
-    LOG_SOFTMAX,
-    LOGSUMEXP,
-    MAX,
-    MIN,
-    PROD,
-    SOFTMAX,
-    SUM,
-    count,
-    fold,
-    row,
-    spread,
-    whole_softmax,
-)
+from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, fold, row, spread, whole_softmax
+from tensormagic.ops.fold_kind import count
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
 from tensormagic.ops.pointwise import Pointwise, astype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from inspect import signature
 from typing import Any
 
 __all__ = ["flops_of"]
@@ -52,8 +53,6 @@ def flops_of(name: str, bits: int = 64) -> int:
     formula = _formulas().get(name)
     if formula is None:
         return 1
-    from inspect import signature
-
     from tensormagic.backend.vecmath_ir import Emitter, Value, ir
 
     count = len(signature(formula).parameters)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -81,8 +82,6 @@ def _version_of_numba() -> str:
     path = Path(spec.origin or "").with_name("_version.py")
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    from importlib.metadata import version
-
     return version("numba")
 
 

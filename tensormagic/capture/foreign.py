@@ -31,7 +31,7 @@ from tensormagic.ir.errors import (
     SharedError,
     TensorError,
 )
-from tensormagic.ir.modules import module_of, package_of
+from tensormagic.ir.modules import is_users, module_of, package_of
 
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
@@ -62,8 +62,6 @@ def _is_plain(owner: Any) -> bool:
 
 
 def _is_users(filename: str) -> bool:
-    from tensormagic.ir.modules import is_users
-
     return is_users(filename)
 
 

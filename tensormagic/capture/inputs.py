@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -67,8 +68,6 @@ def histories_by(found: Callable[[np.ndarray[Any, Any]], Any]) -> None:
 
 def fingerprint(array: np.ndarray[Any, Any]) -> int:
     """A checksum of all bytes of ``array``."""
-    import zlib
-
     return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
 
 

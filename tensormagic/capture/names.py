@@ -13,6 +13,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ops.op import registry
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
@@ -59,8 +60,6 @@ def unknown(name: str) -> CaptureError:
 
 
 def _pointwise() -> set[str]:
-    from tensormagic.ops.op import registry
-
     return {name for name, op in registry.items() if op.kind == "pointwise"}
 
 

@@ -6,6 +6,7 @@ what is stored is then done to the arrays, at each call. The same record takes b
 
 from __future__ import annotations
 
+import gc
 import operator
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -278,8 +279,6 @@ _VALUES = type({}.values())
 
 def _owner(values: Any) -> Any:
     """The dictionary of ``values()``, which is given as one that cannot be changed."""
-    import gc
-
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)
 
 

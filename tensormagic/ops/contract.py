@@ -17,7 +17,7 @@ from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, transpose
-from tensormagic.ops.move_kind import same, show
+from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
@@ -325,8 +325,6 @@ def matmul(x: Node, y: Node) -> Node:
 
 
 def _batched(x: Node, y: Node) -> Node:
-    from tensormagic.ops.move_kind import broadcast_shapes
-
     left = x.type.shape[:-2] if x.type.ndim > 1 else ()
     right = y.type.shape[:-2] if y.type.ndim > 1 else ()
     lead = broadcast_shapes([left, right])

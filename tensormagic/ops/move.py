@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product
+from tensormagic.ir.type import apply, divide_exactly
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move_kind import Index, Move, Shape, broadcast_shapes, normalise_axis, same, show
 from tensormagic.ops.op import Guard, Tangent, Value, has_negative_size
@@ -278,8 +279,6 @@ def _quotient(total: Size, known: Size) -> Size | None:
     seen = hint(total), hint(known)
     if None not in seen and seen[0] % seen[1]:  # type: ignore[operator]
         return None
-    from tensormagic.ir.type import apply, divide_exactly
-
     exact = divide_exactly(total, known)
     return exact if exact is not None else apply("floordiv", total, known)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import product
-from tensormagic.ir.type import Size, Type
+from tensormagic.ir.type import Dim, Size, Type
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
 from tensormagic.ops.rows import FIRST, Axes, Found, Mixed, common_axis, other_axis
@@ -139,8 +139,6 @@ class Store(Opaque):
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
     """Parameters with their symbolic sizes as numbers."""
-    from tensormagic.ir.type import Dim
-
     return {k: size(v) if isinstance(v, Dim) else v for k, v in params.items()}
 
 

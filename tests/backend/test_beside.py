@@ -1,12 +1,9 @@
-"""Steps of one plan that run at the same time: bits, the first error, interrupts, forks, other callers."""
+"""Steps of one plan that run at the same time: bits, the first error, interrupts, other callers."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -424,35 +421,6 @@ def test_a_run_that_can_be_stopped_waits_for_what_has_begun():
         with pytest.raises(ZeroDivisionError):
             failing_run(waits=waits)
         assert ended == [1] * waits
-
-
-SCRIPT = """
-import os, numpy as np, tensormagic as tm
-from tensormagic.backend import beside, overlap, tasks
-tm.config.tier, tm.config.threads = "numba", 3
-overlap._least, beside.blas_threads = 1, lambda: 1
-ours = tm.tensor(lambda a, b: (np.linalg.svd(a)[1], np.linalg.svd(b)[1], np.fft.fft2(a)))
-a, b = np.random.default_rng(0).normal(size=(2, 40, 40))
-first = [x.tobytes() for x in ours(a, b)]
-assert tasks._started
-child = os.fork()
-if child == 0:
-    assert not tasks._started
-    assert [x.tobytes() for x in ours(a, b)] == first and tasks._started
-    os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert [x.tobytes() for x in ours(a, b)] == first
-print("fine")
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_has_threads_of_its_own_and_the_process_ends():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.stdout.strip() == "fine", done.stderr
-    assert done.returncode == 0
 
 
 def test_it_is_known_what_runs_at_the_same_time(monkeypatch):

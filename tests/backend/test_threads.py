@@ -1,12 +1,9 @@
-"""Loops that threads share: the same bits for any number of threads, errors, interrupts, forks, calls from several threads."""
+"""Loops that threads share: the same bits for any number of threads, errors, interrupts, calls from several threads."""
 
 from __future__ import annotations
 
 import _thread
 import ctypes
-import os
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -344,34 +341,6 @@ def test_an_interrupt_stops_all_threads():
     timer.join()
     assert float(ours(x[:100_000])) == float(ours(x[:100_000]))
     assert word(ACTIVE) == 0
-
-
-SCRIPT = """
-import os, sys, numpy as np, tensormagic as tm
-from tensormagic.backend import cpu, threads
-tm.config.tier, tm.config.threads = "numba", 3
-threads._least = 0
-ours = tm.tensor(lambda x: np.exp(x).sum())
-x = np.linspace(0, 1, 300_000)
-first = float(ours(x))
-child = os.fork()
-if child == 0:
-    assert threads._current is None
-    assert float(ours(x)) == first and threads._current is not None
-    os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert float(ours(x)) == first
-print("fine")
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_has_threads_of_its_own_and_the_process_ends():
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.stdout.strip() == "fine", done.stderr
-    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, "2", True, None])

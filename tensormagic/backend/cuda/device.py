@@ -6,6 +6,7 @@ counts what is copied, for machines without a card. An array on a device is no `
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -273,8 +274,6 @@ def missing() -> tuple[str, str] | None:
 
 
 def _looked() -> tuple[str, str] | None:
-    import ctypes
-
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

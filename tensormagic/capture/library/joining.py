@@ -38,7 +38,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.indices import sorting
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_add
-from tensormagic.ops.leaf import constant, constant_value, iota, size_node
+from tensormagic.ops.leaf import constant, constant_value, iota, size_node, size_of
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import astype
@@ -462,7 +462,6 @@ def _whole(shift: Any) -> Any:
 
 def _rolled(x: Node, shift: Any, axis: int) -> Node:
     from tensormagic.capture.known import static_value
-    from tensormagic.ops.leaf import size_of
 
     extent = x.type.shape[axis]
     if extent in {0, 1}:

@@ -20,6 +20,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ops import contract
 from tensormagic.ops.contract import LETTERS, einsum
+from tensormagic.ops.fold import SUM
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import reshape
@@ -233,6 +234,5 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     """``np.trace``."""
     from tensormagic.capture.library.diagonals import diagonal
     from tensormagic.capture.library.reductions import reduction_of
-    from tensormagic.ops.fold import SUM
 
     return reduction_of(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

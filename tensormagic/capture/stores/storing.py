@@ -28,7 +28,7 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import scatter
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
-from tensormagic.ops.leaf import constant, constant_value, iota, size_node
+from tensormagic.ops.leaf import constant, constant_value, iota, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.pointwise import astype
@@ -102,7 +102,6 @@ def _chooses(item: Any) -> bool:
 
 def _is_open(item: Any) -> bool:
     from tensormagic.capture.known import static_value
-    from tensormagic.ops.leaf import size_of
 
     return isinstance(item, Tensor) and size_of(item.node) is None and static_value(item.node) is None
 

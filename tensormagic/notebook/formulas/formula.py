@@ -56,7 +56,7 @@ from tensormagic.ops.fold import (
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.matrices.linalg import INV, SOLVE
-from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE
+from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, squeezes
 from tensormagic.ops.move_kind import Index
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import LOOP
@@ -238,8 +238,6 @@ class Writer:
         return times([*numbers, times(arrays, "each")])
 
     def _moved(self, node: Node, index: tuple[Index, ...], depth: int) -> Expression:
-        from tensormagic.ops.move import squeezes
-
         move: Any = node.op
         if node.op is RESHAPE and not squeezes(node):
             row = self._row(node, index)

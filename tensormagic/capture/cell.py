@@ -187,6 +187,7 @@ def run_cell(
     only: Iterable[str] | None = None,
     own: dict[str, Any] | None = None,
     moving: Iterable[str] = (),
+    again: Callable[[], bool] | None = None,
 ) -> Captured:
     """Capture a cell over the notebook's values.
 
@@ -200,13 +201,15 @@ def run_cell(
         The notebook's own variables: what its functions have for globals.
     moving
         Names that gradients are with respect to.
+    again
+        Asked where the graph grows large: whether the cell can be run without one, after this is given up.
 
     Raises
     ------
     Exception
         What the code raises, with the place in the cell as its ``tensor_site``.
     """
-    capture = Capture(code.cell.label)
+    capture = Capture(code.cell.label, again=again)
     with located(code):
         reach = home.Reach([] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {})
         visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads], moving)

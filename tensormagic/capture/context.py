@@ -30,6 +30,7 @@ from tensormagic.ops.form import FORM
 
 _OFTEN = 64  # nodes after which those are let go of whose values are there
 LIMIT = 100_000  # nodes that one cell may unroll to
+MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
 
 
 at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where errors or warnings are caught
@@ -85,6 +86,8 @@ class Capture:
         For loops that were left to Python, by code, when they are to be asked again.
     driving, iterations, driven
         In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
+    again
+        Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
     attempts, safe
@@ -157,6 +160,7 @@ class Capture:
     driving: int = 0
     iterations: int = 0
     driven: int = 0
+    again: Callable[[], bool] | None = None
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])
@@ -327,14 +331,31 @@ def record(node: Node) -> Node:
         for found in capture.within:
             found.add(node)
         capture.nodes += 1
-        if capture.nodes > LIMIT:
-            why = "; ".join(f"{place}: {reason}" for place, reason in list(capture.unstaged.items())[:3])
-            raise LimitError(
-                f"{capture.label} unrolls to more than {LIMIT:,} operations" + (f" ({why})" if why else ""),
-                "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
-            )
+        if capture.nodes > MANY or capture.nodes > LIMIT:
+            _outgrown(capture)
     _built.add(node)
     return node
+
+
+def _outgrown(capture: Capture) -> None:
+    """Refuse a graph that is too large, or that grows large where the code can be run without one."""
+    if capture.nodes <= LIMIT:
+        if capture.again is None or not capture.driven:
+            return
+        repeatable = capture.again()
+        capture.again = (lambda: True) if repeatable else None  # code on the way out may catch the error, and goes on
+        if not repeatable:
+            return
+    places = list(capture.unstaged.items())[:3]
+    why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.nodes - 1)
+    capture.refused = LimitError(  # whatever the code does with it
+        f"{capture.label} unrolls to more than {count:,} operations" + (f" ({why})" if why else ""),
+        "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
+        count,
+        why,
+        next((place.line for place, _ in places if place.line), 0),
+    )
+    raise capture.refused
 
 
 _built: WeakSet[Node] = WeakSet()  # what expressions have given

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
@@ -109,6 +109,7 @@ class Stored:
 
 _WAYS = {
     "was stored into here": "Store and differentiate in one cell, or have the cell make a new array",
+    "was computed here as plain Python": "Write array operations in place of the loop, or differentiate in that cell, with --grad",
     "was taken here": "Use the lazy value itself, where a gradient is to go through it",
 }
 _inputs: WeakKeyDictionary[Node, Inputs] = WeakKeyDictionary()  # that a value depends on
@@ -156,6 +157,15 @@ def note_array(node: Node, value: Any) -> None:
     frame = None if id(value) in _stored else usercode.user_frame()
     if frame is not None and len(nodes := topological([node])) <= _MOST_NODES:
         _keep(value, "an array", frame.f_code.co_filename, frame.f_lineno, _made_of(nodes), "was taken here")
+
+
+def note_plain(bound: Mapping[str, Any], read: Mapping[str, np.ndarray[Any, Any]], filename: str, line: int) -> None:
+    """Note that a cell has run without a graph: what it has ``bound`` may be made of what it has ``read``."""
+    marks = [(ref(array), name, _sample(array)) for name, array in read.items() if array.dtype.kind in "fc"]
+    for name, value in bound.items() if marks else ():
+        for one in value if type(value) in {list, tuple} else [value]:
+            if isinstance(one, np.ndarray) and one.dtype.kind in "fc":
+                _keep(one, name, filename, line, marks, "was computed here as plain Python")
 
 
 def _made_of(nodes: Iterable[Node]) -> list[Mark]:
@@ -275,4 +285,4 @@ def _warn(taken: Taken, name: str) -> None:
     )
 
 
-__all__ = ["note", "note_array", "note_store", "tell"]
+__all__ = ["note", "note_array", "note_plain", "note_store", "tell"]

@@ -100,7 +100,25 @@ class LayoutError(CaptureError):
 
 
 class LimitError(CaptureError):
-    """Captured code builds more operations than a graph may have."""
+    """Captured code builds more operations than a graph may have.
+
+    Parameters
+    ----------
+    message, hint
+        As for every error.
+    count
+        The number of operations.
+    why
+        Why Python runs the iterations that build them.
+    line
+        The line of the first such loop; 0 where it is not known.
+    """
+
+    def __init__(self, message: str = "", hint: str = "", count: int = 0, why: str = "", line: int = 0) -> None:
+        super().__init__(message, hint)
+        self.count = count
+        self.why = why
+        self.line = line
 
 
 class MissingAttributeError(CaptureError, AttributeError):
@@ -180,6 +198,10 @@ class StaleGradientWarning(UserWarning):
 
 class RecaptureWarning(UserWarning):
     """A function is captured anew at each call, which takes noticeable time."""
+
+
+class PlainRunWarning(UserWarning):
+    """A cell was run as ordinary Python, since its graph grew too large."""
 
 
 class ConstantGradientWarning(UserWarning):

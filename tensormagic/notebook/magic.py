@@ -26,8 +26,9 @@ from tensormagic.notebook.check import check
 from tensormagic.notebook.display import Report, Reporting, Views, headline, portrait_of
 from tensormagic.notebook.forms import Panel, forms_of, seconds_text
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
+from tensormagic.notebook.outgrown import run_as_it_can
 from tensormagic.notebook.panels import PANELS
-from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
+from tensormagic.notebook.run import Outcome, Source, compiled, run_plain
 from tensormagic.notebook.stale import Gradients, Origins
 
 __all__ = ["TensorMagics"]
@@ -146,7 +147,8 @@ class TensorMagics(Magics):
         begin = time.perf_counter()
         view = self._view(code, options) if options.live and not options.quiet else None
         with self._having(code, options, view):
-            outcome = (run_plain if plain else run)(code, self.shell, options)
+            outcome = (run_plain if plain else run_as_it_can)(code, self.shell, options)
+        plain = plain or outcome.plain
         outcome.seconds = time.perf_counter() - begin
         if options.verbose:
             self._tell(outcome, time.perf_counter() - begin, plain=plain)

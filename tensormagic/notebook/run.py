@@ -98,6 +98,8 @@ class Outcome:
         Of the containers that gradients are with respect to: containers of gradients, by the container's name.
     on_values
         The functions that were not captured and ran on values.
+    plain
+        Whether Python ran the cell, as it is written.
     seconds
         From the cell's text to its results.
     later
@@ -116,6 +118,7 @@ class Outcome:
     inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stored: tuple[str, ...] = ()
     on_values: tuple[str, ...] = ()
+    plain: bool = False
     target: Any = None
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -188,8 +191,8 @@ def compiled(source: Source, shell: Any) -> Code:
     return code
 
 
-def run(code: Code, shell: Any, options: Options) -> Outcome:
-    """Capture the cell and change the notebook's variables, all or none of them."""
+def run(code: Code, shell: Any, options: Options, again: Callable[[], bool] | None = None) -> Outcome:
+    """Capture the cell and change the notebook's variables, all or none of them; ``again`` as for ``run_cell``."""
     before = seen(shell.user_ns, code.parsed.reads)
     checked(code, options, before)
     notebook = cast(code, before, options)
@@ -198,7 +201,7 @@ def run(code: Code, shell: Any, options: Options) -> Outcome:
         parted = Parted.of(options.grad, notebook)
         mark = wrap(constant(0))
         with session.working("capturing"), parted.lent():
-            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, parted.names)
+            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, parted.names, again)
         outcome = _outcome(code, options, captured, parted)
         outcome.kept = kept
         outcome.unused = unused_in_cell(captured.capture, (t.node for t in living.since(mark)))
@@ -248,8 +251,9 @@ def run_plain(code: Code, shell: Any, options: Options) -> Outcome:
         shell.push({options.name: function_of(code, options, read, shell)})
     name = "" if code.last is not None else code.parsed.last_name
     return Outcome(
-        code, options, result, name, code.last is not None, gradients, moving, read, notebook=before, wholes=wholes
-    )
+        code, options, result, name, code.last is not None, gradients, moving, read,
+        notebook=before, wholes=wholes, plain=True,
+    )  # fmt: skip
 
 
 def plain(code: Code, space: dict[str, Any]) -> Any:

@@ -173,5 +173,5 @@ def test_a_call_that_comes_to_the_limit_says_so(notebook, monkeypatch):
     notebook.ok("import numpy as np\nfrom scipy.optimize import minimize\nx = np.zeros(4)")
     notebook.ok("def energy(p):\n    for f in [np.sin, np.cos] * 200:\n        p = f(p + c)\n    return p.sum()")
     notebook.ok("%%tensor\nc = x * 2")
-    error = notebook("%%tensor\nr = minimize(energy, x, method='Powell').x").error
+    error = notebook("%%tensor -o r\nr = minimize(energy, x, method='Powell').x").error
     assert "unrolls to more than 300 operations" in str(error)

@@ -1,0 +1,290 @@
+"""Cells whose graph grows too large are run again as ordinary Python, where a second run is not seen."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import sys
+import types
+import warnings
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import redirect_stdout
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import taken
+from tensormagic.capture.cell import Code, free_names
+from tensormagic.capture.staging.source import code_as_written, syntax_of
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import LimitError, PlainRunWarning
+from tensormagic.ir.modules import module_of
+from tensormagic.notebook.options import Options
+from tensormagic.notebook.run import Outcome, run, run_plain
+
+__all__ = ["is_repeatable", "run_as_it_can"]
+
+_MODULES = {
+    "numpy", "scipy", "math", "cmath", "random", "itertools", "functools", "collections", "operator", "time", "statistics",
+    "fractions", "decimal", "heapq", "bisect", "copy", "string", "re", "datetime", "dataclasses", "typing", "enum", "abc",
+}  # fmt: skip
+_BUILTINS = {
+    "abs", "all", "any", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod", "complex", "dict", "divmod",
+    "enumerate", "filter", "float", "format", "frozenset", "getattr", "hasattr", "hash", "hex", "id", "int", "isinstance",
+    "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object", "oct", "ord", "pow", "print", "property", "range",
+    "repr", "reversed", "round", "set", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "zip",
+    "NotImplemented", "Ellipsis", "__name__", "__debug__", "__build_class__",
+}  # fmt: skip
+_FILES = {
+    "save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "tofile", "memmap", "dump",
+    "open_memmap", "DataSource", "loadmat", "savemat", "set_printoptions", "seterr", "seterrcall", "setbufsize",
+}  # fmt: skip
+_DATA = (
+    types.NoneType, bool, int, float, complex, str, bytes, range, slice, types.EllipsisType, np.generic, np.dtype, np.ufunc,
+    np.random.Generator, np.random.RandomState, Tensor,
+)  # fmt: skip
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_OF_CLASSES = {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__"}
+_MOST = 10_000  # values of containers and objects that are looked at
+_UNCAPTURED = ", but the code is only being captured"
+_HEARD = 1 << 20  # characters of what a cell prints that are kept
+
+
+def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
+    """Capture and run a cell; where its graph grows too large and nothing but its values is asked for, run it as ordinary Python.
+
+    What it had done until then is taken back, and what it had printed is not printed again.
+
+    Raises
+    ------
+    LimitError
+        Where that might be seen: the cell reads or writes files, draws, or calls what is not known to be without effects.
+    """
+    if not _asks_for_values(options):
+        return run(code, shell, options)
+    heard, notebook = _Heard(sys.stdout), dict[str, Any](shell.user_ns)
+
+    def again() -> bool:
+        return heard.kept is not None and is_repeatable(code, notebook)
+
+    try:
+        with redirect_stdout(heard):
+            return run(code, shell, options, again)
+    except LimitError as error:
+        if not again():
+            raise
+        why = error
+    read = {n: v for n in free_names(code, notebook) if isinstance(v := notebook[n], np.ndarray)}
+    with redirect_stdout(_After(sys.stdout, heard.kept or "")):
+        outcome = run_plain(code, shell, options)
+    _tell(code, why)
+    named = {n: shell.user_ns[n] for n in code.parsed.binds if n in shell.user_ns}
+    taken.note_plain(named, read, code.filename, why.line or 1)
+    return outcome
+
+
+def _asks_for_values(options: Options) -> bool:
+    """Whether a cell's values are all that is asked for, at a level whose values are NumPy's up to rounding."""
+    plain = Options(math=options.math, quiet=options.quiet, force=options.force, verbose=options.verbose)
+    return options == plain and options.math in {"", "exact", "stable"}
+
+
+def _tell(code: Code, error: LimitError) -> None:
+    why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
+    warnings.warn_explicit(
+        f"{code.cell.label} was run as plain Python, without a graph: after {error.count:,} operations Python still had to run its "
+        f"iterations one by one{why}. Its results are ordinary NumPy values, which no later gradient goes through. To keep the graph, "
+        "write array operations in place of the loop",
+        PlainRunWarning,
+        code.cell.label,
+        error.line or 1,
+    )
+
+
+# what is printed ------------------------------------------------------------------------------------------------------
+
+
+class _Heard:
+    """Standard output, of which is kept what is written; nothing is kept once it is too much."""
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+        self._parts: list[str] = []
+        self._room = _HEARD
+
+    @property
+    def kept(self) -> str | None:
+        return "".join(self._parts) if self._room >= 0 else None
+
+    def write(self, text: str) -> int:
+        if self._room >= 0:
+            self._parts.append(text)
+            self._room -= len(text)
+        return self._out.write(text)
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+class _After:
+    """Standard output, less what has been written before, as long as the same is written."""
+
+    def __init__(self, out: Any, before: str) -> None:
+        self._out = out
+        self._before = before
+
+    def write(self, text: str) -> int:
+        if self._before:
+            same = text[: len(self._before)]
+            known = self._before.startswith(same)
+            self._before = self._before[len(same) :] if known else ""
+            self._out.write(text[len(same) :] if known else text)
+            return len(text)
+        return self._out.write(text)
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+# whether a second run is seen -----------------------------------------------------------------------------------------
+
+
+def is_repeatable(code: Code, notebook: Mapping[str, Any]) -> bool:
+    """Whether a cell that was run in part, and taken back, can be run as a whole without anybody seeing that.
+
+    So it is where all that it names is data, NumPy, SciPy, Python's own functions of data, or functions and classes of the notebook
+    that name nothing else. What these print is known (:class:`_Heard`); random generators go back with the variables.
+
+    Parameters
+    ----------
+    code
+        The cell.
+    notebook
+        The notebook's variables.
+    """
+    return _Look(notebook).over(ast.parse(code.cell.source))
+
+
+class _Look:
+    """A look at what code names, each value once."""
+
+    def __init__(self, notebook: Mapping[str, Any]) -> None:
+        self._notebook = notebook
+        self._seen: dict[int, Any] = {}
+        self._room = _MOST
+
+    def over(
+        self, tree: ast.AST, space: Mapping[str, Any] | None = None, closed: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Whether code does nothing that a second run would show."""
+        return all(map(self._is_fine, ast.walk(tree))) and all(
+            self._name(name, self._notebook if space is None else space, closed or {}) for name in _names(tree)
+        )
+
+    def _is_fine(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Import):
+            return all(_is_known(a.name) for a in node.names)
+        if isinstance(node, ast.ImportFrom):
+            return (
+                not node.level and _is_known(node.module or "") and not {a.name for a in node.names} & (_FILES | {"*"})
+            )
+        if isinstance(node, ast.Attribute):
+            return node.attr not in _FILES and not node.attr.startswith("__")
+        return not isinstance(node, ast.Await | ast.AsyncFunctionDef | ast.AsyncFor | ast.AsyncWith)
+
+    def _name(self, name: str, space: Mapping[str, Any], closed: Mapping[str, Any]) -> bool:
+        """Whether what stands behind a name is harmless; a name that is not there yet is the code's own."""
+        for names in (closed, space):
+            if name in names:
+                return self._value(names[name])
+        return not hasattr(builtins, name) or name in _BUILTINS or _is_exception(getattr(builtins, name))
+
+    def _value(self, value: Any) -> bool:
+        """Whether a value, and what it leads to, are data or known functions."""
+        if isinstance(value, _DATA) or id(value) in self._seen:
+            return True
+        self._seen[id(value)] = value
+        self._room -= 1
+        if self._room < 0:
+            return False
+        if callable(value) or isinstance(value, types.ModuleType):
+            return self._callable(value)
+        if isinstance(value, np.ndarray):
+            return not value.dtype.hasobject and _is_known(type(value).__module__)
+        kind, parts = type(value), list[Any](getattr(value, "__dict__", {}).values())
+        if isinstance(value, _CONTAINERS):
+            parts += [*value, *value.values()] if isinstance(value, dict) else value
+        elif not _is_users(kind):  # open files, figures, iterators: what these do is not taken back
+            return False
+        return (kind in _CONTAINERS or self._class(kind)) and all(map(self._value, parts))
+
+    def _callable(self, value: Any) -> bool:
+        """Whether a function, a class, another value that can be called, or a module has no effects."""
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, types.MethodType):
+            return self._value(value.__self__) and self._value(value.__func__)
+        if isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType | None):
+            return self._value(value.__self__) and value.__name__ not in _FILES
+        if isinstance(value, functools.partial):
+            return all(map(self._value, (value.func, *value.args, *value.keywords.values())))
+        if _is_users(type(value)):
+            return self._class(type(value)) and all(map(self._value, vars(value).values()))
+        if isinstance(value, types.FunctionType) and not _is_known(value.__module__ or ""):
+            return self._function(value)
+        module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
+        return _is_known(module) and getattr(value, "__name__", "") not in _FILES
+
+    def _function(self, function: types.FunctionType) -> bool:
+        """Whether a function of the notebook has no effects, by its text."""
+        tree = syntax_of(code_as_written(function))
+        closed = dict(zip(function.__code__.co_freevars, map(_content, function.__closure__ or ()), strict=False))
+        given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        return tree is not None and self.over(tree, function.__globals__, closed) and all(map(self._value, given))
+
+    def _class(self, kind: type) -> bool:
+        if _is_known(kind.__module__) or _is_exception(kind):
+            return True
+        if not _is_users(kind):
+            return vars(builtins).get(kind.__name__) is kind and kind.__name__ in _BUILTINS
+        parts = [part for name, part in vars(kind).items() if name not in _OF_CLASSES]
+        return all(map(self._value, [*(f for p in parts for f in _functions_in(p)), *kind.__bases__]))
+
+
+def _functions_in(part: Any) -> Iterable[Any]:
+    """What an attribute of a class runs: a property's functions, that of a method of the class; else the attribute itself."""
+    if isinstance(part, property):
+        return part.fget, part.fset, part.fdel
+    return (getattr(part, "__func__", part),)
+
+
+def _is_users(kind: type) -> bool:
+    """Whether the notebook defines a class."""
+    return module_of(kind) == "__main__"
+
+
+def _is_known(module: str) -> bool:
+    return module.partition(".")[0] in _MODULES
+
+
+def _is_exception(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return None
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}

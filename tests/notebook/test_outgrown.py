@@ -1,0 +1,208 @@
+"""Cells whose graph grows too large while Python runs their iterations are run as plain Python, where a second run is not seen."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import ConstantGradientWarning
+from tests.notebook.student_cells import CELLS, START
+from tests.notebook.test_student_cells import plain
+
+GROUPS = """
+cent = pts[:3].copy()
+for it in range(4):
+    groups = [[] for _ in range(3)]
+    for p in pts:
+        d = [np.sum((p - c) ** 2) for c in cent]
+        groups[int(np.argmin(d))].append(p)
+    cent = np.array([np.mean(g, axis=0) for g in groups])
+    print("iteration", it, round(float(cent[0, 0]), 6))
+"""
+PICKS = "s = 0.0\nfor k in range(400):\n    s = s + v[int({draw} * 4)]\n    {effect}"
+
+
+@pytest.fixture
+def small(notebook, monkeypatch):
+    """A notebook in which a graph of 60 operations is large."""
+    monkeypatch.setattr("tensormagic.capture.context.MANY", 60)
+    monkeypatch.setattr("tensormagic.capture.context.LIMIT", 600)
+    notebook["pts"] = np.random.default_rng(0).normal(size=(30, 2))
+    notebook["v"] = np.array([0.5, 1.5, 2.5, 3.5])
+    notebook.ok("import random\ndraws = np.random.default_rng(3)")
+    return notebook
+
+
+def outgrown(notebook, cell):
+    """Run a cell that is run as plain Python, and says so."""
+    with pytest.warns(tm.PlainRunWarning, match="was run as plain Python, without a graph"):
+        return notebook.ok(cell)
+
+
+def python(notebook, cell, **changed):
+    """What Python binds and prints, over copies of the notebook's variables."""
+    space = {"__name__": "__main__"} | dict(notebook.shell.user_ns) | changed
+    lines: list[str] = []
+    space["print"] = lambda *a: lines.append(" ".join(map(str, a)))
+    exec(cell, space)
+    return space, "".join(line + "\n" for line in lines)
+
+
+def test_values_and_what_is_printed_are_pythons(small):
+    space, printed = python(small, GROUPS)
+    ran = outgrown(small, "%%tensor\n" + GROUPS)
+    assert small["cent"].tolist() == space["cent"].tolist()
+    assert type(small["cent"]) is np.ndarray
+    assert [len(g) for g in small["groups"]] == [len(g) for g in space["groups"]]
+    assert (small["it"], small["d"]) == (3, space["d"])
+    assert ran.out == printed
+
+
+def test_the_last_expression_is_shown(small):
+    ran = outgrown(small, "%%tensor\n" + GROUPS + "cent.shape")
+    assert ran.value == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "draw", ["np.random.random()", "random.random()", "draws.random()", "np.random.default_rng(k).random()"]
+)
+def test_generators_go_back(small, draw):
+    cell = PICKS.format(draw=draw, effect="pass") + f"\nafter = {draw}"
+    start = "np.random.seed(5)\nrandom.seed(5)\ndraws = np.random.default_rng(5)"
+    small.ok(start)
+    outgrown(small, "%%tensor\n" + cell)
+    found = small["s"], small["after"]
+    small.ok(start)
+    small.ok(cell)
+    assert found == (small["s"], small["after"])
+
+
+STATE = """
+class Best:
+    def __init__(self):
+        self.seen = []
+    def see(self, x):
+        self.seen.append(float(x))
+best, log, seen, store = Best(), [], {}, np.zeros(4)
+def note(x):
+    log.append(float(x))
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        "best.see(s)",
+        "note(s)",
+        "seen[k] = float(s)",
+        "store[k % 4] += s",
+        "log += [k]",
+        "v[0] += 1e-3",
+        "pts[0] = pts[0] * 0.5",
+    ],
+)
+def test_what_was_changed_is_changed_once(small, effect):
+    cell = PICKS.format(draw="(k * 7 % 4 / 4 + 0 * s)", effect=effect)
+    start = STATE + "v = np.array([0.5, 1.5, 2.5, 3.5])\npts = np.ones((3, 2))"
+    state = "(float(s), best.seen, log, seen, store.tolist(), v.tolist(), pts.tolist())"
+    small.ok(start)
+    outgrown(small, "%%tensor\n" + cell)
+    found = small.ok(state).value
+    small.ok(start)
+    small.ok(cell)
+    assert found == small.ok(state).value
+
+
+OUTSIDE = """
+import functools
+file = open(name + "2", "a")
+numbers = iter(range(10**6))
+write = functools.partial(file.write, "x")
+def tell(x):
+    file.write("x")
+    return x
+later = lambda x: tell(x)
+class Told:
+    def see(self, x):
+        file.write("x")
+told = Told()
+"""
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        "file.write('x')",
+        "with open(name, 'a') as f: f.write('x')",
+        "np.save(name, v)",
+        "v.tofile(name)",
+        "tell(s)",
+        "next(numbers)",
+        "write()",
+        "exec('s')",
+        "Told().see(s)",
+        "told.see(s)",
+        "[f(s) for f in [tell]]",
+        "later(s)",
+    ],
+)
+def test_what_others_may_see_happens_once(small, tmp_path, effect):
+    """The cell ends in the error that names its lines; nothing is run a second time."""
+    small["name"] = str(tmp_path / "file")
+    small.ok(OUTSIDE)
+    body = PICKS.format(draw="(k * 7 % 4 / 4 + 0 * s)", effect=effect).replace("range(400)", "range(10**5)")
+    error = small("%%tensor\n" + body).error
+    small["file"].close()
+    assert isinstance(error, tm.CaptureError)
+    assert "operations" in str(error)
+
+
+@pytest.mark.parametrize(
+    "options", ["--grad v", "objective", "--show kernels", "--math real", "-o s", "--dtype float32", "--check --grad v"]
+)
+def test_what_needs_the_graph_keeps_it(small, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tm.PlainRunWarning)
+        small(f"%%tensor {options}\n" + PICKS.format(draw="(k * 7 % 4 / 4 + 0 * s)", effect="pass") + "\ns")
+
+
+def test_a_later_gradient_is_told(small):
+    small["pts"] = small["pts"].copy()
+    outgrown(small, "%%tensor\n" + GROUPS)
+    with pytest.warns(
+        ConstantGradientWarning, match="cent was computed here as plain Python, with what depends on pts"
+    ):
+        small.ok("%%tensor -q --grad pts\nnp.sum(cent) + np.sum(pts)")
+    assert small["grad_pts"].tolist() == np.ones((30, 2)).tolist()
+
+
+def test_an_error_of_the_second_run_is_pythons(small):
+    error = small("%%tensor\n" + GROUPS + "cent[7]").error
+    assert isinstance(error, IndexError)
+
+
+def test_code_that_catches_errors_of_its_own(small):
+    cell = (
+        "found = []\nfor k in range(400):\n    try:\n        found.append(v[int(v[k % 4] + 0.5) + k // 300])\n"
+        "    except Exception:\n        found.append(-1.0)"
+    )
+    space, _ = python(small, cell)
+    outgrown(small, "%%tensor\n" + cell)
+    assert small["found"] == space["found"]
+    assert -1.0 in space["found"]
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("name", sorted(CELLS))
+def test_cells_of_students_leave_what_python_leaves(notebook, name, monkeypatch):
+    monkeypatch.setattr("tensormagic.capture.context.MANY", 40)
+    space: dict[str, object] = {}
+    exec(START, space)
+    exec(CELLS[name], space)
+    notebook.ok(START)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tm.PlainRunWarning)
+        notebook.ok(f"%%tensor -q\n{CELLS[name]}")
+    assert plain(notebook["h"]) == plain(space["h"])

@@ -116,8 +116,12 @@ def inner_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def edges(path: Path, tree: ast.AST, modules: dict[str, Path], *, inner: bool) -> set[Path]:
-    """The files that a file imports when it is imported; with ``inner``, those that its functions import, too."""
-    skipped = {id(n) for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for n in ast.walk(f)} if not inner else set()
+    """The files that a file imports when it is imported, less those for types alone; with ``inner``, those of its functions, too."""
+    parts = [
+        p for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test) for p in n.body
+    ]
+    parts += [] if inner else [n for n in ast.walk(tree) if isinstance(n, FUNCTIONS)]
+    skipped = {id(n) for part in parts for n in ast.walk(part)}
     found: set[Path] = set()
     for node in ast.walk(tree):
         if id(node) in skipped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tensormagic.capture import context, number_classes, undecided
@@ -27,6 +27,9 @@ from tensormagic.ir.size import Size
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.regions import control
 from tensormagic.ops.scalars import scalar
+
+Last = tuple[Slot, Parts, list[Carry], list[Node | None]]
+"""A name that the last iteration binds, what it holds, the carries of that, and whether it is bound without an iteration."""
 
 
 class Leaving:
@@ -68,6 +71,27 @@ class Leaving:
 
     def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], *, asked: bool) -> None:
         last, plain = self._last()
+        ends = self._built(build, last, asked=asked)
+        starts = {s: s.get() for s in (*self.loop.carried, *(slot for slot, *_ in last))}
+        after = {s: self.loop.outcome.slots.get(s, v) for s, v in starts.items()}
+        once = Once()
+        for slot, value in plain:
+            slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
+        for buffer in sorted(self.loop.buffers, key=lambda b: (b.depends, b.born)):
+            carry = self.loop.buffers[buffer]
+            (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
+        made: list[tuple[Any, Any, list[Tensor]]] = []
+        for slot, parts, tensors in self._left(ends, last):
+            slot.set(once.of((starts[slot], after[slot])[self.ran is None :], parts.build(tensors)))
+            made.append((starts[slot], after[slot], tensors))
+        if self.stacks:
+            self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks])
+        self._share(made, list(starts))
+
+    def _built(
+        self, build: Callable[[list[Carry]], Sequence[Node]], last: Sequence[Last], *, asked: bool
+    ) -> dict[Carry, Node]:
+        """The region, and what each carry is behind it."""
         carries = [c for s in self.loop.carried.values() for c in s.carries]
         carries += [
             *self.loop.buffers.values(),
@@ -84,27 +108,16 @@ class Leaving:
         self._classify(carries, ends, asked=asked)
         for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
             undecided.note(ends[carry], dtype)
-        made: list[tuple[Any, Any, list[Tensor]]] = []
-        starts = {s: s.get() for s in (*self.loop.carried, *(slot for slot, *_ in last))}
-        after = {s: self.loop.outcome.slots.get(s, v) for s, v in starts.items()}
-        once = Once()
-        for slot, value in plain:
-            slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
-        for buffer in sorted(self.loop.buffers, key=lambda b: (b.depends, b.born)):
-            carry = self.loop.buffers[buffer]
-            (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
+        return ends
+
+    def _left(self, ends: dict[Carry, Node], last: Sequence[Last]) -> Iterator[tuple[Slot, Parts, list[Tensor]]]:
+        """The numbers and arrays that names hold behind the loop: those that are carried, and those of the last iteration."""
         for slot, carried in self.loop.carried.items():
             pairs = zip(carried.values, carried.conditions, strict=True)
-            tensors = [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
-            slot.set(once.of((starts[slot], after[slot])[self.ran is None :], carried.parts.build(tensors)))
-            made.append((starts[slot], after[slot], tensors))
+            yield slot, carried.parts, [self._result(slot, ends[v], ends[d] if d else None) for v, d in pairs]
         for slot, parts, own, defined in last:
-            tensors = [self._result(slot, ends[c], _either(d, self.ran)) for c, d in zip(own, defined, strict=True)]
-            slot.set(once.of((starts[slot], after[slot])[self.ran is None :], parts.build(tensors)))
-            made.append((starts[slot], after[slot], tensors))
-        if self.stacks:
-            self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks])
-        self._share(made, list(starts))
+            pairs = zip(own, defined, strict=True)
+            yield slot, parts, [self._result(slot, ends[c], _either(d, self.ran)) for c, d in pairs]
 
     def _classify(self, carries: Sequence[Carry], ends: dict[Carry, Node], *, asked: bool) -> None:
         """Note of which classes the numbers are that the loop leaves; where that can be ``asked``, they are of these."""
@@ -142,12 +155,12 @@ class Leaving:
         for one, first in zip(found, before, strict=True):
             keep_out(one.value, first)  # an iteration may have had it, even where the value never is it
 
-    def _last(self) -> tuple[list[tuple[Slot, Parts, list[Carry], list[Node | None]]], list[tuple[Slot, Any]]]:
+    def _last(self) -> tuple[list[Last], list[tuple[Slot, Any]]]:
         """What the last iteration leaves in names that no iteration reads: numbers with a carry each, and other values.
 
         With the carries goes what says whether a name is bound without an iteration, None where it is for sure.
         """
-        found: list[tuple[Slot, Parts, list[Carry], list[Node | None]]] = []
+        found: list[Last] = []
         plain: list[tuple[Slot, Any]] = []
         for slot, value in self.loop.outcome.slots.items():
             if slot in self.loop.carried or slot is not self.loop.slots.get(slot.name):

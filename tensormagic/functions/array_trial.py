@@ -12,8 +12,9 @@ import numpy as np
 
 from tensormagic.functions.array_rules import ArrayRule, Built, Statement, build, example
 from tensormagic.ir.errors import ParseError
+from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rules import Rule, not_negative
+from tensormagic.ir.rules import Rule
 from tensormagic.ir.size import hint
 from tensormagic.transform.rewriting.notation import fit
 from tensormagic.transform.rewriting.trial import Trial

@@ -1,10 +1,13 @@
-"""Facts: what is known of the values of a node because somebody has said so. Knows ops by their facts alone."""
+"""What is known of the values of a node: because somebody has said so, or by what it is computed of. Knows ops by their facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.ir.node import Node, hands_on, moves
+import numpy as np
+
+from tensormagic.ir.node import Node, hands_on, is_check, is_constant, moves
+from tensormagic.ir.roundings import picks
 
 Fact = tuple[str, float]
 """A relation (``>``, ``>=``, ``<``, ``<=``, ``!=``) and a number; or ``finite`` or ``whole``, and 0."""
@@ -45,3 +48,34 @@ def is_finite(node: Node) -> bool:
 def is_regular(node: Node) -> bool:
     """Whether it was said that ``node`` is finite and nowhere zero."""
     return is_finite(node) and not_zero(node)
+
+
+# signs that follow from operations -----------------------------------------------------------------------------------------
+
+
+def not_negative(node: Node, depth: int = 6) -> bool:
+    """Whether ``node`` provably is nowhere below zero (it may be nan)."""
+    if is_check(node):
+        return at_least_zero(node) or not_negative(node.args[0], depth)
+    if is_constant(node):
+        return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
+    if getattr(node.op, "not_negative", False):
+        return node.type.dtype.kind != "i" or not node.args  # integers wrap around, but sizes
+    if node.type.dtype.kind == "i" and not picks(node):
+        return False
+    return depth > 0 and _keeps_sign(node) and all(not_negative(a, depth - 1) for a in node.args)
+
+
+def _keeps_sign(node: Node) -> bool:
+    return getattr(node.op, "keeps_sign", False)
+
+
+def unsigned(node: Node, depth: int = 6) -> bool:
+    """Whether the sign of ``node`` provably is nowhere set: no ``-0.0`` either, as the root of ``-0.0`` is (it may be nan)."""
+    if is_check(node):
+        return above_zero(node) or unsigned(node.args[0], depth)
+    if is_constant(node):
+        return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
+    if getattr(node.op, "not_negative", False) and not _keeps_sign(node):
+        return True
+    return depth > 0 and _keeps_sign(node) and all(unsigned(a, depth - 1) for a in node.args)

@@ -290,6 +290,11 @@ def moves(node: Node) -> bool:
     return getattr(node.op, "kind", "") == "move" and len(node.args) == 1
 
 
+def is_check(node: Node) -> bool:
+    """Whether a node is its first operand, checked."""
+    return hands_on(node) and not moves(node)
+
+
 def as_size(node: Node) -> Size | None:
     """The size that an integer without axes is; None for any other node."""
     return _as_size(node, _DEPTH)

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.facts import above_zero, at_least_zero, is_finite, is_regular
-from tensormagic.ir.node import Bits, Node, hands_on, make, moves
+from tensormagic.ir.facts import above_zero, is_finite, is_regular, not_negative, unsigned
+from tensormagic.ir.node import Bits, Node, hands_on, is_check, make
 from tensormagic.ir.node import is_constant as holds_bits
 from tensormagic.ir.roundings import below as plain
-from tensormagic.ir.roundings import picks
 from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
 
@@ -359,7 +358,7 @@ def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
 def _checks(node: Node) -> Iterator[Node]:
     """The checks between ``node`` and what is below its changes of shape and form."""
     while hands_on(node):
-        if _checks_only(node):
+        if is_check(node):
             yield node
         node = node.args[0]
 
@@ -452,39 +451,6 @@ def is_constant(node: Node) -> bool:
     """Whether ``node`` is a single number that is known, perhaps broadcast."""
     node = plain(node)
     return holds_bits(node) and not node.type.shape
-
-
-def not_negative(node: Node, depth: int = 6) -> bool:
-    """Whether ``node`` provably is nowhere below zero (it may be nan)."""
-    if _checks_only(node):
-        return at_least_zero(node) or not_negative(node.args[0], depth)
-    if holds_bits(node):
-        return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
-    if getattr(node.op, "not_negative", False):
-        return node.type.dtype.kind != "i" or not node.args  # integers wrap around, but sizes
-    if node.type.dtype.kind == "i" and not picks(node):
-        return False
-    return depth > 0 and _keeps_sign(node) and all(not_negative(a, depth - 1) for a in node.args)
-
-
-def _checks_only(node: Node) -> bool:
-    """Whether a node is its first operand, checked."""
-    return hands_on(node) and not moves(node)
-
-
-def _keeps_sign(node: Node) -> bool:
-    return getattr(node.op, "keeps_sign", False)
-
-
-def unsigned(node: Node, depth: int = 6) -> bool:
-    """Whether the sign of ``node`` provably is nowhere set: no ``-0.0`` either, as the root of ``-0.0`` is (it may be nan)."""
-    if _checks_only(node):
-        return above_zero(node) or unsigned(node.args[0], depth)
-    if holds_bits(node):
-        return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
-    if getattr(node.op, "not_negative", False) and not _keeps_sign(node):
-        return True
-    return depth > 0 and _keeps_sign(node) and all(unsigned(a, depth - 1) for a in node.args)
 
 
 _ONLY: dict[str, Callable[[Node], bool]] = {

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node, topological, users
 from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
-from tensormagic.ir.rules import Found, Rule, not_negative
+from tensormagic.ir.rules import Found, Rule
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""

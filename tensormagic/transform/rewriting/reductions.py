@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import is_constant, not_negative, plain
+from tensormagic.ir.rules import is_constant, plain
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
 from tensormagic.ops.contract import LETTERS, einsum

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import ParseError
+from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.rule_text import show
-from tensormagic.ir.rules import WILD, Rule, is_constant, not_negative
+from tensormagic.ir.rules import WILD, Rule, is_constant
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry

@@ -88,17 +88,19 @@ def annotate(shown: Portrait, source: str) -> Drawn:
         rows.append([f"{number:3} {text}", *cells])
         if line is None:
             told = f"<span>{gone[number]}</span>" if number in gone else ""
-            pages.append(f'<div class="row bare">{_summary(number, text, None, 0.0)}{told}</div>')
+            pages.append(f'<div class="bare">{_summary(number, text, None, 0.0)}{told}</div>')
             continue
         summary = _summary(number, text, line, line.cost.flops / whole)
         body = "".join(_code(shown, kernels[k - 1], k, number) for k in sorted(line.kernels)) + _calls(line)
-        kind = "row yellow" if line.yellow else "row"
+        kind = (
+            "yellow" if line.yellow else "other"
+        )  # no class that a page may have, as nbconvert's classic one has `row`
         pages.append(f'<details class="{kind}"><summary>{summary}</summary><div class="made">{body}</div></details>')
     marks = [number in found and found[number].yellow for number, _ in texts]
     words = table(
         f"lines ({_MARKED})" if any(marks) else "lines", ("line", "becomes", "numbers computed", "runs in"), rows, marks
     )[1]
-    head = f'<div class="row bare head"><span class="number">line</span>{_HEAD}</div>'
+    head = f'<div class="bare head"><span class="number">line</span>{_HEAD}</div>'
     note = "click a line for its code" + (f"; {_MARKED.replace(', *', '')}" if any(marks) else "")
     title = f'<strong>lines</strong> <span class="note">{note}</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'

@@ -66,11 +66,10 @@ def _row(cells: Sequence[str], mark: bool) -> str:
 
 
 def listing(title: str, text: str) -> Panel:
-    """Program text under a title, closed until it is asked for."""
-    return (
-        f'<details open=""><summary>{escape(title)}</summary><pre style="{_PRE}" tabindex="0">{escape(text)}</pre></details>',
-        f"{title}\n{text}",
-    )
+    """Program text under a title, which can be closed."""
+    head = f'<summary style="display:list-item">{escape(title)}</summary>'
+    page = f'<details open="">{head}<pre style="{_PRE}" tabindex="0">{escape(text)}</pre></details>'
+    return page, f"{title}\n{text}"
 
 
 def seconds_text(seconds: float) -> str:

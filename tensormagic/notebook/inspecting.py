@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MethodType
 from typing import Any
 
 from tensormagic.capture.summary import is_computed, is_on_device, type_text
@@ -13,6 +14,7 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import topological
 from tensormagic.notebook.display import actual_type, value_text
 from tensormagic.notebook.formulas.equations import Formula, formula_of, inputs_of
+from tensormagic.notebook.options import help_here
 
 __all__ = ["Inspecting", "default_wrt"]
 
@@ -50,6 +52,8 @@ class Inspecting:
         """IPython's fields; of a lazy value its own, for IPython's would compute it."""
         standing_for = _Lazy() if isinstance(obj, Tensor) else obj
         fields = type(self._inspector).info(self._inspector, standing_for, oname, info, detail_level)
+        if isinstance(obj, MethodType) and obj == self.magics.tensor:
+            fields["docstring"] = help_here(fields["docstring"])
         if isinstance(obj, Tensor):
             formula = self.formula(obj, oname)
             told = [*self.words(obj), *([f"\n{formula}"] if formula is not None else [])]

@@ -118,6 +118,13 @@ def offered() -> list[str]:
     return [o for o in OPTIONS if (o not in _OF_DEVICES or is_there()) and (o != "--against" or choices(o))]
 
 
+def help_here(text: str) -> str:
+    """The help of ``%%tensor`` without the options that do nothing here."""
+    for left_out in OPTIONS.keys() - set(offered()):
+        text = re.sub(rf"\n  {left_out}\b.*?(?=\n  -|\n\n)", "", text, flags=re.DOTALL)
+    return text
+
+
 def choices(option: str) -> tuple[str, ...]:
     """What an option takes here: of packages those that are installed."""
     known = CHOICES[option]

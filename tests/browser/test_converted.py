@@ -32,11 +32,59 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("converted")
     cells = [nbformat.v4.new_code_cell(cell) for cell in VIEWS]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "views.ipynb")
-    command = [sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "--allow-errors", "views.ipynb"]
-    command += ["--NotebookClient.store_widget_state=False", *NO_SCRIPTS]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ, check=False)
-    assert ran.returncode == 0, ran.stderr
+    convert = [sys.executable, "-m", "nbconvert"]
+    execute = ["--to", "notebook", "--execute", "--allow-errors", "--NotebookClient.store_widget_state=False"]
+    for command in (
+        [*execute, "views.ipynb", "--output", "ran.ipynb"],
+        ["--to", "html", "ran.ipynb", "--output", "views.html", *NO_SCRIPTS],
+    ):
+        ran = subprocess.run(
+            [*convert, *command], cwd=folder, capture_output=True, text=True, env=os.environ, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
     return folder / "views.html"
+
+
+# the least height of letters in the panels, pictures in them included, and the least width of a line of code
+LETTERS = """() => Math.min(...[...document.querySelectorAll('.tm-panel *')]
+    .filter((one) => [...one.childNodes].some((t) => t.nodeType === 3 && t.textContent.trim()) && one.checkVisibility())
+    .map((one) => parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM ? one.getScreenCTM().a : 1)))"""
+CODE = "() => Math.min(...[...document.querySelectorAll('.tm-lines summary > code, .tm-lines .bare > code')].map((c) => c.offsetWidth))"
+
+
+@pytest.mark.parametrize("template", ["lab", "classic"])
+def test_panels_are_readable_in_nbconverts_pages(
+    browser: BrowserContext, converted: Path, screenshots: Path, template: str
+) -> None:
+    target = converted
+    if template == "classic":
+        target = converted.with_name("classic.html")
+        command = [
+            sys.executable,
+            "-m",
+            "nbconvert",
+            "--to",
+            "html",
+            "--template",
+            template,
+            "--output",
+            target.name,
+            *NO_SCRIPTS,
+        ]
+        ran = subprocess.run([*command, "ran.ipynb"], cwd=converted.parent, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+    page = browser.new_page()
+    page.route(
+        "**/*", lambda route: route.continue_() if route.request.url.startswith(("file:", "data:")) else route.abort()
+    )
+    page.goto(target.as_uri())
+    page.evaluate("() => document.querySelectorAll('.tm-panel details').forEach((one) => { one.open = true; })")
+    for width in (1100, 640, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(100)
+        assert page.evaluate(LETTERS) >= 12
+        assert page.evaluate(CODE) >= min(150, width // 4)
+    page.close()
 
 
 def test_every_view_is_a_picture_without_a_network(browser: BrowserContext, converted: Path, screenshots: Path) -> None:

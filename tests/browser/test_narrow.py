@@ -18,7 +18,7 @@ from tests.notebook import demo_scenes
 pytestmark = pytest.mark.browser
 
 # the least height of letters on the screen, of all texts in a picture
-LEAST = """(one) => Math.min(...[...one.querySelectorAll('text')].filter((t) => t.textContent)
+LEAST = """(one) => Math.min(...[...one.querySelectorAll('text')].filter((t) => t.textContent && t.checkVisibility())
     .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a))"""
 INSIDE = """(stage) => { const frame = stage.getBoundingClientRect();
     return [...stage.querySelectorAll('.tm-boxes > g')].every((one) => { const box = one.getBoundingClientRect();
@@ -104,6 +104,9 @@ LIVE = {
     "a plane": (lambda u, v: (1 - u) ** 2 + 2 * (v - u**2) ** 2, {"u": (-2, 2), "v": (-1, 3)}),
     "a line": (lambda a: np.sin(a * np.linspace(0, 6, 80)), {"a": (0, 5)}),
     "columns": (lambda w: np.sum(w**2), {"w": (-np.ones(6), np.ones(6))}),
+    "cells": (lambda W: np.sum(W**3) - W[0, 1], {"W": (-np.ones((2, 3)), np.ones((2, 3)))}),
+    "many cells": (lambda W: np.sum(W**3) - W[0, 1], {"W": (-np.ones((5, 5)), np.ones((5, 5)))}),
+    "a heat map": (lambda a: a * np.arange(12.0).reshape(3, 4), {"a": (0, 1)}),
     "bars": (lambda a, b, c: a * b + np.sin(c), {"a": (0, 1), "b": (0, 2), "c": (0, 3)}),
 }
 # texts of a picture that are seen, and stand beyond its frame
@@ -115,7 +118,7 @@ CUT = """() => [...document.querySelectorAll('.tm-sweep .tm-picture')].flatMap((
 })"""
 
 
-@pytest.mark.parametrize("width", [1200, 640, 390])
+@pytest.mark.parametrize("width", [1200, 640, 390, 290])  # the last one is what JupyterLab leaves of a phone
 @pytest.mark.parametrize("name", LIVE)
 def test_live_views_are_readable_and_whole(opened, width, name):
     function, ranges = LIVE[name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from IPython.core.error import UsageError
 
@@ -54,6 +56,19 @@ def test_the_help_lists_every_option(notebook):
         told = notebook.ok(asked).out
         assert "--grad <A,B>" in told
         assert "Example::" in told
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_help_offers_what_does_something_on_this_machine(notebook, monkeypatch, there):
+    monkeypatch.setattr("tensormagic.notebook.options.is_there", lambda: there)
+    monkeypatch.setattr("tensormagic.notebook.options.is_installed", lambda _package: there)
+    told = notebook.ok("%%tensor?").out
+    listed = re.findall(r"^  (?:-\w, |-\w \S+, )?(--\w+)", told, re.MULTILINE)
+    every = [o for o in OPTIONS if o.startswith("--")]
+    assert listed == (
+        every if there else [o for o in every if o not in {"--device", "--transfers", "--exclusive", "--against"}]
+    )
+    assert "objective(w=..., b=...)" in told
 
 
 def test_config_holds_the_defaults(notebook):

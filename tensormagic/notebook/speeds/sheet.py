@@ -105,7 +105,7 @@ class Sheet:
     def inline(self, title: str) -> str:
         """The picture for a page that has the style sheet."""
         reached = ' tabindex="0"' if self.width > _NARROW else ""  # by keys, where it may have to be scrolled
-        head = self._head(f"min-width:{min(640, self.width):g}px;")
+        head = self._head(f"min-width:{self.width:g}px;")  # letters that shrink are too small to read
         return (
             f'<div style="overflow-x:auto"{reached}>{head} aria-label={quoteattr(clean(title))}>'
             f"{''.join(self.parts)}</svg></div>"

@@ -30,7 +30,7 @@ function build(model, el, hear) {
   el.append(readout, main);
   // the picture is as wide as its place, and its words are 12 pixels high in any
   const sized = new ResizeObserver(() => {
-    const grow = Math.min(1.8, Math.max(0.6, WIDE / (stage.clientWidth || WIDE)));
+    const grow = Math.min(2.4, Math.max(0.6, WIDE / (stage.clientWidth || WIDE)));
     stage.style.setProperty("--tm-grow", (1.02 * grow).toFixed(2));
     stage.classList.toggle("tm-tight", grow > 1.15);
   });

@@ -55,7 +55,7 @@ function makeHeat(panel, view) {
     return made;
   });
   const frames = lefts.map(() => svgNode("rect", { class: "chosen", width: side, height: side }, svg));
-  const title = svgNode("text", { class: "tick first", x: lefts[1], y: 16 }, svg);
+  const title = svgNode("text", { class: "tick first top", x: lefts[1], y: 16 }, svg);
   const holder = elementHolder(svg, view, { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -wide, ArrowDown: wide },
     `the elements of ${view.name}: arrow keys choose one`);
   draggable(holder, () => {}, (event) => {

@@ -12,7 +12,7 @@ function makePad(panel, view, svg, knobs, turns, words, low = false) {
   svg.setAttribute("role", "group");
   svg.setAttribute("aria-label", `${name}: ${words}`);
   svg.classList.add("tm-drag");
-  const hint = svgNode("text", { class: "tick last", x: panel.wide - 16, y: low ? panel.tall - 8 : 14, "aria-hidden": "true" }, svg);
+  const hint = svgNode("text", { class: low ? "tick last" : "tick last top", x: panel.wide - 16, y: low ? panel.tall - 8 : 14, "aria-hidden": "true" }, svg);
   let active = 0, focused = false;
   const choose = (k, focus = true) => {
     knobs[active].setAttribute("tabindex", "-1");
@@ -101,7 +101,7 @@ function makeCells(panel, view) {
     if (event.key === "End") return rows * wide - 1;
     const way = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -wide, ArrowDown: wide }[event.key];
     return way === undefined ? undefined : k + way >= 0 && k + way < rows * wide ? k + way : k;
-  }, "drag a cell up or down, or arrow keys and + \u2212", true);
+  }, "drag a cell, or arrow keys and + \u2212", true);
   let from = 0, begin = 0;
   const fill = ({ x, y, box, text }, value, most) => {
     const there = Number.isFinite(value), gap = value < 0 ? side * 0.08 : 0, share = there ? Math.min(Math.abs(value) / most, 1) : 0;

@@ -129,7 +129,7 @@ function makeBars(panel, view) {
   const { svg } = canvas(panel, view), { middle, half, row } = panel;
   const bars = panel.along.map((_, k) => [
     svgNode("rect", { class: "bar", y: 32 + row * k, height: row - 8 }, svg),
-    svgNode("text", { class: "tick first", x: middle + half + 10, y: 45 + row * k }, svg)]);
+    svgNode("text", { class: "tick first far", x: middle + half + 10, y: 45 + row * k }, svg)]);
   return (reading) => bars.forEach(([bar, text], k) => {
     const slope = reading.gradient === null ? NaN : reading.gradient[panel.along[k]];
     const long = Number.isFinite(slope) ? half * Math.max(Math.min(slope / panel.scale[k], 1), -1) : 0;

@@ -149,7 +149,7 @@ class Heat(Panel):
             k = reading.focus
             shapes += self._map(LEFTS[1], reading.slopes[k], self.scales[k + 1])
             told = f"slope in {self.labels[k]}, to {rounded(self.scales[k + 1])}"
-            shapes.append(text(told, LEFTS[1], 16, "tick first"))
+            shapes.append(text(told, LEFTS[1], 16, "tick first top"))
         row, column = divmod(reading.element, self.grid[1])
         for left in LEFTS if reading.slopes is not None else LEFTS[:1]:
             place = {"x": _n(left + self.side * column), "y": _n(HEAD + self.side * row)}
@@ -200,7 +200,7 @@ def heat(
     labels = tuple(label(s.label, 90) for s in spans)
     made = Heat(0.0, along, (), grid, scales, labels)
     tall = HEAD + made.side * grid[0] + 26
-    shapes = [text(label(name, 200, bold=True), LEFTS[0], 16, "name first")]
+    shapes = [text(label(name, 200, bold=True), LEFTS[0], 16, "name first top")]
     shapes.append(text(f"small squares: negative; up to {rounded(most)}", LEFTS[0], tall - 8, "tick first"))
     for left in LEFTS if slopes is not None else LEFTS[:1]:
         place = {"x": _n(left), "y": _n(HEAD), "width": _n(made.side * grid[1]), "height": _n(made.side * grid[0])}

@@ -88,7 +88,6 @@ def _rules(colour: Callable[[str], str]) -> str:
 
 _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-bidi:plaintext}}
 .name{{font-weight:700}}
-.cell{{font-size:10.5px}}
 .first{{text-anchor:start}}
 .last{{text-anchor:end}}
 .halo{{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}

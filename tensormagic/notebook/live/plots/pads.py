@@ -45,14 +45,14 @@ class Bars(Panel):
         long = HALF * max(min(slope / self.scale[row], 1.0), -1.0)
         left = MIDDLE + min(long, 0.0)
         place: Shape = {"x": _n(left), "y": _n(32 + ROW * row), "width": _n(abs(long)), "height": _n(ROW - 8)}
-        told = text(number(slope), MIDDLE + HALF + 10, 45 + ROW * row, "tick first")
+        told = text(number(slope), MIDDLE + HALF + 10, 45 + ROW * row, "tick first far")
         return [{"tag": "rect", "class": "bar", **place}, told]
 
 
 def bars(name: str, along: Sequence[int], spans: Sequence[Span], scale: Sequence[float]) -> Bars:
     """Bars for the slopes of ``name`` along some sliders."""
     tall = ROW * len(along) + 34
-    shapes = [text(f"slope of {label(name, 200)} with respect to", 8, 16, "tick first")]
+    shapes = [text(f"slope of {label(name, 200)} with respect to", 8, 16, "tick first top")]
     shapes += [text(label(spans[k].label, 100), 112, 45 + ROW * row, "tick last") for row, k in enumerate(along)]
     shapes.append({"tag": "path", "class": "axis", "d": f"M{_n(MIDDLE)} 26V{_n(tall - 6)}"})
     return Bars(tall, tuple(along), tuple(shapes), tuple(scale[k] for k in along))
@@ -113,7 +113,7 @@ def columns(
     made = Columns(SLOPES[0] + SLOPES[1] + 26 if steepest else SLOPES[0] - 6, tuple(along), (), (low, high), steepest)
     step = ACROSS / len(along)
     up = made.up
-    shapes = [text(label(parameter.name, 200, bold=True), LEFT, 14, "name first")]
+    shapes = [text(label(parameter.name, 200, bold=True), LEFT, 14, "name first top")]
     for column, k in enumerate(along):
         top, bottom = up(spans[k].high), up(spans[k].low)
         place = {"x": _n(LEFT + step * (column + 0.15)), "y": _n(top)}
@@ -128,8 +128,8 @@ def columns(
     if steepest:
         middle = SLOPES[0] + SLOPES[1] / 2
         shapes.append({"tag": "path", "class": "axis", "d": f"M{_n(LEFT)} {_n(middle)}h{_n(ACROSS)}"})
-        shapes.append(text("slope", LEFT - 8, middle + 4, "tick last"))
-        told = f"slope of {label(name, 160)} in each number · axis to {number(float(f'{steepest:.3g}'))}"
+        shapes.append(text("slope", LEFT - 8, middle + 4, "tick last spare"))
+        told = f"slope of {label(name, 100)} · axis to {number(float(f'{steepest:.3g}'))}"
         shapes.append(text(told, LEFT, SLOPES[0] + SLOPES[1] + 18, "tick first"))
     return Columns(made.tall, made.along, tuple(shapes), made.y, made.scale)
 
@@ -188,7 +188,7 @@ class Cells(Panel):
 
 
 _TOP = 26.0
-_WORDS = 34.0  # the smallest cell that holds its number
+_WORDS = 38.0  # the smallest cell that holds its number
 
 
 def short(value: float) -> str:
@@ -205,9 +205,9 @@ def cells(
     rows, wide = parameter.shape
     made = Cells(0.0, tuple(along), (), (rows, wide), most, steepest)
     tall = _TOP + made.side * rows + 26
-    shapes = [text(label(parameter.name, 180, bold=True), GRID[0], 14, "name first")]
+    shapes = [text(label(parameter.name, 180, bold=True), GRID[0], 14, "name first top")]
     if steepest:
-        shapes.append(text(f"slope of {label(name, 130)} in each number", GRID[2], 14, "tick first"))
+        shapes.append(text(f"slope of {label(name, 130)}", GRID[2], 14, "tick first top"))
     for left in GRID[0], *([GRID[2]] if steepest else []):
         place = {"x": _n(left), "y": _n(_TOP), "width": _n(made.side * wide), "height": _n(made.side * rows)}
         shapes.append({"tag": "rect", "class": "track", **place})

@@ -324,7 +324,7 @@ class Gives:
             if _count(call, own) > 1:
                 raise refused(self.label, ", in more than one place")
             if id(own) in self.there:
-                raise refused(self.label, " and that it reads by another way, too")
+                raise refused(self.label, " and that it also reads by another name")
 
     def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
         """The results, with arrays that are there, and views of these, where Python gives such."""

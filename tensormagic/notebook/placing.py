@@ -13,7 +13,7 @@ from tensormagic.notebook.pictures.placed import Crossing, headline, placed
 __all__ = ["bundle_of"]
 
 LEGEND = "A frame is a place where the function is computed; between frames stands what moved in this call, and how many bytes."
-_HEAD = ("what moved", "way", "times", "bytes")
+_HEAD = ("what moved", "direction", "times", "bytes")
 
 
 def bundle_of(report: Report, views: Views, *, rich: bool) -> tuple[Bundle, dict[str, Any]]:

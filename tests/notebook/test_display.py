@@ -119,7 +119,7 @@ def test_annotate_marks_what_stays_in_numpy(notebook):
     rows = data["text/plain"].splitlines()
     assert [row.startswith("*") for row in rows if "np.linalg.solve" in row] == [True]
     assert [row.startswith("*") for row in rows if "X @ w" in row] == [False]
-    assert data["text/html"].count('<details class="row yellow">') == 1
+    assert data["text/html"].count('<details class="yellow">') == 1
 
 
 def test_rules_that_are_withheld_are_told(notebook):

@@ -237,7 +237,7 @@ def test_a_lazy_value_is_a_function_of_its_inputs(notebook, shown):
         (wave, {"a": ipywidgets.Text()}, TypeError, "Text is none"),
         (wave, {"a": ipywidgets.FloatLogSlider()}, TypeError, "FloatLogSlider is none"),
         (wave, {"a": ipywidgets.FloatRangeSlider()}, TypeError, "FloatRangeSlider is none"),
-        (lambda w: np.sum(w), {"w": (np.zeros(65), np.ones(65))}, ValueError, "at most 64 numbers, and w has 65"),
+        (lambda w: np.sum(w), {"w": (np.zeros(65), np.ones(65))}, ValueError, "at most 64 numbers, but w has 65"),
         (lambda a: (a, a), {"a": (0, 1)}, TypeError, "<lambda> gives tuple"),
         (lambda a: a * 1j, {"a": (0, 1)}, TypeError, "gives complex128"),
         (lambda value: value, {"value": (0, 1)}, ValueError, "rename the parameter"),

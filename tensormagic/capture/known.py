@@ -130,12 +130,12 @@ def _one(op: Pointwise, nodes: Sequence[Node]) -> Node:
         return op(*nodes)
     if op in _TURNED and not isinstance(size := size_of(nodes[0]), int | None):
         return size_node(_TURNED[op](size))
-    if op in _GROWING and (size := _of_size(op.name, *nodes)) is not None:
+    if op in _GROWING and (size := _of_size(op, *nodes)) is not None:
         return size_node(size)
-    if (exact := compared(op.name, nodes)) is not None:
+    if (exact := compared(op, nodes)) is not None:
         return exact
-    result = op(*as_python(op.name, nodes))
-    return in_range(op.name, result, *nodes) if op in _GROWING else result
+    result = op(*as_python(op, nodes))
+    return in_range(op, result, *nodes) if op in _GROWING else result
 
 
 _TURNED: dict[Operation, Callable[[Any], Size]] = {  # of the least of 64 bits, neither is one
@@ -146,12 +146,12 @@ _GROWING = {power, left_shift}
 _MOST = 4  # the highest power of a size that is one
 
 
-def _of_size(op: str, base: Node, exponent: Node) -> Size | None:
+def _of_size(op: Pointwise, base: Node, exponent: Node) -> Size | None:
     """A small power of a size, or a size that is shifted: a size again."""
     size, count = size_of(base), size_of(exponent)
     if size is None or isinstance(size, int) or not isinstance(count, int):
         return None
-    if op == "left_shift":
+    if op is left_shift:
         return size * 2**count if 0 <= count < _BITS else None
     return math.prod([size] * count) if 1 <= count <= _MOST else None
 

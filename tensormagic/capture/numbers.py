@@ -6,7 +6,7 @@ import cmath
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,23 +18,27 @@ from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ops.effects.checks import not_zero, require
 from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import PARAMETER, constant_value
-from tensormagic.ops.pointwise import astype
+from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import scalar
 
-_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_COMPARISONS = {scalar.less, scalar.less_equal, scalar.greater, scalar.greater_equal, scalar.equal, scalar.not_equal}
 _LOGIC = {
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "where",
+    scalar.bitwise_and,
+    scalar.bitwise_or,
+    scalar.bitwise_xor,
+    scalar.logical_and,
+    scalar.logical_or,
+    scalar.logical_xor,
+    scalar.logical_not,
+    scalar.where,
     *_COMPARISONS,
 }
-
-_DIVISIONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
+_ORDERED = {scalar.less, scalar.less_equal, scalar.greater, scalar.greater_equal, scalar.floor_divide, scalar.remainder}
+_DIVISIONS: dict[Pointwise, Callable[[Any, Any], Any]] = {
+    scalar.divide: operator.truediv,
+    scalar.floor_divide: operator.floordiv,
+    scalar.remainder: operator.mod,
+}
 
 
 def is_huge(value: Any) -> bool:
@@ -42,7 +46,7 @@ def is_huge(value: Any) -> bool:
     return type(value) is int and not -(2**63) <= value < 2**63
 
 
-def representable(value: int, others: Sequence[np.dtype[Any]], op: str) -> Any:
+def representable(value: int, others: Sequence[np.dtype[Any]], op: Pointwise) -> Any:
     """A huge integer as an operand beside others, as NumPy takes it; an OverflowError where it does not."""
     if any(d.kind in "fc" for d in others):
         return float(value)
@@ -57,17 +61,10 @@ def representable(value: int, others: Sequence[np.dtype[Any]], op: str) -> Any:
     raise OverflowError("Python int too large to convert to C long")
 
 
-def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
+def as_python(op: Pointwise, nodes: Sequence[Node]) -> list[Node]:
     """Operands that are all Python numbers: truth values count as integers, and complex numbers have no order."""
-    if any(n.type.dtype.kind == "c" for n in nodes) and op in {
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "floor_divide",
-        "remainder",
-    }:
-        raise DTypeError(f"{op} is not supported between complex numbers", "Compare their absolute values.")
+    if any(n.type.dtype.kind == "c" for n in nodes) and op in _ORDERED:
+        raise DTypeError(f"{op.name} is not supported between complex numbers", "Compare their absolute values.")
     if op not in _LOGIC and all(n.type.dtype.kind == "b" for n in nodes):
         nodes = [astype(n, np.int64) for n in nodes]
     if op in _DIVISIONS:
@@ -76,12 +73,12 @@ def as_python(op: str, nodes: Sequence[Node]) -> list[Node]:
         divided = [nodes[0], _divisor(nodes[1], said(_DIVISIONS[op], dividend, 0))]
         return (
             [as_float(n, "is divided, which Python does") for n in divided]
-            if op == "divide" and not kinds & {"f", "c"}
+            if op is scalar.divide and not kinds & {"f", "c"}
             else divided
         )
     if op in _SHIFTS and constant_value(nodes[1]) is None:
         return [nodes[0], require(nodes[1], scalar.greater_equal(nodes[1], 0), "negative shift count")]
-    if op == "power":
+    if op is scalar.power:
         return [_base(*nodes), nodes[1]]
     return list(nodes)
 
@@ -121,7 +118,7 @@ def _whole_base(base: Node, exponent: Node) -> Node:
     return require(base, holds, text, "number")
 
 
-def compared(op: str, nodes: Sequence[Node]) -> Node | None:
+def compared(op: Pointwise, nodes: Sequence[Node]) -> Node | None:
     """An integer of data and a float compared as Python does, by their exact values; None where floats say the same."""
     if op not in _COMPARISONS or [n.type.dtype.kind for n in nodes] not in (["i", "f"], ["f", "i"]):
         return None
@@ -134,20 +131,25 @@ def compared(op: str, nodes: Sequence[Node]) -> Node | None:
     inside = scalar.less(near, 2.0**63)
     back = astype(scalar.minimum(near, _LARGEST), np.dtype(np.int64))
     same = scalar.equal(near, other)
-    if op in {"equal", "not_equal"}:
+    if op in {scalar.equal, scalar.not_equal}:
         found = scalar.logical_and(same, scalar.logical_and(inside, scalar.equal(whole, back)))
-        return scalar.logical_not(found) if op == "not_equal" else found
+        return scalar.logical_not(found) if op is scalar.not_equal else found
     below = scalar.logical_or(scalar.less(whole, back), scalar.logical_not(inside))
     above = scalar.logical_and(scalar.greater(whole, back), inside)
-    tie = {"less": below, "greater": above}.get(op)
+    tie = {scalar.less: below, scalar.greater: above}.get(op)
     if tie is None:
-        tie = scalar.logical_not(above if op == "less_equal" else below)
-    strict = scalar.less if op.startswith("less") else scalar.greater
+        tie = scalar.logical_not(above if op is scalar.less_equal else below)
+    strict = scalar.less if op in {scalar.less, scalar.less_equal} else scalar.greater
     return scalar.logical_or(strict(near, other), scalar.logical_and(same, tie))
 
 
-_MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal", "greater_equal": "less_equal"}
-_SHIFTS = {"left_shift", "right_shift"}
+_MIRRORED = {
+    scalar.less: scalar.greater,
+    scalar.greater: scalar.less,
+    scalar.less_equal: scalar.greater_equal,
+    scalar.greater_equal: scalar.less_equal,
+}
+_SHIFTS = {scalar.left_shift, scalar.right_shift}
 _DIGITS = 2**53  # up to this, every integer is a float
 _LARGEST = 2.0**63 - 1024  # the largest float that int64 holds
 
@@ -176,12 +178,12 @@ def as_float(number: Node, what: str) -> Node:
     return require(number, scalar.less_equal(scalar.absolute(number), _DIGITS), text, "number")
 
 
-def in_range(op: str, result: Node, base: Node, exponent: Node) -> Node:
+def in_range(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
     """A power of Python's numbers, or a shift: an error when the graph runs where a float is infinite, or where 64 bits do not suffice."""
     power = constant_value(exponent)
     if result.type.dtype.kind == "i":
         return _in_bits(op, result, base, exponent)
-    if op != "power":
+    if op is not scalar.power:
         return result
     if base.type.dtype.kind == "c":
         result = _of_infinite(result, base, power)
@@ -206,11 +208,13 @@ def _of_infinite(result: Node, base: Node, power: Any) -> Node:
     return require(result, scalar.logical_not(scalar.isinf(base)), text, kind)
 
 
-def _in_bits(op: str, result: Node, base: Node, exponent: Node) -> Node:
+def _in_bits(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
     """An integer of Python's, which has as many bits as it needs; more than 64 are refused when the graph runs."""
     first, second = (astype(n, np.float64) for n in (base, exponent))
     size = (
-        scalar.power(scalar.absolute(first), second) if op == "power" else scalar.absolute(first) * scalar.exp2(second)
+        scalar.power(scalar.absolute(first), second)
+        if op is scalar.power
+        else scalar.absolute(first) * scalar.exp2(second)
     )
     return require(result, scalar.less(size, 2.0**63), "an integer of more than 64 bits is not captured", "number")
 

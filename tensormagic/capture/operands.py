@@ -132,6 +132,6 @@ def build(op: Pointwise, *operands: Any) -> Tensor:
     """A pointwise op on operands."""
     if any(map(is_huge, operands)):
         others = [node_of(x).type.dtype for x in operands if not is_huge(x)]
-        operands = tuple(representable(x, others, op.name) if is_huge(x) else x for x in operands)
+        operands = tuple(representable(x, others, op) if is_huge(x) else x for x in operands)
     nodes = [node_of(x) for x in operands]
     return wrap(context.record(arithmetic(op, nodes)))

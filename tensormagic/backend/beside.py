@@ -12,7 +12,7 @@ from tensormagic.backend.overlap import Order, Overlap, blas_threads, least
 from tensormagic.backend.room import GATE
 from tensormagic.backend.running import IDLE
 from tensormagic.backend.schedule import Step
-from tensormagic.backend.tasks import Team
+from tensormagic.backend.tasks import with_team
 from tensormagic.config import config
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, evaluate
@@ -136,8 +136,9 @@ class Together:
         if run is None:
             return None
         try:
-            with Team(waits=flag != IDLE) as team:
-                return run(team.begin, team.wait, sizes, *values, flag=flag)
+            return with_team(
+                lambda team: run(team.begin, team.wait, sizes, *values, flag=flag), waits=flag != IDLE
+            )
         except Exception:  # noqa: BLE001 (met again, in the order of the program)
             self.failures += 1
             return None

@@ -72,12 +72,8 @@ class Team:
         self._begun: list[Task] = []
         self._open: deque[Task] = deque()  # what nobody has begun: whoever takes it from here does it
         self._context = copy_context()
-        self._thread = threading.get_ident()
-        self._outer: Team | None = None
 
     def __enter__(self) -> Self:
-        self._outer = _teams.get(self._thread)
-        _teams[self._thread] = self
         return self
 
     def __exit__(
@@ -87,10 +83,6 @@ class Team:
         left = set(self._begun)
         while (task := self._next()) is not None:
             left.discard(task)
-        if self._outer is None:
-            _teams.pop(self._thread, None)
-        else:
-            _teams[self._thread] = self._outer
         for task in left if self._waits and error is not None else ():
             if not task.is_done:
                 task.done.acquire()
@@ -136,22 +128,37 @@ class Team:
 
 # threads --------------------------------------------------------------------------------------------------------------
 
-_teams: dict[int, Team] = {}  # by the thread of their run
+_running: dict[int, int] = {}  # threads that run plans which hand out, and how deep they are in these
 _asked: queue.SimpleQueue[Team] = queue.SimpleQueue()
 _lock = threading.Lock()
-_started = 0  # threads that there are
-_busy = 0  # those that help
+_helpers: list[threading.Thread] = []
+_busy = 0  # threads that help
+
+
+def with_team(run: Callable[[Team], Any], *, waits: bool = False) -> Any:
+    """What ``run`` gives for a team of its own.
+
+    An interrupt comes when a call begins or has ended: so the thread is taken off in a call of C that comes first.
+    """
+    thread = threading.get_ident()
+    depth = _running.get(thread, 0)
+    try:
+        _running[thread] = depth + 1
+        with Team(waits=waits) as team:
+            return run(team)
+    finally:
+        _running.__setitem__(thread, depth) if depth else _running.pop(thread, None)
 
 
 def _ask(team: Team) -> None:
     """Have a thread help, as long as there are fewer at work than ``config.threads``, those that run plans among them."""
-    global _started
     waiting = _asked.qsize()
-    if len(_teams) + waiting + _busy >= config.threads:
+    if len(_running) + waiting + _busy >= config.threads:
         return
-    if _started - _busy <= waiting:
-        _started += 1
-        threading.Thread(target=_help, args=(_asked,), name="tensormagic helper", daemon=True).start()
+    if len(_helpers) - _busy <= waiting:
+        helper = threading.Thread(target=_help, args=(_asked,), name="tensormagic helper", daemon=True)
+        helper.start()
+        _helpers.append(helper)  # an interrupt may come before: there may be more than are known, and never fewer
     _asked.put(team)
 
 
@@ -174,9 +181,10 @@ def _count(more: int) -> None:
 
 def _after_fork() -> None:
     """A forked child has none of the threads: it starts its own."""
-    global _asked, _lock, _started, _busy
-    _asked, _lock, _started, _busy = queue.SimpleQueue(), threading.Lock(), 0, 0
-    _teams.clear()
+    global _asked, _lock, _busy
+    _asked, _lock, _busy = queue.SimpleQueue(), threading.Lock(), 0
+    _helpers.clear()
+    _running.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import random
 import signal
+import sys
 import threading
 import time
 from functools import partial
@@ -263,7 +265,7 @@ def test_after_an_error_all_is_well(seen):
         with pytest.raises(np.linalg.LinAlgError):
             ours(*bad)
         assert bits(ours(good, good + EYE)) == expected
-    assert not tasks._teams
+    assert not tasks._running
 
 
 def test_what_prints_has_its_order(capsys, seen):
@@ -323,7 +325,7 @@ def test_calls_from_several_threads_at_once(monkeypatch):
     for w in workers:
         w.join()
     assert not wrong
-    assert not tasks._teams
+    assert not tasks._running
 
 
 def test_submitted_calls_hand_out_too(seen):
@@ -392,12 +394,53 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
         signal.signal(signal.SIGINT, before)
         go_on.set()
     monkeypatch.setattr(tasks.Task, "do", do)
-    assert not tasks._teams
+    assert not tasks._running
     assert all(bits(ours(A, B)) == expected for _ in range(5))
     until = time.monotonic() + 60
     while (tasks._busy or tasks._asked.qsize()) and time.monotonic() < until:  # what had begun ends
         time.sleep(0.01)
     assert not tasks._busy
+
+
+def test_an_interrupt_at_any_moment_leaves_threads_that_help(monkeypatch):
+    """Python looks for signals when a call begins and when one of C has ended: each of these, in what hands out, is met once."""
+    monkeypatch.setattr(tasks, "_helpers", [])
+    monkeypatch.setattr(tasks, "_asked", queue.SimpleQueue())
+    monkeypatch.setattr(tasks, "_busy", 0)
+
+    def handed_out(team):
+        on = []
+        made = [team.begin(lambda: (time.sleep(0.005), on.append(threading.current_thread()))) for _ in range(3)]
+        for task in reversed(made):
+            team.wait(task)
+        return set(on) - {threading.current_thread()}
+
+    def interrupted_at(moment):
+        left = moment
+
+        def look(frame, event, _what):
+            nonlocal left
+            if event in ("call", "c_return") and "tensormagic" in frame.f_code.co_filename + repr(frame.f_back):
+                left -= 1
+                if left < 0:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+        sys.setprofile(look)
+        try:
+            tasks.with_team(handed_out)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+    moment = 0
+    while interrupted_at(moment):
+        moment += 1
+        assert not tasks._running
+        assert any(tasks.with_team(handed_out) for _ in range(20)), moment
+    assert moment > 20
 
 
 def test_a_run_that_can_be_stopped_waits_for_what_has_begun():

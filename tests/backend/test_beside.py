@@ -404,6 +404,7 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
 
 def test_an_interrupt_at_any_moment_leaves_threads_that_help(monkeypatch):
     """Python looks for signals when a call begins and when one of C has ended: each of these, in what hands out, is met once."""
+    monkeypatch.setattr(tm.config, "threads", 2)  # with one thread that does not come, nobody helps
     monkeypatch.setattr(tasks, "_helpers", [])
     monkeypatch.setattr(tasks, "_asked", queue.SimpleQueue())
     monkeypatch.setattr(tasks, "_busy", 0)

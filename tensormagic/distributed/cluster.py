@@ -10,6 +10,7 @@ from typing import Any
 
 from tensormagic import session
 from tensormagic.config import config
+from tensormagic.distributed.lines import lines_of
 from tensormagic.distributed.report import Passed, Report, size_of
 from tensormagic.distributed.running import Sizes, put_together
 from tensormagic.distributed.sources import Chunked
@@ -17,6 +18,7 @@ from tensormagic.distributed.splitting import Split, Stage
 from tensormagic.distributed.tasks import Chunk, Job, heads, rows_on_worker
 from tensormagic.distributed.watching import Handed
 from tensormagic.ir.errors import GuardError
+from tensormagic.ir.graph import Graph
 
 
 @dataclass(eq=False)
@@ -67,23 +69,31 @@ class Cluster:
                 return [], rows
             count = len(stage.parts)
             graphs = [g.with_results(g.results[:count]) for g in (stage.chunk, stage.end)]
-            job = job._replace(texts=tuple(g.text for g in graphs))
+            job = job._replace(**_sent(graphs))
             return self._stage(stage, graphs, job)[0], rows
         return self._stage(stage, [stage.chunk, stage.end], job)
 
     def _job(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> Job:
         named = tuple((s.name, s.least, n) for s, n in sizes.items())
         own = (self.split.own.name, self.split.own.least)
-        texts = stage.chunk.text, stage.end.text
-        return Job(texts, stage.numbered, named, own, tuple(reads), (config.math, config.tier), len(stage.parts))
+        how = config.math, config.tier
+        return Job(
+            numbered=stage.numbered,
+            named=named,
+            own=own,
+            reads=tuple(reads),
+            how=how,
+            parts=len(stage.parts),
+            **_sent((stage.chunk, stage.end)),
+        )
 
     def _later(self, stage: Stage, job: Job) -> list[list[Any]]:
         """Results with rows that are computed when they are asked for."""
         dask: Any = import_module("dask")
         count = len(stage.parts)
         given = [a.later() if a.later else a.pieces for a in self.arguments]
-        texts = tuple(g.with_results(g.results[count:]).text for g in (stage.chunk, stage.end))
-        sent = dask.delayed(job._replace(texts=texts, parts=0), pure=False)
+        graphs = [g.with_results(g.results[count:]) for g in (stage.chunk, stage.end)]
+        sent = dask.delayed(job._replace(parts=0, **_sent(graphs)), pure=False)
         found: list[list[Any]] = []
         for k in range(len(self.groups)):
             results = dask.delayed(rows_on_worker, pure=False)(sent, self.chunk(k), *self.pieces(k, given))
@@ -147,3 +157,8 @@ class Cluster:
                     "a worker was lost, with rows that cannot be read again",
                     "Hand in tm.shard(x), a file or an array of Dask; a generator is read once.",
                 )
+
+
+def _sent(graphs: Sequence[Graph]) -> dict[str, Any]:
+    """How the graphs of chunks travel: as text, with their lines beside it."""
+    return {"texts": tuple(g.text for g in graphs), "lines": tuple(lines_of(g) for g in graphs)}

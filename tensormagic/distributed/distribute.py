@@ -19,12 +19,13 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.distributed.cluster import Cluster
 from tensormagic.distributed.costs import SplitPlan, planned
+from tensormagic.distributed.few import LEAST, of_few
 from tensormagic.distributed.naming import parameter_names, result_names
 from tensormagic.distributed.report import Call, Moved, Report
 from tensormagic.distributed.running import Sizes, run
 from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
 from tensormagic.distributed.splitting import Split, split
-from tensormagic.functions.function import of_callable
+from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.given import fixed, signature
 from tensormagic.functions.reading import is_input
 from tensormagic.functions.record import Record
@@ -52,13 +53,19 @@ class Distributed:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The results: those with rows as arrays of Dask, the others as values."""
-        args = of_callable(self._function).positional(args, named)
+        function = of_callable(self._function)
+        args, names = _in_order(function, args, named)
         places = _places(args)
         start, client = time.perf_counter(), self.client
-        report = Report(of_callable(self._function).name)
-        lengths, chunks = chunked([args[k] for k in places], client, report.data)
-        found = self._captured(args, dict(zip(places, chunks, strict=True)), sum(lengths))
-        result = self._computed(found, args, dict(zip(places, chunks, strict=True)), lengths, report)
+        report = Report(function.name)
+        lengths, pieces = chunked([args[k] for k in places], client, report.data)
+        chunks = dict(zip(places, pieces, strict=True))
+        found = self._captured(args, names, chunks, max(sum(lengths), LEAST))
+        if sum(lengths) < LEAST:
+            report.rows = sum(lengths)
+            result = of_few(lambda *of: _called(function, of, names), args, chunks, found.split)
+        else:
+            result = self._computed(found, args, names, chunks, lengths, report)
         report.seconds = time.perf_counter() - start
         self.report = report
         return result
@@ -68,11 +75,13 @@ class Distributed:
 
         Chunks are sent, or read, as for the call.
         """
-        args = of_callable(self._function).positional(args, named)
+        args, names = _in_order(of_callable(self._function), args, named)
         places = _places(args)
         lengths, chunks = chunked([args[k] for k in places], self.client, Moved(""))
         given = dict(zip(places, chunks, strict=True))
-        found = self._captured(args, given, sum(lengths))
+        if sum(lengths) < LEAST:
+            raise ArgumentError(f"{sum(lengths)} rows are not split", "Fewer than two are computed without workers.")
+        found = self._captured(args, names, given, sum(lengths))
         behind = [*_leaves(args, given), *(now() for now in found.traced.outside)]
         shapes = [(sum(lengths), *v.row) if isinstance(v, Chunked) else np.shape(v) for v in behind]
         groups = grouped(lengths, found.split.short)
@@ -81,17 +90,17 @@ class Distributed:
         name = of_callable(self._function).name
         return planned(name, found.split, rows, row, found.split.source.bind(shapes), config.math)
 
-    def _captured(self, args: tuple[Any, ...], chunks: dict[int, Chunked], rows: int) -> Captured:
+    def _captured(
+        self, args: tuple[Any, ...], names: tuple[str, ...], chunks: dict[int, Chunked], rows: int
+    ) -> Captured:
         """The function captured and split for arguments like these: as it was before, where what it reads is as it was."""
-        if rows < 2:  # NumPy may stretch one row
-            raise ArgumentError(f"{rows} rows are not split", "Call the function itself.")
         least = min(MOST, 1 << (rows.bit_length() - 1))
         given = tuple(_typed(chunks[k], least) if k in chunks else a for k, a in enumerate(args))
-        key = config.math, _key(given)
+        key = config.math, names, _key(given)
         for found in self._captures:
             if found.key == key and found.record.holds():
                 return found
-        found = captured(self._function, given, key)
+        found = captured(self._function, given, key, names)
         if not found.record.why:
             self._captures = [found, *self._captures[: _KEPT - 1]]
         return found
@@ -100,6 +109,7 @@ class Distributed:
         self,
         found: Captured,
         args: tuple[Any, ...],
+        names: tuple[str, ...],
         chunks: dict[int, Chunked],
         lengths: tuple[int, ...],
         report: Report,
@@ -119,7 +129,7 @@ class Distributed:
         report.call = Call(
             what,
             what.source.bind(shapes),
-            parameter_names(self._function, args, what.source.names),
+            parameter_names(self._function, args, what.source.names, names),
             result_names(self._function, args, len(results)),
             config.math,
             found.traced.lens,
@@ -217,6 +227,19 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
     return Distributed(f, client)
 
 
+def _in_order(
+    function: Function, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """All arguments, and the names of the last ones, which are given by name alone."""
+    args, rest = function.completed(args, named)
+    return (*args, *rest.values()), tuple(rest)
+
+
+def _called(function: Function, args: tuple[Any, ...], names: tuple[str, ...]) -> Any:
+    first = len(args) - len(names)
+    return function(*args[:first], **dict(zip(names, args[first:], strict=True)))
+
+
 def _places(args: tuple[Any, ...]) -> list[int]:
     """Which arguments are split."""
     places = [k for k, a in enumerate(args) if is_split(a)]
@@ -255,9 +278,9 @@ MOST = 1024  # rows that are known to be there, where there are more: how far a 
 _KEPT = 32  # captures of one function
 
 
-def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any) -> Captured:
-    """A function captured and split for arguments of these kinds; those that are split are types."""
-    found = traced(function, given)
+def captured(function: Callable[..., Any], given: tuple[Any, ...], key: Any, names: tuple[str, ...] = ()) -> Captured:
+    """A function captured and split for arguments of these kinds; those that are split are types, and the last ones have ``names``."""
+    found = traced(function, given, names)
     leaves = [v for v in flatten(given)[0] if isinstance(v, Typed | Tensor) or is_input(v)]
     places = [k for k, v in enumerate(leaves) if isinstance(v, Typed)]
     each = _is_of_each_row(function, given)

@@ -12,10 +12,17 @@ from tensormagic.functions.function import of_callable
 from tensormagic.functions.reading import is_input
 
 
-def parameter_names(function: Callable[..., Any], args: Sequence[Any], usual: Sequence[str]) -> tuple[str, ...]:
-    """Those of a graph's parameters: the arguments' by their places in these; what is read from outside has its ``usual`` name."""
-    names = of_callable(function).parameters
-    own = [name for k, value in enumerate(args) for name in _inputs(names[k] if k < len(names) else f"[{k}]", value)]
+def parameter_names(
+    function: Callable[..., Any], args: Sequence[Any], usual: Sequence[str], named: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Those of a graph's parameters: the arguments' by their places in these; what is read from outside has its ``usual`` name.
+
+    The last arguments were given by the names in ``named``.
+    """
+    first = len(args) - len(named)
+    positional = [*of_callable(function).parameters[:first]]
+    names = [*positional, *(f"[{k}]" for k in range(len(positional), first)), *named]
+    own = [name for k, value in enumerate(args) for name in _inputs(names[k], value)]
     return (*own, *usual[len(own) :])
 
 

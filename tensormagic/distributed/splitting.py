@@ -9,13 +9,14 @@ What is computed of these beyond the chunk's own rows is left out before it is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensormagic.config import config
+from tensormagic.distributed.lines import graphs_in
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -225,15 +226,7 @@ def _mentions(node: Node, symbol: Symbol) -> bool:
     """Whether a symbol stands in the sizes of a node, or in those of graphs in it."""
     if symbol in node.symbols:
         return True
-    return any(_has(g, symbol) for g in _graphs_in(node.params.values()))
-
-
-def _graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
-    for value in values:
-        if isinstance(value, Graph):
-            yield value
-        elif type(value) is tuple:
-            yield from _graphs_in(value)
+    return any(_has(g, symbol) for g in graphs_in(node.params.values()))
 
 
 Change = Callable[[Node, Node], Node]

@@ -14,11 +14,11 @@ import numpy as np
 from tensormagic import session
 from tensormagic.config import config
 from tensormagic.distributed.files import FileRows
+from tensormagic.distributed.lines import tell
 from tensormagic.distributed.report import Told, size_of
 from tensormagic.distributed.running import of_chunk, put_together
 from tensormagic.distributed.sources import Computed
 from tensormagic.functions.tracing import parse
-from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol
 
 
@@ -29,6 +29,8 @@ class Job(NamedTuple):
     ----------
     texts
         The graph of a chunk, and that of the last one.
+    lines
+        The lines that the nodes of each came from.
     numbered
         Whether a chunk reads how many rows come before it.
     named
@@ -44,6 +46,7 @@ class Job(NamedTuple):
     """
 
     texts: tuple[str, str]
+    lines: tuple[tuple[str, ...], tuple[str, ...]]
     numbered: bool
     named: tuple[tuple[str, int, int], ...]
     own: tuple[str, int]
@@ -86,11 +89,12 @@ def rows_on_worker(job: Job, chunk: Chunk, *pieces: Sequence[Any]) -> list[Any]:
     sizes = {Symbol(name, least=least): number for name, least, number in job.named}
     sizes[Symbol(job.own[0], least=job.own[1])] = len(arrays[0])
     first = [np.int64(chunk.before)] if job.numbered else []
+    graph = _read(job.texts[chunk.last])
     try:
-        return of_chunk(_read(job.texts[chunk.last]), sizes, arrays, first, job.reads, job.how)
+        return of_chunk(graph, sizes, arrays, first, job.reads, job.how)
     except Exception as error:
-        for name in [k for k, v in vars(error).items() if isinstance(v, Node)]:  # which do not travel
-            delattr(error, name)
+        where = f"chunk {chunk.number}, whose first row is row {chunk.before}"
+        tell(error, graph, sizes, [*arrays, *first, *job.reads], job.lines[chunk.last], where)
         raise
 
 

@@ -122,7 +122,7 @@ class Function(Specialised):
             with config.using(device=device, transfers=policy):
                 return self(*args, **options)
         if context.current() is not None:
-            args, options = self._completed(args, options)
+            args, options = self.completed(args, options)
             return self._leveled(args, options)
         if not self.fills:
             try:
@@ -131,7 +131,7 @@ class Function(Specialised):
                 pass  # not seen before in just this form
             except Changed as changed:
                 return self._again(args, options, changed.log)
-        args, options = self._completed(args, options)
+        args, options = self.completed(args, options)
         try:
             with logged():
                 try:
@@ -190,7 +190,7 @@ class Function(Specialised):
         """
         if log is None:
             self.quick.clear()
-            return self._of_kind(*self._completed(args, options))
+            return self._of_kind(*self.completed(args, options))
         with logged(log):
             self.forget()
             return self._of_kind(args, options)
@@ -254,7 +254,7 @@ class Function(Specialised):
 
     def positional(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments by position alone, as what is captured for their types takes them."""
-        args, rest = self._completed(args, named)
+        args, rest = self.completed(args, named)
         if rest:
             raise ArgumentError(
                 f"{', '.join(rest)} of {self.name} cannot be given by name here",
@@ -262,7 +262,8 @@ class Function(Specialised):
             )
         return args
 
-    def _completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def completed(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by position, and those that can be given by name alone."""
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -357,7 +358,7 @@ class Function(Specialised):
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
-        return self.specialise(self._given(*self._completed(args, options)))[0].graph
+        return self.specialise(self._given(*self.completed(args, options)))[0].graph
 
 
 _NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # the last call, where there was none

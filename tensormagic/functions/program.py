@@ -29,6 +29,7 @@ from tensormagic.functions.reading import (
 from tensormagic.functions.results import results_of
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import Stores, stores_of
+from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -63,8 +64,9 @@ def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
     for tensor in tensors:
         if tensor.place.buffer.version:
             name = tensor.place.buffer.name
+            places = site.of(tensor.place.buffer.node)
             raise CaptureError(
-                f"{label} stores into its argument {name}, which is not captured in functions yet",
+                f"{f'{places[-1]}: ' if places else ''}{label} stores into its argument {name}, which is not captured in functions yet",
                 f"Begin with {name} = {name}.copy(), and return it.",
             )
 

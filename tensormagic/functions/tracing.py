@@ -128,13 +128,16 @@ class Traced:
         return Lens(self.mapping)
 
 
-def traced(fun: Any, types: tuple[Any, ...]) -> Traced:
-    """A function captured for arguments of these types; what it has changed in objects is taken back where it is refused."""
+def traced(fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = ()) -> Traced:
+    """A function captured for arguments of these types; what it has changed in objects is taken back where it is refused.
+
+    The last arguments are given by the names in ``named``.
+    """
     mark, function = wrap(constant(0)), of_callable(fun)
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
     with undoing(before):
-        found = _trace(function, types)
+        found = _trace(function, types, named)
         if left_behind(mark, known=False):
             raise CaptureError(
                 f"{found.name} stores a value in an object, but code compiled for types has no values",
@@ -152,7 +155,7 @@ def stands_for_array(value: Any) -> bool:
     return is_input(value)
 
 
-def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
+def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...]) -> Traced:
     leaves, build = flatten(types)
     arguments = [
         _argument(v, f"argument {k + 1}" if len(leaves) > len(function.parameters) else function.parameters[k])
@@ -165,7 +168,8 @@ def _trace(function: Function, types: tuple[Any, ...]) -> Traced:
     given = build(iter(arguments))
     copies = Copies(types, given)
     with context.capturing(capture), refusing(function.name):
-        results, arrange = computed(function.body(*given))
+        first = len(given) - len(named)
+        results, arrange = computed(function.body(*given[:first], **dict(zip(named, given[first:], strict=True))))
         copies.refuse(function.name)
         found = numbers_alone(results, function.name)
         arrange = bare(arrange, len(found))

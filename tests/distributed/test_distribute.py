@@ -1,5 +1,6 @@
 """Functions over the workers of a Dask cluster: what is split, what comes back, and what is refused."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,13 @@ def test_what_is_refused(client: Any):
     with pytest.raises(tm.CaptureError, match=r"test_distribute.py line \d+: sort runs along the rows"):
         tm.distribute(lambda x: np.sort(x, axis=0), client)(tm.shard(X))
     with pytest.raises(tm.TensorError, match="1 rows are not split"):
-        tm.distribute(lambda x: x + 1, client)(tm.shard(X[:1]))
+        tm.distribute(lambda x: x + 1, client).plan(tm.shard(X[:1]))
     with pytest.raises(tm.TensorError, match="stands within a container"):
         tm.distribute(loss, client)(tm.shard(X), tm.shard(Y), {"w": tm.shard(W), "b": 0.5})
     with pytest.raises(tm.DTypeError, match=r"datetime64\[s\] are not split"):
         tm.distribute(lambda x: x, client)(tm.shard(np.arange(4).astype("M8[s]")))
-    with pytest.raises(tm.TensorError, match="scale of <lambda> cannot be given by name here"):
-        tm.distribute(lambda x, *, scale=1.0: x * scale, client)(tm.shard(X), scale=2.0)
+    with pytest.raises(tm.CaptureError, match=r"test_distribute.py line \d+: <lambda> stores into its argument w"):
+        tm.distribute(lambda x, w: w.__setitem__(0, x.sum()), client)(tm.shard(X), W.copy())
 
 
 def test_arguments_by_name(client: Any):
@@ -92,6 +93,47 @@ def test_arguments_by_name(client: Any):
     np.testing.assert_allclose(f(tm.shard(X), **given), wanted[0], rtol=1e-13)
     np.testing.assert_allclose(slope(x=tm.shard(X), **given)[0], wanted[0], rtol=1e-13)
     assert f.plan(tm.shard(X), **given).rows == 50
+
+
+def scaled(x, y, *, scale=1.0, p=None):
+    shift = 0.0 if p is None else p["b"]
+    return x * scale + y[:, None], (x * y[:, None]).sum() * scale + shift, np.diff(y)
+
+
+def test_arguments_that_have_names_alone_and_any_number_of_rows(client: Any):
+    f = tm.distribute(scaled, client)
+    kinds = (tm.shard, lambda a: da.from_array(a, chunks=-1), lambda a: iter([a[:1], a[1:]]))
+    for rows, kind, named in itertools.product((0, 1, 2, 50), kinds, ({}, {"scale": 2.5}, {"p": P, "scale": 3})):
+        found = f(kind(X[:rows]), kind(Y[:rows]), **named)
+        for one, expected in zip(found, scaled(X[:rows], Y[:rows], **named), strict=True):
+            assert np.shape(one) == np.shape(expected)
+            np.testing.assert_allclose(np.asarray(one), expected, rtol=1e-12)
+        assert isinstance(found[0], da.Array)
+        assert f.report is not None
+        assert f.report.rows == rows
+    weighted = tm.distribute(lambda x, *, weights: (x * weights[:, None]).sum(), client)
+    assert weighted(tm.shard(X), weights=tm.shard(Y)) == pytest.approx((X * Y[:, None]).sum())
+    with pytest.raises(ValueError, match="zero-size array"):
+        tm.distribute(lambda x: x.max(), client)(tm.shard(X[:0]))
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_errors_of_data_name_the_line_and_the_rows(client: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tm.config, "tier", tier)
+
+    def looked_up(k, w):
+        a = k + 1
+        return w[a], w[a].sum()
+
+    def halved(k, w):
+        return tm.fori_loop(0, 2, lambda i, c: w[k + i] + c, w[0] * k).sum()
+
+    for function, line in ((looked_up, 2), (halved, 1)):
+        with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3") as caught:
+            tm.distribute(function, client)(tm.shard(np.arange(4), rows=2), W)
+        (note,) = caught.value.__notes__
+        where = function.__code__.co_firstlineno + line
+        assert note == f"At test_distribute.py line {where}, in chunk 1, whose first row is row 2."
 
 
 def test_errors_of_data_come_back(client: Any):

@@ -29,7 +29,7 @@ from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_
 from tensormagic.ops.move import slice_
 from tensormagic.ops.op import plainly
 from tensormagic.ops.opaque import ITEM, items
-from tensormagic.ops.regions.region import Region
+from tensormagic.ops.regions.region import Region, with_loosened
 from tensormagic.ops.rows import Merged, Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
@@ -432,7 +432,10 @@ class _Splitting:
         for node in topological(wanted, stop=lambda n: n in known):
             if node not in known:
                 own = {a: kept(a, known[a]) for a in node.args} if node in self.parts else {}
-                known[node] = new = changed(node, _rebuilt(node, {**known, **own} if own else known, sizes))
+                new = _rebuilt(node, {**known, **own} if own else known, sizes)
+                if isinstance(node.op, Region) and any(self.axis[a] is not None for a in node.args):
+                    new = with_loosened(new)
+                known[node] = new = changed(node, new)
                 for place in site.of(node):
                     site.record(new, place)
         return Graph(parameters, tuple(kept(n, known[n]) for n in wanted))

@@ -173,6 +173,16 @@ def branch_of_sums(x, y, w):
     return x.sum(axis=0) if w[0] > 0 else (x * y[:, None]).sum(axis=0)
 
 
+def branch_on_a_sum(x, y, w):
+    if x.sum() > 0:
+        z = y * 2
+        for k in range(2):
+            z = z * (y[:, None] * w[:1]).sum(axis=1) if w[k] > 0 else z + k
+    else:
+        z = y - 1
+    return z
+
+
 SLOPES = tm.vmap(tm.grad(lambda x, y: np.log(np.linalg.det(np.outer(x, x) + np.eye(3) * (2 + y * y)))), (0, 0))
 ROWWISE: dict[str, Callable[..., Any]] = {
     "pointwise": lambda x, y, _: np.where(x > 0, np.exp(-x), y[:, None]),
@@ -260,6 +270,7 @@ SUMMED: dict[str, Callable[..., Any]] = {
     "a decaying sum": decaying_sum,
     "a branch of sums": branch_of_sums,
     "sums beside others": sums_beside_others,
+    "a branch on a sum": branch_on_a_sum,
 }
 
 

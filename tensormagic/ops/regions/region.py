@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tensormagic.ir.errors import DataShapeError, DifferentiationError, DTypeError, ShapeError
 from tensormagic.ir.graph import Graph, bare_symbol
-from tensormagic.ir.node import Node, resized, topological
+from tensormagic.ir.node import Node, as_size, make, resized, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute, symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
@@ -272,6 +272,35 @@ def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mappi
         if n not in memo:
             memo[n] = resized(n, [memo[a] for a in n.args], sizes)
     return [memo[n] for n in nodes]
+
+
+def loosened(graph: Graph) -> Graph:
+    """The same graph for sizes of at least 2, where it was captured for more: of what keeps rows apart, for some of these."""
+    known = {s for n in graph.nodes for s in n.symbols if s.least > 2}
+    inner = [n for n in graph.nodes if any(isinstance(v, Graph) for v in n.params.values())]
+    if not known and not inner:
+        return graph
+    sizes: dict[Any, Size] = {s: atom(Symbol(s.name, s.hint, 2)) for s in known}
+    memo: dict[Node, Node] = {}
+    for node in dict.fromkeys((*graph.parameters, *graph.nodes)):
+        memo[node] = new = resized(node, [memo[a] for a in node.args], {**sizes, **_as_sizes(node.sized_by, memo)})
+        if node in inner:
+            memo[node] = with_loosened(new)
+    every = {**sizes, **_as_sizes(graph.checked, memo)}
+    guards = tuple((substitute(a, every), r, substitute(b, every)) for a, r, b in graph.guards)
+    return Graph(
+        tuple(memo[p] for p in graph.parameters), tuple(memo[r] for r in graph.results), guards, graph.names
+    )
+
+
+def _as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size]:
+    return {n: s for n in nodes if (s := as_size(memo[n])) is not None}
+
+
+def with_loosened(node: Node) -> Node:
+    """A region whose graphs are :func:`loosened`."""
+    params = {k: loosened(v) if isinstance(v, Graph) else v for k, v in node.param_items}
+    return make(node.op, node.args, **params)
 
 
 def graph_over(parameters: Sequence[Node], results: Sequence[Node], like: Graph | None = None) -> Graph:

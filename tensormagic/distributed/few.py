@@ -1,0 +1,42 @@
+"""Calls over fewer than two rows: the function itself computes these, and its results come as those of many rows do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.tree import computed
+from tensormagic.capture.value import Tensor
+from tensormagic.distributed.files import FileRows
+from tensormagic.distributed.sources import Chunked, Computed
+from tensormagic.distributed.splitting import Split
+
+LEAST = 2  # rows that are split: NumPy may stretch one
+
+
+def of_few(call: Callable[..., Any], args: tuple[Any, ...], chunks: Mapping[int, Chunked], split: Split) -> Any:
+    """What a function gives for the rows that there are; ``split`` says which of its results have rows."""
+    leaves, build = computed(call(*(brought(chunks[k]) if k in chunks else a for k, a in enumerate(args))))
+    axes = dict(row for stage in split.stages for row in stage.rows)
+    values = [v.numpy() if isinstance(v, Tensor) else v for v in leaves]
+    arrays: Any = import_module("dask.array")
+    return build(
+        iter([arrays.from_array(v) if k in axes and isinstance(v, np.ndarray) else v for k, v in enumerate(values)])
+    )
+
+
+def brought(argument: Chunked) -> np.ndarray[Any, Any]:
+    """All rows of an argument, in this process."""
+    none = np.empty((0, *argument.row), argument.dtype)
+    return np.concatenate([none, *(np.asarray(_rows(p)) for p in argument.pieces)])
+
+
+def _rows(piece: Any) -> Any:
+    if isinstance(piece, FileRows | Computed):
+        return piece.read()
+    if isinstance(piece, import_module("distributed").Future):
+        return piece.result()
+    return piece.compute() if hasattr(piece, "compute") else piece

@@ -1,0 +1,68 @@
+"""The user's lines, for errors of workers: a graph travels as text, without what its nodes came from, so its lines go beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tensormagic.backend import reference
+from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Symbol
+
+
+def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
+    """The graphs among the parameters of a node."""
+    for value in values:
+        if isinstance(value, Graph):
+            yield value
+        elif type(value) is tuple:
+            yield from graphs_in(value)
+
+
+def every_node(graph: Graph) -> Iterator[Node]:
+    """Its nodes, and those of graphs within them: in the same order where the graph is read from its text."""
+    for node in graph.nodes:
+        yield node
+        for inner in graphs_in(node.params.values()):
+            yield from every_node(inner)
+
+
+def lines_of(graph: Graph) -> tuple[str, ...]:
+    """For each node the line that it came from; empty where that is not known."""
+    return tuple(_line(node) for node in every_node(graph))
+
+
+def _line(node: Node) -> str:
+    spans = site.of(node)
+    written = [s for s in spans if not s.role.startswith("rewritten")] or spans
+    return str(max(written, key=lambda s: (s.run, s))) if written else ""
+
+
+def tell(
+    error: Exception,
+    graph: Graph,
+    sizes: Mapping[Symbol, int],
+    values: Sequence[Any],
+    lines: Sequence[str],
+    where: str,
+) -> None:
+    """Have an error say at which line it was raised, and for which rows; nodes that it names stay here."""
+    numbers = {node: k for k, node in enumerate(every_node(graph))}
+    node = getattr(error, "tensor_node", None)
+    if node not in numbers:  # of a graph that was rewritten, or of machine code, which knows no nodes
+        node = _met_again(error, graph, sizes, values)
+    line = lines[numbers[node]] if node in numbers else ""
+    for name in [k for k, v in vars(error).items() if isinstance(v, Node)]:
+        delattr(error, name)
+    error.add_note(f"At {line}, in {where}." if line else f"In {where}.")
+
+
+def _met_again(error: Exception, graph: Graph, sizes: Mapping[Symbol, int], values: Sequence[Any]) -> Node | None:
+    """The node at which NumPy meets the same error."""
+    try:
+        reference.compile(graph)(dict(sizes), *values)
+    except Exception as again:  # noqa: BLE001 (looked at)
+        return getattr(again, "tensor_node", None) if str(again) == str(error) else None
+    return None

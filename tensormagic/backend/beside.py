@@ -136,9 +136,7 @@ class Together:
         if run is None:
             return None
         try:
-            return with_team(
-                lambda team: run(team.begin, team.wait, sizes, *values, flag=flag), waits=flag != IDLE
-            )
+            return with_team(lambda team: run(team.begin, team.wait, sizes, *values, flag=flag), waits=flag != IDLE)
         except Exception:  # noqa: BLE001 (met again, in the order of the program)
             self.failures += 1
             return None

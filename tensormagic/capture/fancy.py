@@ -16,7 +16,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
+from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product, size_text
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather, take_along_axis
@@ -29,7 +29,7 @@ from tensormagic.ops.scalars import scalar
 @implements("getitem")
 def getitem(x: Tensor, items: list[Any]) -> Tensor:
     """``x[items]``, one item an axis (a mask for several), where at least one is an array or a truth value."""
-    x, items = _with_masks(x, items)
+    x, items = _with_numbers_first(*_with_masks(x, items))
     advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
     adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
     sliced = x[tuple(part for k, i in enumerate(items) for part in _kept(i, k in advanced))].node
@@ -88,6 +88,27 @@ def _of_each(x: Node, first: int, second: int, index: Node, adjacent: bool) -> N
         found = transpose(found, (first, second, *rest))
         return reshape(found, (shape[first], *(shape[k] for k in rest)))
     return reshape(found, tuple(s for k, s in enumerate(shape) if k != second))
+
+
+def _with_numbers_first(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
+    """``x[mask, 1]`` as ``x[:, 1][mask]``: a mask beside numbers of places that are there is a mask alone of what these name."""
+    numbers = [k for k, i in enumerate(items) if isinstance(i, int | np.integer) and not isinstance(i, bool)]
+    masks = [k for k, i in enumerate(items) if k not in numbers and not (i is None or isinstance(i, slice))]
+    if not numbers or len(masks) != 1 or not is_mask(items[masks[0]]) or not node_of(items[masks[0]]).type.ndim:
+        return x, items
+    advanced = sorted([*numbers, *masks])
+    if advanced != list(range(advanced[0], advanced[-1] + 1)) and masks[0]:
+        return x, items  # the picked axis stands first, and would not
+    part: list[Any] = []
+    for k, item in enumerate(items):
+        if k not in numbers:
+            part += [] if item is None else [slice(None)] * len(_kept(item, k in masks))
+            continue
+        extent = x.node.type.shape[len(part)]
+        if not is_at_least(extent, item + 1 if item >= 0 else -item):
+            return x, items
+        part.append(item)
+    return x[tuple(part)], [i for k, i in enumerate(items) if k not in numbers]
 
 
 # masks ----------------------------------------------------------------------------------------------------------------

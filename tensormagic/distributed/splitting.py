@@ -17,6 +17,7 @@ import numpy as np
 
 from tensormagic.config import config
 from tensormagic.distributed.lines import graphs_in
+from tensormagic.distributed.masks import without_masks
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -162,27 +163,36 @@ def split(
         raise CaptureError(
             "random numbers are not drawn where rows are split", "Draw them beforehand, and pass them as arguments."
         )
-    source, graph = graph, rewrite(graph, level or config.math).graph
+    source, graph = graph, without_masks(rewrite(graph, level or config.math).graph, batch)
     _batch_of(graph, places)  # rewriting may find more sizes that are checked
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
-    first: CaptureError | None = None  # of what was met first: what it is in other ops may be refused without its line
+    instead_of: dict[Node, CaptureError] = {}  # what the user has written is refused, and not what it is in simpler ops
     while True:
         try:
             return _Splitting(source, graph, tuple(places), batch, own, sites, each).result()
-        except CaptureError as error:
-            raise first or error from None
+        except _Refused as error:
+            raise instead_of.get(error.node, error.told) from None
         except _Simpler as found:
-            first = first or found.refused
+            refused = instead_of.get(found.node, found.refused)
+            instead_of.update(dict.fromkeys(found.made, refused))
             graph = graph.with_results(site.substituted(graph.results, found.instead))
+
+
+class _Refused(Exception):  # noqa: N818 (caught above)
+    """A node has no rule."""
+
+    def __init__(self, node: Node, told: CaptureError) -> None:
+        self.node, self.told = node, told
 
 
 class _Simpler(Exception):  # noqa: N818 (caught above)
     """A node without a rule is the same as another in simpler ops, which may have one."""
 
     def __init__(self, node: Node, same: Node | tuple[Node, ...], refused: CaptureError) -> None:
-        self.refused = refused
+        self.node, self.refused = node, refused
         ends = same if isinstance(same, tuple) else (same,)
         self.instead = dict(zip(items(node), ends, strict=True))
+        self.made = topological(ends, stop=lambda n: n in node.args)
         for end in ends:
             site.inherit(end, node)
 
@@ -314,7 +324,7 @@ class _Splitting:
 
     def _refuse(self, node: Node, why: str) -> Any:
         """Raise what cannot be split, with the user's line."""
-        raise self._refusal(node, why)
+        raise _Refused(node, self._refusal(node, why))
 
     def _refusal(self, node: Node, why: str) -> CaptureError:
         table, pending = users(self.graph.nodes), [node]

@@ -108,6 +108,13 @@ class Fold(Op):
             raise Mixed("over all rows is not put together from chunks")
         return self.joins
 
+    def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
+        if self.positional:
+            from tensormagic.ops.indices.few_rows import place_of_extreme
+
+            return place_of_extreme(node)
+        return super().apart(node)
+
     def expand(self, node: Node) -> Node | None:
         return self.body(node) if self.body else None
 

@@ -353,8 +353,15 @@ def _slice_rows(node: Node, axes: Axes, rows: Size) -> int:
     return axis
 
 
+def _slice_apart(node: Node) -> Node | None:
+    from tensormagic.ops.indices.few_rows import rows_of_slice
+
+    return rows_of_slice(node)
+
+
 SLICE = Move(
     name="slice",
+    apart_rows=_slice_apart,
     keeps_sign=True,
     split_rows=_slice_rows,
     text=_slice_text,

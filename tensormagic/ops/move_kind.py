@@ -43,6 +43,7 @@ class Move(Op):
     text: Callable[[Node, str, Any], str | None] | None = field(default=None, repr=False)
     aside: Callable[[Node, Any], bool] | None = field(default=None, repr=False)
     split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
+    apart_rows: Callable[[Node], Node | None] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         first = args[0].type
@@ -72,6 +73,9 @@ class Move(Op):
 
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:
         return self.split_rows(node, axes, rows) if self.split_rows else super().split(node, axes, rows)
+
+    def apart(self, node: Node) -> Node | tuple[Node, ...] | None:
+        return self.apart_rows(node) if self.apart_rows else super().apart(node)
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []

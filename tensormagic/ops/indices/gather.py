@@ -91,9 +91,16 @@ def _gather_rows(node: Node, axes: Axes, _rows: Size) -> int:
     return own if own < axis else own - 1 + node.args[1].type.ndim
 
 
+def _gather_apart(node: Node) -> Node | None:
+    from tensormagic.ops.indices.few_rows import rows_of_gather
+
+    return rows_of_gather(node)
+
+
 GATHER = Gather(
     name="gather",
     takes=True,
+    apart_rows=_gather_apart,
     raises=True,
     split_rows=_gather_rows,
     types=_gather_type,

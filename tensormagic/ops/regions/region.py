@@ -288,9 +288,7 @@ def loosened(graph: Graph) -> Graph:
             memo[node] = with_loosened(new)
     every = {**sizes, **_as_sizes(graph.checked, memo)}
     guards = tuple((substitute(a, every), r, substitute(b, every)) for a, r, b in graph.guards)
-    return Graph(
-        tuple(memo[p] for p in graph.parameters), tuple(memo[r] for r in graph.results), guards, graph.names
-    )
+    return Graph(tuple(memo[p] for p in graph.parameters), tuple(memo[r] for r in graph.results), guards, graph.names)
 
 
 def _as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size]:

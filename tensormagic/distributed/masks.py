@@ -129,7 +129,7 @@ def _left_out(node: Node, known: dict[Node, Node], picked: dict[Node, Picked]) -
         return None
     (x,) = node.args
     axis = _axis(x, picked[x].count)
-    if axis not in node["axes"]:
+    if axis is None or axis not in node["axes"]:
         return None
     return _folded(node, picked[x], axis, known)
 

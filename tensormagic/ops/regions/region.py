@@ -297,7 +297,7 @@ def _as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Siz
 
 def with_loosened(node: Node) -> Node:
     """A region whose graphs are :func:`loosened`."""
-    params = {k: loosened(v) if isinstance(v, Graph) else v for k, v in node.param_items}
+    params: dict[str, Any] = {k: loosened(v) if isinstance(v, Graph) else v for k, v in node.param_items}
     return make(node.op, node.args, **params)
 
 

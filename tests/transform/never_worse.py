@@ -425,6 +425,7 @@ class Compared:
     lost: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
 
 
+_SMALL = 2.0**-8
 _DIGITS = 2.0**20
 """Up to which error a text has a number that may be lost."""
 
@@ -469,7 +470,7 @@ def compared(subject: str, text: str, dtype: Any, count: int, seed: int, most: i
         found.above += 1
         if np.isinf(is_) and was < _DIGITS and abs(true) < mp.mpf(float(info.max)):
             found.lost.append((*point, old[k], new[k], float(true)))
-        elif all(_around(function, before, done.graph, point, dtype, n) for n in (24, 100)):
+        elif all(_around(function, before, done.graph, point, dtype, n) for n in (24, 100, 200)):
             found.worse.append((*point, was, is_, float(true)))
     return found
 
@@ -491,14 +492,24 @@ def _suspects(
 
 
 def _around(function: Any, before: Graph, after: Graph, point: tuple[Any, ...], dtype: Any, count: int) -> bool:
-    """Whether the rewritten form is worse by a unit and by half on the average of ``count`` inputs beside ``point``."""
+    """Whether the rewritten form is worse by a unit and by half on the average of ``count`` inputs beside ``point``.
+
+    24 inputs are within 8 units, 100 within half of the digits, 200 within a sixty-fourth, or of other small sizes where ``point`` is
+    small: neighbours of a small ``x`` share one rounding of ``x + 1``, and its luck.
+    """
     r = np.random.default_rng(count)
     reach = 8 if count < 100 else 2 ** (np.finfo(dtype).nmant // 2)
-    beside = [
-        np.asarray(v, dtype)
-        + np.spacing(np.abs(np.asarray(v, dtype))) * r.integers(-reach, reach + 1, count).astype(dtype)
-        for v in point
-    ]
+    beside: list[np.ndarray] = []
+    for v in point:
+        if count < 200:
+            steps = r.integers(-reach, reach + 1, count).astype(dtype)
+            beside.append(np.asarray(v, dtype) + np.spacing(np.abs(np.asarray(v, dtype))) * steps)
+        else:
+            small = v and abs(v) < _SMALL
+            wide = (
+                r.uniform(-4, np.log2(_SMALL) - np.log2(abs(v)), count) if small else r.uniform(-(2**-6), 2**-6, count)
+            )
+            beside.append((v * 2.0**wide).astype(dtype))
     with np.errstate(all="ignore"):
         old, new = (np.broadcast_to(v, (count,)) for v in (function(*beside), evaluate_graph(after, beside)[0]))
     was, is_ = [], []

@@ -104,9 +104,16 @@ def _bare(level: str, device: str) -> Choices:
 
 
 @cache
-def table(level: str, extra: tuple[Rule, ...] = ()) -> Table:
-    """The rules of ``level``, indexed; ``extra`` ones are tried first."""
-    return Table([*extra, *rules(level)])
+def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False) -> Table:
+    """The rules of ``level``, indexed; ``extra`` ones are tried first.
+
+    ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, which hide what forms of
+    sums look for.
+    """
+    return Table([*extra, *(r for r in rules(level) if not early or r not in _LATE)])
+
+
+_LATE = frozenset((*algebra.powers_by_squares, *algebra.powers_by_roots, *algebra.division_by_numbers))
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,13 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     if base != "exact" and "loops" not in off:
         graph = numbers_within(graph)
         graph = graph.with_results(followed(graph.results, at_once(graph.results, real=base == "real")))
-    new, log = rewrite_graph(graph, table(level, (*extra, *own_rules(level))))
+    own = (*extra, *own_rules(level))
+    first: list[Firing] = []
+    if base == "real":
+        graph, log = rewrite_graph(graph, table(level, own, early=True))
+        first = log.fired
+    new, log = rewrite_graph(graph, table(level, own))
+    log.fired = [*first, *log.fired]
     new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
     return Rewritten(new, log.fired, log.assumptions, log.withheld, fused="fusion" not in off)
 
@@ -169,4 +182,4 @@ def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
 def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
     """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
     level = config.level(level)
-    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level))))
+    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level)), early=True))

@@ -20,6 +20,7 @@ from tensormagic.ops.scalars.scalar import (
     isfinite,
     less,
     log,
+    log1p,
     logical_and,
     multiply,
     negative,
@@ -28,6 +29,7 @@ from tensormagic.ops.scalars.scalar import (
     sinh,
     square,
     subtract,
+    where,
 )
 from tensormagic.ops.scalars.special import erf, erfc, xlogy
 from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, within
@@ -60,7 +62,7 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
-    if inner is None or ((whole or first.name in _WRITTEN) and not inner.known):
+    if inner is None or ((whole or first.name in _WRITTEN) and not (inner.known or inner.near is not None)):
         return _by_exponents(a, b) or _of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
     where_ = both(inner.near, near)
@@ -75,9 +77,19 @@ def _by_exponents(a: Node, b: Node) -> Apart | None:
     for u, v, sign in ((a, b, 1), (b, a, -1)):
         inner = bare(u)
         if inner.op.name == "power" and number_of(bare(v)) == 1:
-            rise = inner.args[1] * log(inner.args[0])
+            base = bare(inner.args[0])
+            rise = inner.args[1] * (_log_of_quotient(*base.args) if base.op is divide else log(inner.args[0]))
             return Apart(expm1(rise) * sign, less(absolute(rise), 0.5), (inner,))
     return None
+
+
+def _log_of_quotient(x: Node, y: Node) -> Node:
+    """``log(x / y)``, without the rounding of the quotient where both are near each other."""
+    apart_ = sum_of(x).minus(sum_of(y)).node()
+    near = (
+        less(absolute(apart_), absolute(y) * 0.5) if isinstance(apart_, Node) else less(abs(apart_), absolute(y) * 0.5)
+    )
+    return where(near, log1p(apart_ / y), log(where(near, 1, x / y)))
 
 
 def _of_whole_powers(a: Image, b: Image) -> Apart | None:
@@ -304,7 +316,7 @@ def differences(node: Node) -> Found | None:
     if not sides and worth_it(*node.args) and _subtracts(node):
         sides = [(node.args[0], negative(node.args[1]))]
     for a, b in sides:
-        common = over_common(a, b, known)
+        common = over_common(a, b, known) or _beside_one(a, b)
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
             return None
         if common is not None:
@@ -317,6 +329,29 @@ def _behind(found: Apart, a: Node, b: Node) -> Found | None:
     if found.near is None or not isinstance(found.value, Node):
         return None
     return Found(behind(found.near, found.value, a, b), absorbs=found.parts)
+
+
+def _beside_one(a: Node, b: Node) -> Apart | None:
+    """``1 - u * v`` where both are near 1, and ``x - u * f(x)`` where ``u`` is near 1 and ``x - f(x)`` small."""
+    product = bare(b)
+    if product.op is not multiply:
+        return None
+    one = constant(1.0)
+    for u, v in (product.args, product.args[::-1]):
+        if number_of(bare(a)) == 1 and bare(u) is not bare(v):
+            first, second = known(one, u), known(one, v)
+            terms = first and second and (first.value, u * second.value)
+        elif len(bare(v).args) == 1 and bare(bare(v).args[0]) is bare(a):
+            first, second = known(a, v), Apart(sum_of(one).minus(sum_of(u)).node())
+            terms = first and (first.value, second.value * v)
+        else:
+            continue
+        if terms and first and second:
+            bound = absolute(a) * 0.5
+            near = both(*(within(t, bound) for t in terms), first.near, second.near)
+            parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
+            return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
+    return None
 
 
 def _subtracts(node: Node, depth: int = 3) -> bool:

@@ -161,6 +161,7 @@ def logistic(x: Node, y: Node) -> Rewrites:
     yield log1p(exp(x)), softplus(x)
     yield log(sigmoid(x)), -softplus(-x)
     yield log(exp(x) + exp(y)), logaddexp(x, y)
+    yield logaddexp(x, y) - x, softplus(y - x), extending("a value where x is infinite")
     yield 1 / (1 + exp(-x)), sigmoid(x)
     yield 1 / (1 + exp(x)), sigmoid(-x)
     yield exp(x) / (1 + exp(x)), sigmoid(x), extending("1 where exp(x) is infinite")

@@ -236,14 +236,25 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
     return log1p(sigmoid(b.at()) * expm1(inner.value)), within(inner.value, 0.5)
 
 
+def _turned(b: Image, inner: Apart) -> tuple[Node, Node, Where]:
+    """Cosine and sine of the place between two angles, by those of one of them: a rounded place is another angle where that is large."""
+    half, at = inner.value * 0.5, b.at()
+    if not isinstance(half, Node) or not isinstance(at, Node):
+        middle, near = _middle(b, inner)
+        return cos(middle), sin(middle), near
+    c, s = cos(half), sin(half)
+    near = within(inner.value, 1) if inner.known else within(inner.value * (1 + absolute(at)), 1)
+    return cos(at) * c - sin(at) * s, sin(at) * c + cos(at) * s, near
+
+
 def _of_sin(a: Image, b: Image, inner: Apart) -> _Form:
-    middle, near = _middle(b, inner)
-    return 2 * sin(inner.value * 0.5) * cos(middle), both(near, within(inner.value, _STEP), _alike(a, b))
+    place, _, near = _turned(b, inner)
+    return 2 * sin(inner.value * 0.5) * place, both(near, within(inner.value, _STEP), _alike(a, b))
 
 
 def _of_cos(a: Image, b: Image, inner: Apart) -> _Form:
-    middle, near = _middle(b, inner)
-    return -2 * sin(inner.value * 0.5) * sin(middle), both(near, within(inner.value, _STEP), _alike(a, b))
+    _, place, near = _turned(b, inner)
+    return -2 * sin(inner.value * 0.5) * place, both(near, within(inner.value, _STEP), _alike(a, b))
 
 
 def _of_sinh(a: Image, b: Image, inner: Apart) -> _Form:
@@ -257,7 +268,9 @@ def _of_cosh(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_tan(a: Image, b: Image, inner: Apart) -> _Form:
-    return tan(inner.value) * (1 + a.node * b.node), both(within(inner.value, 0.5), _alike(a, b))
+    step = tan(inner.value)
+    value = step * (1 + square(b.node)) / (1 - step * b.node)
+    return value, both(within(inner.value, 0.5), _alike(a, b))
 
 
 def _of_tanh(a: Image, b: Image, inner: Apart) -> _Form:

@@ -45,6 +45,7 @@ Rewrites = Iterator[tuple[Any, ...]]
 
 _LARGE = 2.0**15
 """Up to here twice an angle is one in all dtypes."""
+_LOG_2 = math.log(2)
 _LOG2, _LOG10 = 1 / math.log(2), 1 / math.log(10)
 
 
@@ -104,8 +105,8 @@ def squares_and_one(x: Node) -> Rewrites:
     yield square(cosh(x)) - 1, square(sinh(x))
     yield 1 - square(cosh(x)), -square(sinh(x))
     half = square(sin(x * 0.5))
-    yield tan(x) - sin(x), behind(less(half, 0.25), 2 * tan(x) * half, tan(x), sin(x))
-    yield sin(x) - tan(x), behind(less(half, 0.25), -2 * tan(x) * half, sin(x), tan(x))
+    yield tan(x) - sin(x), behind(less(half, 0.125), 2 * tan(x) * half, tan(x), sin(x))
+    yield sin(x) - tan(x), behind(less(half, 0.125), -2 * tan(x) * half, sin(x), tan(x))
 
 
 _FLAT = 1.0
@@ -151,6 +152,7 @@ def angles_near_one(x: Node) -> Rewrites:
     """Inverse functions near 1."""
     below_half = less(square(x), x * 0.5)  # and above 0
     yield arccos(1 - x), _root_of_half(arcsin, arccos, x, 1 - x, below_half)
+    yield arccos(-expm1(x)), _root_of_half(arcsin, arccos, exp(x), -expm1(x), less(x, -_LOG_2))
     angle = arcsin(where(below_half, sqrt(where(below_half, x, 0) * 0.5), 1 - x))
     yield arcsin(1 - x), where(below_half, _RIGHT - 2 * angle, angle)
     yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x, less(0, x))

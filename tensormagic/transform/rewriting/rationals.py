@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from itertools import permutations
 
 from tensormagic.ir.cost import weight
@@ -17,8 +18,9 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.roundings import cancels_with
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import absolute, less, logical_and, square
-from tensormagic.transform.rewriting.terms import Apart, number_of, written
+from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square
+from tensormagic.transform.rewriting.factors import factored, squares_of_differences
+from tensormagic.transform.rewriting.terms import Apart, key_of, number_of, written
 
 _ATOMS = 5
 _MONOMIALS = 12
@@ -243,6 +245,65 @@ def _magnitudes(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[No
     return {powers: abs(c) for powers, c in p.items()}, [absolute(a) for a in atoms]
 
 
+def _by_factors(p: _Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node | float, Node | float] | None:
+    """A polynomial by factors that are 0 where it is, and its size by the magnitudes of what is no such factor.
+
+    ``roots``: whether it was one of roots, so that a sum without products is better than they are.
+    """
+    if roots and _linear(p):
+        total_ = _sum(p, atoms)
+        return total_, total_
+    squares = squares_of_differences(p)
+    if squares is not None:
+        total = reduce(add, [square(atoms[i] - atoms[j]) * float(abs(c)) for i, j, c in squares])
+        return (total if squares[0][2] > 0 else -total), total
+    found = factored(p)
+    if found is None:
+        return None
+    parts = [_raise(part, n) for f, n in found.factors if isinstance(part := _sum(f, atoms), Node)]
+    number = float(found.number)
+    value = (
+        reduce(multiply, parts)
+        if number == 1
+        else -reduce(multiply, parts)
+        if number == -1
+        else reduce(multiply, parts) * number
+    )
+    if found.rest == _ONE:
+        return value, value
+    rest, size = _sum(found.rest, atoms), _sum(*_magnitudes(found.rest, atoms))
+    return value * rest, value * size
+
+
+def _without_roots(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node], bool]:
+    """A polynomial in which even powers of a root are powers of what it is the root of, and whether it had any."""
+    whole = p, atoms, False
+    atoms, had = list(atoms), False
+    for k, atom in enumerate(atoms):
+        if atom.op.name == "sqrt" and any(q[k] for q in p) and not any(q[k] % 2 for q in p):
+            inner = bare(atom.args[0])
+            at = atoms.index(inner) if inner in atoms else k
+            atoms[at], had = inner, True
+            found: _Polynomial = {}
+            for q, c in p.items():
+                powers = [0 if m == k else n for m, n in enumerate(q)]
+                powers[at] += q[k] // 2
+                found[tuple(powers)] = found.get(tuple(powers), 0) + c
+            p = {q: c for q, c in found.items() if c}
+    return (p, atoms, had) if p else whole
+
+
+def _linear(p: _Polynomial) -> bool:
+    return max(map(sum, p), default=0) == 1
+
+
+def _plain(a: Node, b: Node, core: _Polynomial, below: Counter[Node]) -> bool:
+    """A difference of two squares, which has a rule of its own; that from a number is left as it is."""
+    if any(isinstance(key_of(bare(u)), tuple) and number_of(bare(v)) is not None for u, v in ((a, b), (b, a))):
+        return True
+    return not below and len(core) == 2 and max(map(sum, core)) <= 2
+
+
 def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -> Apart | None:
     """``a - b`` over one denominator, where terms cancel in its numerator, or where that is a difference that is ``known``."""
     if not worth_it(a, b):
@@ -259,14 +320,21 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -
     if not whole.top or (not whole.below and max(map(_degree, sides)) < 2):
         return None
     core, factors, below = _without_common(whole.top, whole.below, reading.atoms)
-    cancels = any(abs(whole.top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1])
-    inner = None if cancels or not whole.below else _of_functions(core, reading.atoms, known)
+    core, atoms, squared = _without_roots(core, reading.atoms)
+    plain = _plain(a, b, core, whole.below)
+    factors_ = _by_factors(core, atoms, roots=squared) if not plain or (squared and _linear(core)) else None
+    cancels = factors_ is not None or any(
+        abs(whole.top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1]
+    )
+    inner = None if cancels or not whole.below else _of_functions(core, atoms, known)
     if not cancels and inner is None:
         return None
-    value = _quotient(_sum(core, reading.atoms) if inner is None else inner.value, factors, below)
-    bound = value
-    if len(core) > 1 and inner is None:
-        bound = _quotient(_sum(*_magnitudes(core, reading.atoms)), factors, below)
+    if factors_ is not None:
+        value, bound = (_quotient(v, factors, below) for v in factors_)
+    else:
+        value = bound = _quotient(_sum(core, atoms) if inner is None else inner.value, factors, below)
+    if len(core) > 1 and inner is None and factors_ is None:
+        bound = _quotient(_sum(*_magnitudes(core, atoms)), factors, below)
     size = absolute(bound) if isinstance(bound, Node) else abs(bound)
     near = less(size, absolute(a) * 0.5)
     if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
@@ -318,7 +386,37 @@ def _dear(
 
 
 def worth_it(a: Node, b: Node) -> bool:
-    """A first look: a sum is multiplied or something is divided, and both sides have something in common."""
+    """A first look: a sum is multiplied or something is divided, and both sides have something in common; or one thing occurs often."""
+    return _expands_alike(a, b) or _repeats(a, b)
+
+
+def _repeats(a: Node, b: Node) -> bool:
+    """Whether one operand occurs three times in sums of products, two of them in one product."""
+    count: Counter[Node] = Counter()
+    products = False
+    stack = [(bare(a), 1), (bare(b), 1)]
+    looked = 0
+    while stack:
+        node, times = stack.pop()
+        looked += 1
+        name = node.op.name
+        if looked > _NODES:
+            return False
+        if name in {"square", "power"}:
+            products = True
+            stack.append((bare(node.args[0]), 2 * times))
+        elif name in _ARITHMETIC:
+            products = products or name == "multiply"
+            stack += [(bare(arg), times) for arg in node.args]
+        elif name == "where" and (sides := written(node)) is not None:
+            stack += [(bare(side), times) for side in sides]
+        elif name != "constant":
+            count[node] += times
+    return products and max(count.values(), default=0) > 2
+
+
+def _expands_alike(a: Node, b: Node) -> bool:
+    """Whether a sum is multiplied or something is divided, and both sides have something in common."""
     one, two = bare(a), bare(b)
     first, second = one.op.name, two.op.name
     if not (first in _INNER and _expands(one, 2)) and not (second in _INNER and _expands(two, 2)):

@@ -1,7 +1,7 @@
-"""Sums that cancel at 0: where all terms are functions of one operand, and their series begin alike. Knows nothing of rules.
+"""Sums that cancel at 0 or 1: where all terms are functions of one operand, and their series begin alike. Knows nothing of rules.
 
 ``sin(x) - x``, ``x * cos(x) - sin(x)`` and ``1 / (exp(x) - 1) - 1 / x + 0.5`` are the rest of their series near 0, as many terms as the
-dtype has digits.
+dtype has digits; ``x * log(x) - x + 1`` is that of ``x - 1`` near 1.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from tensormagic.ir.cost import weight
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import bare
-from tensormagic.ops.scalars.scalar import absolute, less, logical_and, square, where
+from tensormagic.ops.scalars.scalar import absolute, divide, less, log, logical_and, square, subtract, where
 from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, number, power_of_x
 from tensormagic.transform.rewriting.power_series import raised as raised_to
-from tensormagic.transform.rewriting.terms import Sum, number_of, raised, sum_of, written
+from tensormagic.transform.rewriting.terms import Sum, logarithm_of, number_of, raised, sum_of, written
 
 _LOOK = 9
 """How many terms the first look takes."""
@@ -58,6 +58,8 @@ class _Reading:
 
     base: Node
     known: int
+    at: int = 0
+    """Near which value of the operand."""
     through: dict[Node, None] = field(default_factory=dict[Node, None])
     within: set[Node] = field(default_factory=set[Node])
     """What stands in differences that have become forms, which show none of its roundings."""
@@ -74,14 +76,17 @@ class _Reading:
 
     def _read(self, node: Node, depth: int) -> _Read:
         if node is self.base:
-            return Counter(), power_of_x(1, self.known)
+            x = power_of_x(1, self.known)
+            return Counter(), x + number(Fraction(1), self.known) if self.at else x
         value = number_of(node)
         if value is not None:
             return Counter(), number(value, self.known)
         name = node.op.name
         sides = written(node)
         if sides is None and name == "where":
-            node = bare(raised(node))
+            of = logarithm_of(node)
+            self.through.update(dict.fromkeys([node] if of is not None else []))
+            node = bare(raised(node)) if of is None else log(bare(of))
             name = node.op.name
         if not depth or not node.args:
             return Counter({node: 1}), number(Fraction(1), self.known)
@@ -95,6 +100,12 @@ class _Reading:
             return self.sum(self.terms(node, sides, depth))
         if name in _PRODUCTS:
             return self._product(name, [self.of(a, depth - 1) for a in node.args])
+        return self._function(node, depth)
+
+    def _function(self, node: Node, depth: int) -> _Read:
+        name = node.op.name
+        if name == "xlogy":
+            return self._product("multiply", [self.of(node.args[0], depth - 1), self.of(log(node.args[1]), depth - 1)])
         if name == "power" and (exponent := number_of(bare(node.args[1]))) is not None and exponent > 0:
             return Counter(), raised_to(self._alone(node.args[0], depth), exponent)
         if name in FUNCTIONS:
@@ -152,7 +163,11 @@ def _operands(total: Node | Sum) -> Iterator[Node]:
     while stack:
         node, depth = stack.pop()
         inner = bare(node)
-        if inner.op.name in FUNCTIONS or inner.op.name == "power":
+        if inner.op.name == "where" and (of := logarithm_of(inner)) is not None:
+            seen.setdefault(bare(of))
+        elif inner.op.name == "xlogy":
+            seen.setdefault(bare(inner.args[1]))
+        elif inner.op.name in FUNCTIONS or inner.op.name == "power":
             leaves = set(_leaves(inner.args[0], 4))
             if len(leaves) == 1:
                 seen.setdefault(leaves.pop())
@@ -183,7 +198,7 @@ def _multiple(node: Node) -> Node:
 
 _NODES = 28
 _ATOMS = 2
-_KNOWN = frozenset(FUNCTIONS) | _SUMS | _PRODUCTS | {"power"}
+_KNOWN = frozenset(FUNCTIONS) | _SUMS | _PRODUCTS | {"power", "xlogy"}
 
 
 def _simple(total: Node) -> bool:
@@ -201,12 +216,15 @@ def _simple(total: Node) -> bool:
             return False
         name = node.op.name
         if name in _KNOWN:
-            functions = functions or name in FUNCTIONS
+            functions = functions or name in FUNCTIONS or name == "xlogy"
             stack += node.args
         elif name == "where" and (sides := written(node)) is not None:
             stack += sides
         elif name == "where" and (text := raised(node)) is not node:
             stack.append(text)
+        elif name == "where" and (of := logarithm_of(node)) is not None:
+            functions = True
+            stack.append(of)
         elif name != "constant":
             atoms.add(node)
             if len(atoms) > _ATOMS:
@@ -219,24 +237,26 @@ def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
     if isinstance(total, Node) and not _simple(total):
         return None
     for base in islice(_operands(total), 3):
-        if not _small(total, base):
-            continue
-        try:
-            if _cancelled(total, base, _LOOK) is not None:
-                return _form(total, base, dtype)
-        except NoSeriesError:
-            continue
+        for at in _PLACES:
+            if not _small(total, base, at):
+                continue
+            try:
+                if _cancelled(total, base, _LOOK, at) is not None:
+                    return _form(total, base, dtype, at)
+            except NoSeriesError:
+                continue
     return None
 
 
+_PLACES = (0, 1)
 _NEAR = 2.0**-6
 _LEFT = 0.25
 """What is left of the terms at the point ``_NEAR``, at most, of a sum that cancels at 0."""
 
 
-def _small(total: Node | Sum, base: Node) -> bool:
-    """A first look: whether a sum is small beside its terms near 0, by the numbers of the machine."""
-    known = {base: _NEAR}
+def _small(total: Node | Sum, base: Node, at: int) -> bool:
+    """A first look: whether a sum is small beside its terms near ``at``, by the numbers of the machine."""
+    known = {base: at + _NEAR}
     try:
         if isinstance(total, Node):
             first, second = (_number_at(a, known, _DEEP) for a in total.args)
@@ -266,6 +286,8 @@ def _computed(node: Node, known: dict[Node, float], depth: int) -> float:
     if depth and function is not None:
         return function(*[_number_at(a, known, depth - 1) for a in node.args])
     if depth and name == "where":
+        if (of := logarithm_of(node)) is not None:
+            return math.log(_number_at(of, known, depth - 1))
         sides = written(node)
         if sides is not None:
             return _number_at(sides[0], known, depth - 1) - _number_at(sides[1], known, depth - 1)
@@ -282,6 +304,7 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "reciprocal": lambda x: 1 / x,
     "power": math.pow,
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "xlogy": lambda x, y: x * math.log(y),
     **{
         name: getattr(math, name)
         for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
@@ -290,9 +313,9 @@ _NUMBERS: dict[str, Callable[..., float]] = {
 }
 
 
-def _cancelled(total: Node | Sum, base: Node, known: int) -> tuple[Counter[Node], Series, _Reading] | None:
+def _cancelled(total: Node | Sum, base: Node, known: int, at: int = 0) -> tuple[Counter[Node], Series, _Reading] | None:
     """The sum as other factors and a series, where the series begins later than its largest term."""
-    reading = _Reading(base, known)
+    reading = _Reading(base, known, at)
     if isinstance(total, Node):
         terms = list(reading.terms(total, None, _DEEP))
     else:
@@ -308,19 +331,20 @@ def _cancelled(total: Node | Sum, base: Node, known: int) -> tuple[Counter[Node]
     return others, found, reading
 
 
-def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any]) -> Remainder | None:
-    cancelled = _cancelled(total, base, _TERMS)
+def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], at: int) -> Remainder | None:
+    cancelled = _cancelled(total, base, _TERMS, at)
     if cancelled is None:
         return None
     others, found, reading = cancelled
     parts = tuple(reading.through)
     if not any(p.op.name in FUNCTIONS for p in parts):
         return None
+    small = _less_one(base) if at else base
     for radius, terms, step in _chosen(found, np.finfo(dtype.type).nmant):
-        near = less(absolute(base), radius)
-        value = _evaluated(base, near, found.order, terms, step)
+        near = less(absolute(small), radius)
+        value = _evaluated(small, near, found.order, terms, step)
         if reading.poles or found.order < 0:
-            near = logical_and(near, less(0, absolute(base)))
+            near = logical_and(near, less(0, absolute(small)))
         for other, times in others.items():
             value = _scaled(value, other, times)
         if isinstance(value, Node) and not _dear(value, near, parts):
@@ -328,10 +352,19 @@ def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any]) -> Remainder | No
     return None
 
 
+def _less_one(base: Node) -> Node:
+    """An operand less 1: of a quotient without its rounding."""
+    if base.op.name == "divide":
+        x, y = base.args
+        return divide(sum_of(x).minus(sum_of(y)).node(), y)
+    value = sum_of(subtract(base, 1)).node()
+    return value if isinstance(value, Node) else base
+
+
 def _evaluated(base: Node, near: Node, order: int, terms: list[float], step: int) -> Node | float:
     """``base ** order`` times a polynomial, at what is ``near``."""
     small = where(near, base, 0 if order >= 0 else 1)
-    by = square(small) if step == 2 else small
+    by = _scaled(1.0, small, step)
     value: Node | float = terms[-1]
     for c in reversed(terms[:-1]):
         value = value * by + c if c else value * by
@@ -377,7 +410,7 @@ def _scaled(value: Node | float, factor: Node, times: int) -> Node | float:
 def _chosen(found: Series, bits: int) -> Iterator[tuple[float, list[float], int]]:
     """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers."""
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
-    step = 2 if not any(coefficients[1::2]) else 1
+    step = math.gcd(*(k for k, c in enumerate(coefficients) if c)) or 1
     coefficients = coefficients[::step]
     for radius in _RADII:
         r = Fraction(radius) ** step

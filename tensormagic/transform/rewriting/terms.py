@@ -64,15 +64,21 @@ class Sum:
         return Sum(tuple((k, n, t * factor) for k, n, t in self.terms), self.number * factor)
 
     def node(self) -> Node | float:
-        """The sum as it is computed: positive terms first."""
+        """The sum as it is computed: positive terms first, and multiples of three as two that are not rounded."""
         total: Node | float | None = None
+        number = float(self.number)
+        signs = [times > 0 for _, _, times in self.terms]
+        if signs and not any(signs) and number > 0:
+            total, number = number, 0.0
         for _, node, times in sorted(self.terms, key=lambda t: t[2] < 0):
-            part = node if abs(times) == 1 else node * float(abs(times))
-            first = part if times > 0 else -part
-            total = first if total is None else total + part if times > 0 else total - part
+            size = abs(times)
+            for factor in (size - 1, 1) if size == 3 and len(self) > 1 else (size,):
+                part = node if factor == 1 else node * float(factor)
+                first = part if times > 0 else -part
+                total = first if total is None else total + part if times > 0 else total - part
         if total is None:
-            return float(self.number)
-        return total if not self.number else total + float(self.number)
+            return number
+        return total if not number else total + number
 
 
 def sum_of(node: Node, *, text: bool = False) -> Sum:
@@ -142,6 +148,17 @@ def written(node: Node) -> tuple[Node, Node] | None:
     if inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]) or bare(inner.args[1]) is not bare(a):
         return None
     return a, inner.args[2]
+
+
+def logarithm_of(node: Node) -> Node | None:
+    """What ``node`` is the logarithm of, also where that of a quotient has become its accurate form; else None."""
+    inner = bare(node)
+    if inner.op is where and bare(inner.args[1]).op.name == "log1p":
+        text = bare(inner.args[2])
+        guard = bare(text.args[0]) if text.op.name == "log" else text
+        if guard.op is where and bare(guard.args[0]) is bare(inner.args[0]) and number_of(bare(guard.args[1])) == 1:
+            return guard.args[2]
+    return inner.args[0] if inner.op.name == "log" else None
 
 
 def raised(node: Node) -> Node:

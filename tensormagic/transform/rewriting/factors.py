@@ -1,0 +1,131 @@
+"""Factors of polynomials that are 0 where two numbers are equal, or where one is a number of few bits. Knows nothing of nodes.
+
+``x**3 - 3 * x**2 + 3 * x - 1`` is ``(x - 1)**3``, and ``(x**2 + y**2) / 2 - ((x + y) / 2)**2`` is ``(x - y)**2 / 4``: a factor ``x - 1``
+or ``x - y`` is subtracted without a rounding where it is near 0, which is where the written sum has lost its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+Powers = tuple[int, ...]
+Polynomial = dict[Powers, Fraction | int]
+
+_DEGREE = 6
+_LARGEST = 4096
+"""Up to which number divisors are tried."""
+
+
+@dataclass(frozen=True)
+class Factored:
+    """A number times factors times what is left."""
+
+    number: Fraction
+    factors: tuple[tuple[Polynomial, int], ...]
+    rest: Polynomial
+
+
+def factored(p: Mapping[Powers, Fraction | int]) -> Factored | None:
+    """The factors of a polynomial in one variable, or of a homogeneous one in two, whose roots are numbers of few bits; None for others."""
+    own = [k for k in range(len(next(iter(p)))) if any(powers[k] for powers in p)]
+    degrees = {sum(powers) for powers in p}
+    if not own or max(degrees) > _DEGREE or max(degrees) < 2 or not any(c < 0 for c in p.values()):
+        return None
+    if len(own) == 1 or (len(own) == 2 and len(degrees) == 1):
+        return _by_roots(p, own)
+    return None
+
+
+def _by_roots(p: Mapping[Powers, Fraction | int], own: list[int]) -> Factored | None:
+    size, degree = len(next(iter(p))), max(map(sum, p))
+    coefficients = [Fraction(0)] * (degree + 1)
+    for powers, c in p.items():
+        coefficients[powers[own[0]]] = Fraction(c)
+    found: list[tuple[Fraction, int]] = []
+    for root in _candidates(coefficients, both=len(own) == 2):
+        times = 0
+        while len(coefficients) > 1 and not _at(coefficients, root):
+            coefficients = _divided(coefficients, root)
+            times += 1
+        if times:
+            found.append((root, times))
+    if not found:
+        return None
+
+    def at(first: int, second: int) -> Powers:
+        exponents = [0] * size
+        exponents[own[0]] = first
+        if len(own) == 2:
+            exponents[own[1]] = second
+        return tuple(exponents)
+
+    scale = Fraction(1)
+    factors: list[tuple[Polynomial, int]] = []
+    for root, times in found:
+        p_, q = (root.numerator, root.denominator) if len(own) == 2 else (root, 1)
+        factors.append(({at(1, 0): q, at(0, 1): -p_}, times))
+        scale /= Fraction(q) ** times
+    last = len(coefficients) - 1
+    lead = coefficients[last] if not last else Fraction(1)
+    rest: Polynomial = {at(k, last - k): c / lead for k, c in enumerate(coefficients) if c}
+    return Factored(scale * lead, tuple(factors), rest)
+
+
+def _candidates(coefficients: list[Fraction], *, both: bool) -> Iterator[Fraction]:
+    """Numbers of few bits that may be roots; powers of two where the other variable is multiplied by them."""
+    whole = math.lcm(*(c.denominator for c in coefficients))
+    scaled = [int(c * whole) for c in coefficients]
+    if not scaled[0] or not scaled[-1] or max(map(abs, scaled)) > 2**40:
+        return
+    for q in _divisors(scaled[-1]):
+        if q & (q - 1):
+            continue
+        for p in _divisors(scaled[0]):
+            if math.gcd(p, q) == 1 and not (both and p & (p - 1)):
+                yield Fraction(p, q)
+                yield Fraction(-p, q)
+
+
+def _divisors(n: int) -> list[int]:
+    n = abs(n)
+    return [d for d in range(1, min(n, _LARGEST) + 1) if n % d == 0] if n < _LARGEST**2 else []
+
+
+def _at(coefficients: list[Fraction], x: Fraction) -> Fraction:
+    value = Fraction(0)
+    for c in reversed(coefficients):
+        value = value * x + c
+    return value
+
+
+def _divided(coefficients: list[Fraction], root: Fraction) -> list[Fraction]:
+    """The quotient by ``x - root``, which is a factor."""
+    found: list[Fraction] = []
+    carried = Fraction(0)
+    for c in reversed(coefficients[1:]):
+        carried = c + carried * root
+        found.append(carried)
+    return found[::-1]
+
+
+def squares_of_differences(p: Mapping[Powers, Fraction | int]) -> list[tuple[int, int, Fraction]] | None:
+    """``(i, j, c)`` for each ``c * (x_i - x_j)**2`` that a quadratic form is the sum of, all of one sign; None for other forms."""
+    size = len(next(iter(p)))
+    rows = [Fraction(0)] * size
+    found: list[tuple[int, int, Fraction]] = []
+    for powers, c in p.items():
+        own = [k for k in range(size) if powers[k]]
+        if sum(powers) != 2:
+            return None
+        if len(own) == 1:
+            rows[own[0]] += 2 * Fraction(c)
+        else:
+            found.append((own[0], own[1], -Fraction(c) / 2))
+            for k in own:
+                rows[k] += c
+    if any(rows) or len(found) < 2 or len({c > 0 for _, _, c in found}) != 1:
+        return None
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -15,12 +16,12 @@ from weakref import WeakSet
 
 import numpy as np
 
-from tensormagic.capture import errstate, usercode
+from tensormagic.capture import errstate, limits, usercode
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.capture.hooks import hooks
 from tensormagic.ir import site
-from tensormagic.ir.errors import CaptureError, LimitError, TensorError
+from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
@@ -29,8 +30,6 @@ from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.form import FORM
 
 _OFTEN = 64  # nodes after which those are let go of whose values are there
-LIMIT = 100_000  # nodes that one cell may unroll to
-MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
 
 
 at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where errors or warnings are caught
@@ -86,6 +85,8 @@ class Capture:
         For loops that were left to Python, by code, when they are to be asked again.
     driving, iterations, driven
         In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
+    asked, begun
+        How many values the code has asked for on the way, and when its thread has begun.
     again
         Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
     checks
@@ -160,6 +161,8 @@ class Capture:
     driving: int = 0
     iterations: int = 0
     driven: int = 0
+    asked: int = 0
+    begun: float = field(default_factory=time.thread_time)
     again: Callable[[], bool] | None = None
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
@@ -330,32 +333,9 @@ def record(node: Node) -> Node:
         _keep(capture, node)
         for found in capture.within:
             found.add(node)
-        capture.nodes += 1
-        if capture.nodes > MANY or capture.nodes > LIMIT:
-            _outgrown(capture)
+        limits.built(capture)
     _built.add(node)
     return node
-
-
-def _outgrown(capture: Capture) -> None:
-    """Refuse a graph that is too large, or that grows large where the code can be run without one."""
-    if capture.nodes <= LIMIT:
-        if capture.again is None or not capture.driven:
-            return
-        repeatable = capture.again()
-        capture.again = (lambda: True) if repeatable else None  # code on the way out may catch the error, and goes on
-        if not repeatable:
-            return
-    places = list(capture.unstaged.items())[:3]
-    why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.nodes - 1)
-    capture.refused = LimitError(  # whatever the code does with it
-        f"{capture.label} unrolls to more than {count:,} operations" + (f" ({why})" if why else ""),
-        "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
-        count,
-        why,
-        next((place.line for place, _ in places if place.line), 0),
-    )
-    raise capture.refused
 
 
 _built: WeakSet[Node] = WeakSet()  # what expressions have given

@@ -106,17 +106,14 @@ class LimitError(CaptureError):
     ----------
     message, hint
         As for every error.
-    count
-        The number of operations.
     why
         Why Python runs the iterations that build them.
     line
         The line of the first such loop; 0 where it is not known.
     """
 
-    def __init__(self, message: str = "", hint: str = "", count: int = 0, why: str = "", line: int = 0) -> None:
+    def __init__(self, message: str = "", hint: str = "", why: str = "", line: int = 0) -> None:
         super().__init__(message, hint)
-        self.count = count
         self.why = why
         self.line = line
 

@@ -94,9 +94,9 @@ def _asks_for_values(options: Options) -> bool:
 def _tell(code: Code, error: LimitError) -> None:
     why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
     warnings.warn_explicit(
-        f"{code.cell.label} was run as plain Python, without a graph: after {error.count:,} operations Python still had to run its "
-        f"iterations one by one{why}. Its results are ordinary NumPy values, which no later gradient goes through. To keep the graph, "
-        "write array operations in place of the loop",
+        f"{code.cell.label} was run as plain Python, without a graph, which would take long: Python has to run its iterations one by "
+        f"one{why}. Its results are ordinary NumPy values, which no later gradient goes through. To keep the graph, write array "
+        "operations in place of the loop",
         PlainRunWarning,
         code.cell.label,
         error.line or 1,
@@ -248,7 +248,9 @@ class _Look:
         tree = syntax_of(code_as_written(function))
         closed = dict(zip(function.__code__.co_freevars, map(_content, function.__closure__ or ()), strict=False))
         given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        return tree is not None and self.over(tree, function.__globals__, closed) and all(map(self._value, given))
+        own = function.__module__ == "__main__"  # whose variables are lazy while the cell runs
+        space = self._notebook if own else function.__globals__
+        return tree is not None and self.over(tree, space, closed) and all(map(self._value, given))
 
     def _class(self, kind: type) -> bool:
         if _is_known(kind.__module__) or _is_exception(kind):

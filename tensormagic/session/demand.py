@@ -12,7 +12,7 @@ import numpy as np
 
 from tensormagic import residence
 from tensormagic.backend.cuda.device import in_use
-from tensormagic.capture import context, errstate, floating, living
+from tensormagic.capture import context, errstate, floating, limits, living
 from tensormagic.capture.hooks import hooks
 from tensormagic.config import config
 from tensormagic.forms import Forms, find
@@ -72,6 +72,7 @@ def compute(nodes: Sequence[Node], names: Sequence[str] = ()) -> list[Any]:
 
 def have(nodes: Sequence[Node]) -> None:
     """Have the values of ``nodes`` there, several in one run; each is computed once and kept while its node lives."""
+    limits.asked(context.current())
     if kept.coming:
         kept.wait_for(nodes)
     with errstate.later():

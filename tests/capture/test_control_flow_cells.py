@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture import context
+from tensormagic.capture import limits
 from tensormagic.capture.cell import at_home
 from tensormagic.capture.staging.source import is_part
 from tensormagic.ir import site
@@ -197,7 +197,7 @@ def test_nodes_are_at_the_line_of_the_iteration():
 
 
 def test_a_loop_that_python_runs_has_a_limit(monkeypatch):
-    monkeypatch.setattr(context, "LIMIT", 500)
+    monkeypatch.setattr(limits, "LIMIT", 500)
     source = "out = []\nfor k in range(10_000):\n    out = [*out, x + k]"
     with pytest.raises(tm.TensorError, match=r"unrolls to more than 500 operations .*gives out 1 value and 2 values"):
         cell(source, {"x": X, "np": np})

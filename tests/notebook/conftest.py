@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from traitlets.config import Config
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture import usercode
+from tensormagic.capture import limits, usercode
 from tensormagic.ir import site
 
 
@@ -100,6 +101,7 @@ def first_names(shell: InteractiveShell):
 def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest.MonkeyPatch):
     """A notebook with the extension and with data for logistic regression."""
     monkeypatch.setattr(tm.config, "tier", "numpy")
+    monkeypatch.setattr(limits, "PATIENCE", math.inf)  # how fast a machine is decides nothing
     printing = np.get_printoptions()
     for name in set(shell.user_ns) - first_names:
         del shell.user_ns[name]

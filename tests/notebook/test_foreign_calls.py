@@ -160,7 +160,7 @@ def test_the_display_names_what_ran_on_values(notebook):
 
 
 def test_calls_that_a_library_makes_are_counted_one_by_one(notebook, monkeypatch):
-    monkeypatch.setattr("tensormagic.capture.context.LIMIT", 300)
+    monkeypatch.setattr("tensormagic.capture.limits.LIMIT", 300)
     notebook.ok("import numpy as np\nfrom scipy.optimize import minimize\nx = np.zeros(4)")
     notebook.ok("def energy(p):\n    return ((p - c) ** 2).sum() + abs(p[0])")
     notebook.ok("%%tensor\nc = x + 1")
@@ -169,7 +169,7 @@ def test_calls_that_a_library_makes_are_counted_one_by_one(notebook, monkeypatch
 
 
 def test_a_call_that_comes_to_the_limit_says_so(notebook, monkeypatch):
-    monkeypatch.setattr("tensormagic.capture.context.LIMIT", 300)
+    monkeypatch.setattr("tensormagic.capture.limits.LIMIT", 300)
     notebook.ok("import numpy as np\nfrom scipy.optimize import minimize\nx = np.zeros(4)")
     notebook.ok("def energy(p):\n    for f in [np.sin, np.cos] * 200:\n        p = f(p + c)\n    return p.sum()")
     notebook.ok("%%tensor\nc = x * 2")

@@ -26,8 +26,8 @@ PICKS = "s = 0.0\nfor k in range(400):\n    s = s + v[int({draw} * 4)]\n    {eff
 @pytest.fixture
 def small(notebook, monkeypatch):
     """A notebook in which a graph of 60 operations is large."""
-    monkeypatch.setattr("tensormagic.capture.context.MANY", 60)
-    monkeypatch.setattr("tensormagic.capture.context.LIMIT", 600)
+    monkeypatch.setattr("tensormagic.capture.limits.MANY", 60)
+    monkeypatch.setattr("tensormagic.capture.limits.LIMIT", 600)
     notebook["pts"] = np.random.default_rng(0).normal(size=(30, 2))
     notebook["v"] = np.array([0.5, 1.5, 2.5, 3.5])
     notebook.ok("import random\ndraws = np.random.default_rng(3)")
@@ -57,6 +57,30 @@ def test_values_and_what_is_printed_are_pythons(small):
     assert [len(g) for g in small["groups"]] == [len(g) for g in space["groups"]]
     assert (small["it"], small["d"]) == (3, space["d"])
     assert ran.out == printed
+
+
+@pytest.mark.parametrize(
+    "asks", ["int(v[k % 4])", "sorted(v, key=lambda a: -a)[0]", "max(v[k % 4], v[0])", "'%s' % v[k % 4]", "v.tolist()"]
+)
+def test_values_that_are_asked_for_count_too(small, monkeypatch, asks):
+    monkeypatch.setattr("tensormagic.capture.limits.MANY", 10**5)
+    monkeypatch.setattr("tensormagic.capture.limits.LIMIT", 10**5)
+    monkeypatch.setattr("tensormagic.capture.limits.SEVERAL", 20)
+    monkeypatch.setattr("tensormagic.capture.limits.PATIENCE", 0.0)
+    cell = (
+        f"found = []\nwhile len(found) < 60:\n    k = len(found)\n    found.append(({asks}, str(float(v[k % 4] * k))))"
+    )
+    space, _ = python(small, cell)
+    outgrown(small, "%%tensor\n" + cell)
+    assert small["found"] == space["found"]
+
+
+def test_functions_of_the_notebook_that_read_its_variables(small):
+    small.ok("def pick(k):\n    return v[k % 4] + shift()\ndef shift():\n    return np.float64(len(pts))")
+    cell = "total = []\nfor k in range(200):\n    total.append(float(pick(k + int(pick(k)))) + len(total))"
+    space, _ = python(small, cell)
+    outgrown(small, "%%tensor\n" + cell)
+    assert small["total"] == space["total"]
 
 
 def test_the_last_expression_is_shown(small):
@@ -197,7 +221,7 @@ def test_code_that_catches_errors_of_its_own(small):
 @pytest.mark.share(4)
 @pytest.mark.parametrize("name", sorted(CELLS))
 def test_cells_of_students_leave_what_python_leaves(notebook, name, monkeypatch):
-    monkeypatch.setattr("tensormagic.capture.context.MANY", 40)
+    monkeypatch.setattr("tensormagic.capture.limits.MANY", 40)
     space: dict[str, object] = {}
     exec(START, space)
     exec(CELLS[name], space)

@@ -1,0 +1,71 @@
+"""How large a graph may grow, and how long Python may run iterations that are captured, before a capture is given up."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tensormagic.ir.errors import LimitError
+
+if TYPE_CHECKING:
+    from tensormagic.capture.context import Capture
+
+LIMIT = 100_000  # nodes that one cell may unroll to
+MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
+SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
+PATIENCE = 1.0  # where they have taken so long: seconds of the thread
+
+
+def built(capture: Capture) -> None:
+    """Count a node.
+
+    Raises
+    ------
+    LimitError
+        For a graph that is too large, or that grows large where the code can be run without one.
+    """
+    capture.nodes += 1
+    many = capture.again is _yes or capture.nodes > LIMIT
+    if many or (capture.nodes > MANY and capture.driven and _can_do_without(capture)):
+        refuse(capture)
+
+
+def asked(capture: Capture | None) -> None:
+    """Count a value that the code of a cell asks for.
+
+    Raises
+    ------
+    LimitError
+        Where many of them have taken long, and the code can be run without a graph.
+    """
+    if capture is None or capture.abstract:
+        return
+    capture.asked += 1
+    long = capture.asked >= SEVERAL and capture.asked % 8 == 0 and time.thread_time() - capture.begun > PATIENCE
+    if capture.again is _yes or (long and _can_do_without(capture)):
+        refuse(capture)
+
+
+def _can_do_without(capture: Capture) -> bool:
+    """Whether the code can be run once more, without a graph; it is found out once."""
+    if capture.again is not None:
+        capture.again = _yes if capture.again() else None
+    return capture.again is _yes
+
+
+def _yes() -> bool:
+    """In place of what is asked, where the answer was yes: code on the way out may catch the error, and goes on."""
+    return True
+
+
+def refuse(capture: Capture) -> None:
+    """Give up, whatever the code does with the error."""
+    places = list(capture.unstaged.items())[:3]
+    why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.nodes)
+    capture.refused = LimitError(
+        f"{capture.label} unrolls to more than {count:,} operations" + (f" ({why})" if why else ""),
+        "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
+        why,
+        next((place.line for place, _ in places if place.line), 0),
+    )
+    raise capture.refused

@@ -67,20 +67,13 @@ def test_values_that_are_asked_for_count_too(small, monkeypatch, asks):
     monkeypatch.setattr("tensormagic.capture.limits.LIMIT", 10**5)
     monkeypatch.setattr("tensormagic.capture.limits.SEVERAL", 20)
     monkeypatch.setattr("tensormagic.capture.limits.PATIENCE", 0.0)
+    small.ok("def pick(k):\n    return v[k % 4] + shift()\ndef shift():\n    return np.float64(len(pts))")
     cell = (
         f"found = []\nwhile len(found) < 60:\n    k = len(found)\n    found.append(({asks}, str(float(v[k % 4] * k))))"
     )
     space, _ = python(small, cell)
     outgrown(small, "%%tensor\n" + cell)
     assert small["found"] == space["found"]
-
-
-def test_functions_of_the_notebook_that_read_its_variables(small):
-    small.ok("def pick(k):\n    return v[k % 4] + shift()\ndef shift():\n    return np.float64(len(pts))")
-    cell = "total = []\nfor k in range(200):\n    total.append(float(pick(k + int(pick(k)))) + len(total))"
-    space, _ = python(small, cell)
-    outgrown(small, "%%tensor\n" + cell)
-    assert small["total"] == space["total"]
 
 
 def test_the_last_expression_is_shown(small):

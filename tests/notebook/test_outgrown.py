@@ -60,7 +60,15 @@ def test_values_and_what_is_printed_are_pythons(small):
 
 
 @pytest.mark.parametrize(
-    "asks", ["int(v[k % 4])", "sorted(v, key=lambda a: -a)[0]", "max(v[k % 4], v[0])", "'%s' % v[k % 4]", "v.tolist()"]
+    "asks",
+    [
+        "int(pick(k))",
+        "int(v[k % 4])",
+        "sorted(v, key=lambda a: -a)[0]",
+        "max(v[k % 4], v[0])",
+        "'%s' % v[k % 4]",
+        "v.tolist()",
+    ],
 )
 def test_values_that_are_asked_for_count_too(small, monkeypatch, asks):
     monkeypatch.setattr("tensormagic.capture.limits.MANY", 10**5)

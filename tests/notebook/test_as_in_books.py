@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tensormagic.capture.context import LIMIT
+from tensormagic.capture.limits import LIMIT
 from tests.notebook.sameness import difference, form
 
 CELLS = {

@@ -86,3 +86,19 @@ def test_only_roots_of_few_bits_are_factors():
     assert found is not None
     assert dict(found.factors[0][0]) == {(1, 0): 1, (0, 1): -1}
     assert squares_of_differences({(2, 0, 0): 1, (1, 1, 0): -2, (0, 2, 0): 1}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x - y * np.sin(x)",
+        "x - 0.1 * np.tanh(x)",
+        "x - y * np.expm1(x)",
+        "x - y * (x * x - 1)",
+        "x + y * (x * (1 - x) - z)",
+    ],
+)
+def test_a_step_of_a_descent_stays_as_it_is(text):
+    function, arity = function_of(text)
+    graph = tm.trace(function, *np.ones((arity, 3)))
+    assert len(rewrite(graph, "stable").graph.nodes) <= len(graph.nodes)

@@ -15,6 +15,7 @@ from tensormagic.ir.rules import Found, bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    add,
     divide,
     expm1,
     isfinite,
@@ -332,7 +333,10 @@ def _behind(found: Apart, a: Node, b: Node) -> Found | None:
 
 
 def _beside_one(a: Node, b: Node) -> Apart | None:
-    """``1 - u * v`` where both are near 1, and ``x - u * f(x)`` where ``u`` is near 1 and ``x - f(x)`` small."""
+    """``1 - u * v`` where both are near 1, and ``x - (1 - u) * f(x)`` where ``u`` and ``x - f(x)`` are small.
+
+    Other factors of ``f(x)`` are seldom near 1: ``w - rate * f(w)`` is a step of a descent.
+    """
     product = bare(b)
     if product.op is not multiply:
         return None
@@ -341,7 +345,7 @@ def _beside_one(a: Node, b: Node) -> Apart | None:
         if number_of(bare(a)) == 1 and bare(u) is not bare(v):
             first, second = known(one, u), known(one, v)
             terms = first and second and (first.value, u * second.value)
-        elif len(bare(v).args) == 1 and bare(bare(v).args[0]) is bare(a):
+        elif _is_less_than_one(bare(u)) and len(bare(v).args) == 1 and bare(bare(v).args[0]) is bare(a):
             first, second = known(a, v), Apart(sum_of(one).minus(sum_of(u)).node())
             terms = first and (first.value, second.value * v)
         else:
@@ -352,6 +356,11 @@ def _beside_one(a: Node, b: Node) -> Apart | None:
             parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
             return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
     return None
+
+
+def _is_less_than_one(node: Node) -> bool:
+    """Whether something is written as 1 less or more than another thing."""
+    return node.op in {add, subtract} and 1 in {number_of(bare(n)) for n in node.args}
 
 
 def _subtracts(node: Node, depth: int = 3) -> bool:

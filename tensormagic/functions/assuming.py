@@ -63,7 +63,7 @@ def assume(value: Any, *conditions: Any, check: bool = True) -> Any:
         raise TypeError(f"tm.assume takes a value and a condition on it. {_WAY_OUT}")
     if not isinstance(value, Tensor):
         if check and not all(np.all(c) for c in conditions):
-            raise ValueError(f"the condition given to tm.assume is false for {_shown(value)}{_here()}")
+            raise ValueError(f"the condition given to tm.assume is false for {_shown(value)}")
         return value
     node = node_of(value)
     facts = "; ".join(fact for c in conditions for fact in _facts(node, c))

@@ -308,13 +308,9 @@ class Function(Specialised):
                 taken_back(before)  # it is captured again
             raise
         except Exception as error:
-            refused = isinstance(error, CaptureError) and (before is None or not before.changed())
             if not self._is_as_it_was(program, before, error):
                 raise
-            result = self._as_python(program, args, options, error)
-            if refused:  # where Python gives a result
-                raise
-            return result
+            return self._as_python(program, args, options, error)
         if program.left:
             made, program.gives.made = program.gives.made, {}
             as_values(program.left, self._whole((args, options), None), program.objects, made)
@@ -325,24 +321,20 @@ class Function(Specialised):
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
-            if program.commits:
-                return not isinstance(error, CaptureError | Changed)
-            short = isinstance(error, Changed | MemoryError | RecursionError)
-            return program.fails_variously and not program.program.calls and not short
+            return program.commits and not isinstance(error, CaptureError | Changed)
         return taken_back(before)
 
     def _as_python(
         self, program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], error: Exception
     ) -> Any:
-        """What Python itself makes of a call that failed on its data: the error that comes first, and what is changed before that."""
+        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
         if self.plain is None:
             raise error
         try:
             with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
                 return self.plain(*args, **options)
         except Exception as own:  # noqa: BLE001 (the same one, as a rule)
-            same = isinstance(error, type(own)) and str(error).startswith(str(own).partition("\n")[0])
-            raise (error if same else own) from None
+            raise (error if isinstance(own, type(error)) else own) from None
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
         key = structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -178,14 +176,6 @@ class Specialisation:
     def commits(self) -> bool:
         """Whether a run changes what the caller has, once everything has worked."""
         return bool(self.stores.inputs) or bool(self.gives.changed)
-
-    @cached_property
-    def fails_variously(self) -> bool:
-        """Whether more than one operation may fail: the graph does not say which of them comes first in the program."""
-        # what is assumed ("facts") fails where its check does
-        failing = (n for n in self.graph.nodes if context.may_fail(n) and "facts" not in n.params)
-        failing = itertools.islice(failing, 2)
-        return sum(2 if any(isinstance(v, Graph) for _, v in n.param_items) else 1 for n in failing) > 1
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any], call: Any = None) -> Any:
         """The result as the user's function would give it, stored into arrays that were ``given`` and containers of the ``call``."""

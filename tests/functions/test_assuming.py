@@ -82,24 +82,10 @@ def test_derivatives_compiled_code_and_batches():
         np.asarray(tm.grad(f)(-x))
 
 
-def test_of_two_the_first_is_told():
-    def f(x, y):
-        x = tm.assume(x, x > 0)
-        y = tm.assume(y, y > 0)
-        return x * y
-
-    first, second = f.__code__.co_firstlineno + 1, f.__code__.co_firstlineno + 2
-    ours = tm.tensor(f)
-    for x, y, line in ((1.0, -1.0, second), (-1.0, 1.0, first), (-1.0, -1.0, first)):
-        for call in (ours, f):
-            with pytest.raises(ValueError, match=rf"is false for .*\(test_assuming.py line {line}\)"):
-                call(x, y)
-
-
 def test_in_plain_python_it_is_a_check():
     x = np.array([1.0, 2.0])
     assert tm.assume(x, x > 0) is x
-    with pytest.raises(ValueError, match=r"is false for .*test_assuming.py line"):
+    with pytest.raises(ValueError, match="is false"):
         tm.assume(x, x > 1)
     assert tm.assume(x, x > 1, check=False) is x
 

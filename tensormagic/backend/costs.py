@@ -16,6 +16,7 @@ import numpy as np
 from tensormagic.backend.cpu_flops import flops_of
 from tensormagic.backend.kinds import (
     exponent,
+    graphs_of,
     is_inline,
     is_inline_move,
     is_leaf,
@@ -123,7 +124,7 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
     are not all.
     """
     for node in nodes:
-        graphs = _graphs(node)
+        graphs = graphs_of(node)
         if not graphs:
             yield node, of_node(node, number), node
             continue
@@ -134,16 +135,12 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
                 yield inner, cost + Cost(known=False) if iterations is None else cost.times(iterations), node
 
 
-def _graphs(node: Node) -> list[Graph]:
-    return [value for _, value in node.param_items if isinstance(value, Graph)]
-
-
 def of_node(node: Node, number: Number) -> Cost:
     """What NumPy does for one node: its operands are read and its result is written, once; views move nothing."""
     kind = getattr(node.op, "kind", "")
     if kind == "leaf" or not node.args or kind == "move":
         return Cost(0, 0, _moved_by_move(node, number) if kind == "move" else 0)
-    if graphs := _graphs(node):
+    if graphs := graphs_of(node):
         return _repeated(node, [of_graph(g.nodes, _within(g, node, number)) for g in graphs], number)
     sizes = _Sizes(number)
     moved = _touched_by_numpy(node, sizes)

@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse
 from tensormagic.ir.errors import TensorError
-from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.node import Node, moves, substitute, topological
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import CONSTANT, Source, constant, input_node
 
@@ -38,7 +38,7 @@ def narrowest(node: Node) -> np.dtype[Any]:
 
 def _shows_another(node: Node) -> bool:
     """Whether a value is another one, moved, or asked for something before."""
-    return node.op is REQUIRE or (getattr(node.op, "kind", "") == "move" and len(node.args) == 1)
+    return node.op is REQUIRE or moves(node)
 
 
 def is_undecided(node: Node) -> bool:

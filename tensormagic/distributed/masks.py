@@ -1,6 +1,6 @@
 """Rows that a mask picks, in what is split: computed for all rows, and left out where they are summed.
 
-``x[mask]`` has as many rows as data say, and a chunk's graph cannot name that. What is done for each picked row apart is done for
+``x[mask]`` has a data-dependent number of rows, and a chunk's graph cannot name that. What is done for each picked row apart is done for
 every row, and a sum, product, any, all, largest or smallest of them, or a product of matrices over them, leaves out what was not picked.
 How many there are is a sum as well.
 """

@@ -17,6 +17,7 @@ import numpy as np
 
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Code, free_names
+from tensormagic.capture.home import content
 from tensormagic.capture.staging.source import code_as_written, syntax_of
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import LimitError, PlainRunWarning
@@ -106,11 +107,24 @@ def _tell(code: Code, error: LimitError) -> None:
 # what is printed ------------------------------------------------------------------------------------------------------
 
 
-class _Heard:
-    """Standard output, of which is kept what is written; nothing is kept once it is too much."""
+class _Through:
+    """Standard output, which a cell writes to by way of this."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+class _Heard(_Through):
+    """Standard output, of which is kept what is written; nothing is kept once it is too much."""
+
+    def __init__(self, out: Any) -> None:
+        super().__init__(out)
         self._parts: list[str] = []
         self._room = _HEARD
 
@@ -124,18 +138,12 @@ class _Heard:
             self._room -= len(text)
         return self._out.write(text)
 
-    def flush(self) -> None:
-        self._out.flush()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._out, name)
-
-
-class _After:
+class _After(_Through):
     """Standard output, less what has been written before, as long as the same is written."""
 
     def __init__(self, out: Any, before: str) -> None:
-        self._out = out
+        super().__init__(out)
         self._before = before
 
     def write(self, text: str) -> int:
@@ -146,12 +154,6 @@ class _After:
             self._out.write(text[len(same) :] if known else text)
             return len(text)
         return self._out.write(text)
-
-    def flush(self) -> None:
-        self._out.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._out, name)
 
 
 # whether a second run is seen -----------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ class _Look:
     def _function(self, function: types.FunctionType) -> bool:
         """Whether a function of the notebook has no effects, by its text."""
         tree = syntax_of(code_as_written(function))
-        closed = dict(zip(function.__code__.co_freevars, map(_content, function.__closure__ or ()), strict=False))
+        closed = dict(zip(function.__code__.co_freevars, map(content, function.__closure__ or ()), strict=False))
         given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         own = function.__module__ == "__main__"  # whose variables are lazy while the cell runs
         space = self._notebook if own else function.__globals__
@@ -279,13 +281,6 @@ def _is_known(module: str) -> bool:
 
 def _is_exception(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not bound yet
-        return None
 
 
 def _names(tree: ast.AST) -> set[str]:

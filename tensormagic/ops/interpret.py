@@ -14,7 +14,7 @@ import numpy as np
 
 from tensormagic.ir.errors import GuardError, ShapeError
 from tensormagic.ir.graph import Graph, check, checks_after, sizer
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, moves
 from tensormagic.ir.size import Size, Symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT
@@ -166,14 +166,10 @@ def _copied(nodes: list[Node], last: dict[Node, int]) -> set[Node]:
     until: dict[Node, int] = {}
     for n in reversed(nodes):
         until[n] = max(until.get(n, -1), last.get(n, -1))
-        if _is_view(n):
+        if moves(n):
             a = n.args[0]
             until[a] = max(until.get(a, -1), until[n])
-    return {n for n in nodes if _is_view(n) and n.args[0] in stored and until[n] >= stored[n.args[0]]}
-
-
-def _is_view(node: Node) -> bool:
-    return getattr(node.op, "kind", "") == "move" and len(node.args) == 1
+    return {n for n in nodes if moves(n) and n.args[0] in stored and until[n] >= stored[n.args[0]]}
 
 
 def _alone(values: list[Value]) -> int:

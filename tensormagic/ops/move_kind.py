@@ -113,9 +113,8 @@ def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
                 text = " ".join(show(s) for s in shapes)
                 raise ShapeError(f"operands could not be broadcast together with shapes {text}")
             elif isinstance(shape[k], int) or (nodes_of(extent) and not nodes_of(shape[k])):
-                extent = shape[
-                    k
-                ]  # what does not depend on data: the result has it where the other turns out to be 1, too
+                # one that does not depend on data: the result has it where the other turns out to be 1, too
+                extent = shape[k]
         result.append(extent)
     return tuple(result)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, moves
 from tensormagic.ir.size import Size, atoms, substitute
 
 Axes = Sequence[Any]
@@ -38,8 +38,7 @@ def is_linear(node: Node, axes: Axes) -> bool:
     first_alone = summed[0] and not any(summed[1:])
     if name == "where":
         return not summed[0] and all(summed[1:])
-    moves = getattr(node.op, "kind", "") == "move" and len(node.args) == 1
-    return first_alone and (moves or name in _OF_FIRST)
+    return first_alone and (moves(node) or name in _OF_FIRST)
 
 
 _OF_ALL = frozenset({"add", "subtract", "add_at"})

@@ -36,7 +36,7 @@ check "ruff check" "$venv_python" -m ruff check --output-format concise .
 check "ruff format" "$venv_python" -m ruff format --check --output-format concise .
 check "pyright" "$venv_python" -m pyright --pythonpath "$venv_python"
 check "pytest" "$venv_python" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
-  --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with tests/nbval-sanitize.cfg "$@"
+  -p nbval.plugin --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with tests/nbval-sanitize.cfg "$@"
 
 if [ ${#failed[@]} -gt 0 ]; then
   printf 'FAILED: %s\n' "${failed[@]}" >&2

@@ -33,6 +33,8 @@ gc.set_threshold(100_000, 20, 100)  # many small tests beside much that lives lo
 settings.register_profile("tensormagic", derandomize=True, deadline=None, database=None)
 settings.load_profile("tensormagic")
 
+COLLECTED = pytest.StashKey[list[pytest.Item]]()  # every test, those of tables of which a share is run, too
+
 
 def _has_gpu() -> bool:
     try:
@@ -63,6 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     name, or by `-k`, always runs. Browser tests go last: while Playwright is open its event loop runs in this thread, and nothing
     else may start one.
     """
+    config.stash[COLLECTED] = list(items)
     chosen = config.getoption("--all") or config.getoption("keyword") or any("::" in a for a in config.args)
     left_out = [] if chosen else [item for item in items if not _is_in_share(item)]
     if left_out:
@@ -74,12 +77,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if marked and not _has_gpu():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-
-
-def pytest_collection_finish() -> None:
-    """What is there now stays to the end: garbage is not looked for among twenty thousand tests."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 
 import tensormagic.doctor
@@ -18,6 +17,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def write_notebook(tmp_path: Path):
     def write(*cells: str) -> Path:
+        import nbformat
+
         made = [
             nbformat.v4.new_markdown_cell(cell) if cell.startswith("#") else nbformat.v4.new_code_cell(cell)
             for cell in cells

@@ -1,5 +1,7 @@
 """The floors of the package: a file imports its own package and lower floors only; packages of one floor stay apart."""
 
+# tests named elsewhere
+
 import ast
 import importlib.util
 from collections.abc import Iterator

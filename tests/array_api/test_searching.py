@@ -1,5 +1,7 @@
 """Searching, sorting and sets."""
 
+# tests named elsewhere
+
 import itertools
 
 import numpy as np

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import scipy.special
+import scipy
 
 from tensormagic.backend import native
 from tensormagic.backend.cpu_rows import share_rows, tile_rows

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Route
 
 CHROMIUM_FLAGS = [
@@ -67,6 +66,8 @@ class Lab:
 
     def add(self, name: str, notebook: Path | list[str], frontend: str = "lab") -> str:
         """Put a notebook, or cells of code, into the served folder, and return its address in JupyterLab or Notebook 7."""
+        import nbformat
+
         if isinstance(notebook, Path):
             shutil.copy(notebook, self.folder / name)
         else:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 from playwright.sync_api import BrowserContext, Route
 
@@ -29,6 +28,8 @@ READY = "() => [...document.images].every((one) => one.complete && one.naturalWi
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page that `jupyter nbconvert --execute` makes of a notebook with all views."""
+    import nbformat
+
     folder = tmp_path_factory.mktemp("converted")
     cells = [nbformat.v4.new_code_cell(cell) for cell in VIEWS]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "views.ipynb")

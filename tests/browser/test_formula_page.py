@@ -5,11 +5,9 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 from IPython.core.formatters import DisplayFormatter
-from nbconvert import HTMLExporter
 from PIL import Image
 from playwright.sync_api import BrowserContext, Route
 
@@ -29,6 +27,9 @@ def formulas() -> list[object]:
 
 @pytest.fixture
 def page_of_formulas(tmp_path: Path) -> Path:
+    import nbformat
+    from nbconvert import HTMLExporter
+
     cells = []
     for shown in formulas():
         data, _ = DisplayFormatter().format(shown)

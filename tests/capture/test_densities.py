@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.integrate
-import scipy.ndimage
-import scipy.signal
+import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError

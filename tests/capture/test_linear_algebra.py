@@ -4,8 +4,7 @@ import re
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.special
+import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.special
+import scipy
 
 import tensormagic as tm
 from tests.capture.harness import check

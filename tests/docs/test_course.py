@@ -1,11 +1,12 @@
 """The course: its notebooks are those of its texts, every exercise is whole, and every unit runs with all of its answers."""
 
+# tests named elsewhere
+
 import json
 import re
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,8 @@ def test_a_unit_is_whole(path):
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_a_students_notebook_is_valid_and_holds_no_solution(path):
+    import nbformat
+
     book = json.loads((course.NOTEBOOKS / f"{path.stem}.ipynb").read_text(encoding="utf-8"))
     nbformat.validate(book)
     text = "".join("".join(cell["source"]) for cell in book["cells"])

@@ -4,6 +4,8 @@ A block marked ``ipython`` or ``python`` is a cell. A block marked ``text`` righ
 prints and its value, or its error; ``...`` stands for anything.
 """
 
+# tests named elsewhere
+
 import doctest
 import re
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.linalg
+import scipy
 
 import tensormagic as tm
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.special
+import scipy
 
 import tensormagic as tm
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.special
+import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError

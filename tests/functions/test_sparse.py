@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
+import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError, DifferentiationError

@@ -1,5 +1,7 @@
 """The programs of the collection under ``tm.vmap``, against NumPy called on each example."""
 
+# tests named elsewhere
+
 import copy
 from collections import Counter
 

@@ -1,5 +1,7 @@
 """Themes of rewriting and fusion, switched off by name: in functions, in compiled code, in settings, and as part of every key."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

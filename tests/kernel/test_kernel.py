@@ -7,7 +7,8 @@ from typing import ClassVar
 import jupyter_kernel_test
 from jupyter_client.manager import start_new_kernel
 
-# Every sample is checked by jupyter_kernel_test in the way that its name says.
+# Every sample is checked by jupyter_kernel_test in the way that its name says: test_execute_stdout, test_execute_stderr,
+# test_execute_result, test_display_data, test_error, test_inspect, test_is_complete, test_clear_output, test_kernel_info, test_pager.
 
 
 class TestProtocol(jupyter_kernel_test.KernelTests):

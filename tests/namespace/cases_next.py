@@ -1,13 +1,8 @@
 """Linear algebra, Fourier transforms, complex numbers, and SciPy's special functions, distributions and filters."""
 
 import numpy as np
-import scipy.integrate
-import scipy.linalg
-import scipy.ndimage
-import scipy.signal
+import scipy
 import scipy.spatial.distance
-import scipy.special
-import scipy.stats
 
 from tests.namespace.cases import over
 

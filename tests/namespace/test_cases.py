@@ -1,5 +1,7 @@
 """Every case of the table against NumPy: value, dtype and shape in a cell and in a function, derivatives, and compiled code."""
 
+# tests named elsewhere
+
 import re
 import warnings
 import zlib

@@ -7,11 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy
-import scipy.linalg
-import scipy.ndimage
-import scipy.signal
-import scipy.special
-import scipy.stats
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError

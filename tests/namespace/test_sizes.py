@@ -1,5 +1,7 @@
 """The cases of the table over arrays of which data say how long they are: what masks choose of each, one axis of it."""
 
+# tests named elsewhere
+
 from __future__ import annotations
 
 import linecache

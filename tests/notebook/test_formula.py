@@ -1,5 +1,7 @@
 """Formulas of lazy values: what they say is what NumPy computes, and they are written as mathematics is."""
 
+# tests named elsewhere
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Pictures of formulas: they say what the LaTeX says, nothing runs into anything, and nothing is lost at the edge."""
 
+# tests named elsewhere
+
 from __future__ import annotations
 
 import re

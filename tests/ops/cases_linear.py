@@ -1,7 +1,7 @@
 """Cases of contractions and of the linear algebra that NumPy has."""
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from tensormagic.ops import contract
 from tensormagic.ops.matrices import determinants, gram, linalg, matrix

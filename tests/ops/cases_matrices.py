@@ -1,7 +1,7 @@
 """Cases of the ops on matrices that SciPy has, and of general eigenvalues and least squares."""
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from tensormagic.ops import contract
 from tensormagic.ops.matrices import gaps, least_squares, matrix, matrix_function, spectral, systems

@@ -1,5 +1,7 @@
 """Derivatives of every op: forward mode against finite differences, reverse against forward, and both of the gradient."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

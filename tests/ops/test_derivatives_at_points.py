@@ -1,5 +1,7 @@
 """First and second derivatives of scalar functions at zeros, ones and ties, held against differences of their values."""
 
+# tests named elsewhere
+
 import itertools
 
 import numpy as np

@@ -4,6 +4,8 @@ Each order is held against differences of the one before it, and its two modes a
 of each op for each dtype; ``scripts/check_derivatives.py`` takes them all.
 """
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

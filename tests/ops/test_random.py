@@ -1,5 +1,7 @@
 """Derivatives of random samples against finite differences with the same state; states as words; slopes of gamma numbers."""
 
+# tests named elsewhere
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,8 +10,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-import scipy.special
-import scipy.stats
+import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError

@@ -1,5 +1,7 @@
 """What holds for every record of the registry: a line of documentation, a kind, and a test of its own."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

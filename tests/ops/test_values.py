@@ -1,5 +1,7 @@
 """Every other op against NumPy: dtype, shape and bits for each dtype and layout, or an error of the same class."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

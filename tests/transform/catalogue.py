@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 from scipy import special
 
 import tensormagic as tm

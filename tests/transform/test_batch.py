@@ -1,5 +1,7 @@
 """Every op of the registry on stacks: values and gradients are those of single calls, for any stacked operands."""
 
+# tests named elsewhere
+
 import itertools
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Every case of the ops' tests on stacks, and on stacks of stacks: what single calls give, or refused by name."""
 
+# tests named elsewhere
+
 import itertools
 
 import numpy as np

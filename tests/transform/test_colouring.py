@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
+import scipy
 
 from tensormagic.transform.colouring import column_colours, star_colours, star_places
 

@@ -1,5 +1,7 @@
 """A rewrite costs no more than what it replaces: operations and bytes, also where a part of it has another use."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """The index of rules: it leaves out no rule that matches, and each rule looks at a node once."""
 
+# tests named elsewhere
+
 from dataclasses import replace
 
 import numpy as np

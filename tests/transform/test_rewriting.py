@@ -1,5 +1,7 @@
 """What rewriting makes of graphs: structure, values at the edges, and the claims that the project makes."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """Every rule against its level: the same bits, never less accurate than what it replaces, or true where it says so."""
 
+# tests named elsewhere
+
 import numpy as np
 import pytest
 

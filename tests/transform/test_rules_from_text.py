@@ -1,10 +1,12 @@
 """Each rule that is written as a pattern fires on what users write: NumPy's text, of arrays, 0-d arrays, NumPy's and Python's numbers."""
 
+# tests named elsewhere
+
 import re
 
 import numpy as np
 import pytest
-import scipy.linalg
+import scipy
 from scipy import special
 
 import tensormagic as tm

@@ -1,5 +1,7 @@
 """The structure of derivatives holds every entry that is not zero: for each op, and for each program of the collection."""
 
+# tests named elsewhere
+
 import copy
 
 import numpy as np

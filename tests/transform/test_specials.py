@@ -1,5 +1,7 @@
 """Rules at special values: exact ones keep every bit; stable ones lose no number, and say where they have a value for nan."""
 
+# tests named elsewhere
+
 import runpy
 from pathlib import Path
 

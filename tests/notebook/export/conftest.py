@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -33,6 +32,8 @@ with open(sys.argv[1], "wb") as file:
 
 
 def write_notebook(path: Path, cells: list[str]) -> Path:
+    import nbformat
+
     made = [nbformat.v4.new_code_cell(cell) for cell in cells]
     nbformat.write(nbformat.v4.new_notebook(cells=made), path)
     return path

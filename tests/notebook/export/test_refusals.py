@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from tensormagic import cli
@@ -50,6 +49,8 @@ def test_it_is_refused_by_name(tmp_path: Path, cells: list[str], numpy: bool, me
 
 
 def test_a_notebook_keeps_its_lines_and_its_text(tmp_path: Path) -> None:
+    import nbformat
+
     source = write_notebook(tmp_path / "from.ipynb", [START, "files = !ls\n%timeit 1", "%%bash\nls", "%tensor_rules"])
     read = nbformat.read(source, as_version=4)
     read.cells.insert(1, nbformat.v4.new_markdown_cell("# A title"))

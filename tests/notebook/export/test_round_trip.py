@@ -1,11 +1,12 @@
 """What a notebook binds, its exported program binds too, in a Python of its own."""
 
+# tests named elsewhere
+
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from tensormagic.notebook.export.files import export
@@ -38,6 +39,8 @@ def test_hard_cells_bind_the_same(executed, tmp_path: Path, numpy: bool) -> None
 @pytest.mark.share(2)
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebooks_bind_the_same(executed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: Path) -> None:
+    import nbformat
+
     monkeypatch.setenv("MPLBACKEND", "agg")
     text = path.read_text(encoding="utf-8")
     for long, short in SHORTER.items():

@@ -79,13 +79,13 @@ def find(
             return True
         chain = [node]
         while not ((whole := chain[-1]) in given or whole in values or whole.op is INPUT):
-            if whole.op.kind != "move" or len(whole.args) != 1 or whole.sized_by or len(chain) > LONG:  # type: ignore[attr-defined]
+            if whole.op.kind != "move" or len(whole.args) != 1 or whole.sized_by or len(chain) > LONG:
                 return False
             chain.append(whole.args[0])
         if whole not in given:
             given[whole] = held(whole)
         for part in reversed(chain[:-1]):
-            given[part] = part.op.evaluate(part, (given[part.args[0]],), size)  # type: ignore[attr-defined]
+            given[part] = part.op.evaluate(part, (given[part.args[0]],), size)
         return True
 
     nodes = topological([result], lambda n: n.op is CONSTANT or (n is not result and ends(n)))

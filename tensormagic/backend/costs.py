@@ -31,7 +31,8 @@ from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Storage
 from tensormagic.backend.steps import Block, Check, Region, below, produced
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, Operation, as_size
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Atom, Dim, Size, apply, atoms, bare_atom, evaluate, hint, substitute
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fft import FFT, IFFT
@@ -137,7 +138,7 @@ def by_node(nodes: Iterable[Node], number: Number) -> Iterator[tuple[Node, Cost,
 
 def of_node(node: Node, number: Number) -> Cost:
     """What NumPy does for one node: its operands are read and its result is written, once; views move nothing."""
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     if kind == "leaf" or not node.args or kind == "move":
         return Cost(0, 0, _moved_by_move(node, number) if kind == "move" else 0)
     if graphs := graphs_of(node):
@@ -175,7 +176,7 @@ def _work(node: Node, sizes: _Sizes) -> tuple[Any, int]:
         return 2 * prod(whole.values()), 1
     if is_taken(node.op) or node.op in _MOVERS:
         return 0, 1
-    if is_map(node) or getattr(node.op, "kind", "") == "pointwise":
+    if is_map(node) or node.op.kind == "pointwise":
         return _largest(extents), flops_in(node)
     count = _LIBRARY.get(node.op)
     if count is not None and node.args[0].types[0].shape:
@@ -384,14 +385,14 @@ def _own(stage: Stage, iterations: Any) -> Cost:
     if stage.kind == "map":
         return NONE
     if stage.kind == "store":
-        return Cost(iterations, iterations) if stage.root.op.joins else NONE  # type: ignore[attr-defined]
+        return Cost(iterations, iterations) if stage.root.op.joins else NONE
     return Cost(iterations * len(stage.body), iterations * len(stage.body))
 
 
 def _with_operands(node: Node, number: Number) -> Cost:
     """A call of NumPy in a plan: what is below views is read once."""
     found = of_node(node, number)
-    if getattr(node.op, "kind", "") in {"leaf", "move"}:
+    if node.op.kind in {"leaf", "move"}:
         return found
     sizes = _Sizes(number)
     read = dict.fromkeys(n for a in node.args for n in below(a) if n.types[0].shape)

@@ -259,7 +259,7 @@ class Driver(Walk):
         if node in self.driven:
             name = self.regions.setdefault(node, f"region{len(self.regions)}")
             return f"{name}([{values}], 0 if flag == idle else flag)"
-        evaluated = self.constant("e", partial(node.op.evaluate, node))  # type: ignore[attr-defined]
+        evaluated = self.constant("e", partial(node.op.evaluate, node))
         if node.sized_by:
             known = ", ".join(f"{self.constant('k', n)}: {self._atom(n)}" for n in node.sized_by)
             return f"{evaluated}([{values}], sizer(sizes, {{{known}}}))"

@@ -91,7 +91,7 @@ _serial = count()
 def _called(node: Node) -> list[Node] | None:
     """What a call gives, over its operands; None for any other node. What is computed twice on purpose stays so."""
     if node.op is GRAD:
-        node = node.op.expand(node)  # type: ignore[attr-defined]
+        node = node.op.expand(node) or node
     if node.op not in {CALL, CHECKPOINT}:
         return None
     own = -1 - next(_serial) if node.op is CHECKPOINT else None
@@ -110,7 +110,7 @@ def _simpler(node: Node) -> Node | None:
         return _product(node)
     if isinstance(node.op, Pointwise) and source_of(node) is not None:
         return None
-    body: Node | None = node.op.expand(node)  # type: ignore[attr-defined]
+    body: Node | None = node.op.expand(node)
     return body if body is not None and body.types == node.types else None
 
 

@@ -88,7 +88,7 @@ def refuse(node: Node) -> None:
 
 
 def _kind(node: Node, *, inside: bool) -> str:
-    op: Any = node.op
+    op = node.op
     if op in {PARAMETER, INPUT}:
         return "base"
     if op is CONSTANT:
@@ -117,7 +117,7 @@ def _is_of_reals(op: Any) -> bool:
 
 
 def _kind_of_one(node: Node, *, inside: bool) -> str:
-    op: Any = node.op
+    op = node.op
     if isinstance(op, Pointwise):
         return "map" if source_of(node) is not None else "library"
     if isinstance(op, Move) and op.index is not None:

@@ -249,7 +249,7 @@ def _takes_more(node: Node) -> bool:
     """Whether NumPy's function may allocate more than its result."""
     if node.op is CONTRACT:
         return recipe_of(node["subscripts"]).way not in {"matmul", "turned"}
-    return getattr(node.op, "kind", "") == "opaque" and node.op is not ITEM
+    return node.op.kind == "opaque" and node.op is not ITEM
 
 
 def is_view(node: Node) -> bool:

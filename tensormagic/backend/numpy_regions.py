@@ -7,7 +7,8 @@ from typing import Protocol
 
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, Operation
+from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
@@ -67,7 +68,7 @@ def results_text(names: Sequence[str], results: Sequence[Node]) -> str:
 
 
 def _has_form(node: Node) -> bool:
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     return node.type.form == "scalar" and kind in _PLAIN and node.op not in _MADE_ARRAYS
 
 

@@ -142,7 +142,7 @@ class _Text:
             self.names[node] = self.names[node.args[0]]
             error = next(c.__name__ for c in ERRORS[node["error"]].__mro__ if c.__module__ == "builtins")
             self.lines.append(f"if not np.all({self.names[node.args[1]]}): raise {error}({node['message']!r})")
-        elif getattr(node.op, "kind", "") == "region" or scatter_lines(node, "", [""] * 3) is not None:
+        elif node.op.kind == "region" or scatter_lines(node, "", [""] * 3) is not None:
             name = f"v{len(self.lines)}"
             given = [self.names[a] for a in node.args]
             self.lines += scatter_lines(node, name, given) or region_lines(self, node, name)
@@ -156,7 +156,7 @@ class _Text:
                 self.lines.append(f"{self.names[node]}[{self._slices(node)}] {sign} {self.names[node.args[1]]}")
 
     def _expression(self, node: Node) -> str:
-        kind = getattr(node.op, "kind", "")
+        kind = node.op.kind
         write: Callable[[Node, list[str]], str | None] | None = getattr(self, f"_{kind}", None)
         text = write(node, [self.names[a] for a in node.args]) if write else None
         if text is None:
@@ -183,7 +183,7 @@ class _Text:
         name = node.op.name
         if node.op is ASTYPE:
             return f"np.asarray({args[0]}).astype(np.{node.type.dtype.name}){'' if node.type.shape else '[()]'}"
-        if sign := node.op.infix:  # type: ignore[attr-defined]
+        if sign := node.op.infix:
             return f"{args[0]} {sign} {args[1]}"
         if name in _FORMULAS:
             self.imports |= {"import scipy.special"} if "scipy" in _FORMULAS[name] else set()
@@ -255,7 +255,7 @@ class _Text:
     def _helped(self, node: Node, given: str) -> str | None:
         """A call of a function that goes with the text; None where that needs more than NumPy."""
         name = f"{node.op.name}_"
-        lines = helper_lines(getattr(node.op, "numpy", None), name)
+        lines = helper_lines(node.op.numpy, name)
         if not lines:
             return None
         self.helpers[name] = lines

@@ -106,7 +106,7 @@ class Overlap:
     def _effort(self, step: Step) -> Size:
         if isinstance(step, Kernel):
             return EIGHTH * sum((work_of(s) for s in step.steps if not isinstance(s, Check)), 0)
-        return 0 if is_view(step) else step.op.effort(step)  # type: ignore[attr-defined]
+        return 0 if is_view(step) else step.op.effort(step)
 
     @cached_property
     def fit(self) -> list[bool]:
@@ -219,7 +219,7 @@ def _nests(part: Any) -> Iterator[Size]:
 
 def uses_blas(step: Step) -> bool:
     """Whether NumPy calls BLAS or LAPACK for a step, which may have threads of their own."""
-    linear = isinstance(step, Node) and (step.op is CONTRACT or bool(getattr(step.op, "cubed", 0)))
+    linear = isinstance(step, Node) and (step.op is CONTRACT or bool(step.op.cubed))
     return linear and isinstance(step, Node) and step.types[0].dtype.kind in "fc"
 
 

@@ -23,7 +23,7 @@ def is_at_most_zero(node: Node) -> bool:
 def is_at_least_zero(node: Node) -> bool:
     """Whether no element is below 0."""
     node = stripped(node)
-    if node.op.not_negative:  # type: ignore[attr-defined]
+    if node.op.not_negative:
         return True
     if node.op is maximum:
         return any(map(is_at_least_zero, node.args))

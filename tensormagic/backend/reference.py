@@ -43,7 +43,7 @@ def compile(graph: Graph) -> Run:
             check(guard, size.atom)
         for node, operands, dead, guards in steps:
             try:
-                table[node] = node.op.evaluate(node, [table[a] for a in operands], size)  # type: ignore[attr-defined]
+                table[node] = node.op.evaluate(node, [table[a] for a in operands], size)
                 for guard in guards:
                     check(guard, size.atom)
             except BaseException as error:
@@ -59,7 +59,7 @@ def compile(graph: Graph) -> Run:
 
 def least_seconds(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any] = ()) -> float:
     """How long the iterations of loops take at least whose count is known before they run."""
-    regions = [n for n in graph.nodes if n.op.kind == "region"]  # type: ignore[attr-defined]
+    regions = [n for n in graph.nodes if n.op.kind == "region"]
     if not regions:
         return 0.0
     known = dict(zip(graph.parameters, values, strict=False))
@@ -93,7 +93,7 @@ def refusal(graph: Graph, sizes: dict[Any, int], values: Sequence[Any]) -> Captu
         if node in table:
             continue
         try:
-            table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+            table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)
         except CaptureError as error:
             return error
         except Exception:  # noqa: BLE001 (the first error is known)

@@ -93,7 +93,7 @@ def least_by_numpy(graph: Graph, sizes: Mapping[Atom, int]) -> tuple[int, Node |
     live = most = 0
     largest: tuple[int, Node | None] = (0, None)
     for k, node in enumerate(graph.nodes):
-        if getattr(node.op, "kind", "") in _FRESH and len(node.types) == 1 and node.args:
+        if node.op.kind in _FRESH and len(node.types) == 1 and node.args:
             try:
                 count = prod(evaluate(s, sizes.__getitem__) for s in node.type.shape) * node.type.dtype.itemsize
             except LookupError:  # it is data-dependent

@@ -54,7 +54,7 @@ class Interpreted:
                 if is_room(node):
                     table[node] = np.empty(tuple(map(size, node.type.shape)), node.type.dtype)
                 else:
-                    table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+                    table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)
         for guard in self.guards:
             check(guard, size.atom)
         return [np.array(table[n], n.type.dtype, order="C") for n in self.results]

@@ -11,7 +11,8 @@ from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.kernel_text import KernelText
 from tensormagic.backend.kinds import exponent, is_inline_move, is_map
 from tensormagic.backend.ranges import is_of_unit
-from tensormagic.ir.node import Node, Operation
+from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Operation
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMMIN, CUMPROD, CUMSUM, SUM
 from tensormagic.ops.op import registry
@@ -217,7 +218,7 @@ def _joined(name: str, dtype: np.dtype[Any], left: str, right: str) -> str:
 
 def combine_text(root: Node, old: str, value: str) -> str:
     """What a store leaves in place of ``old``."""
-    name: str = root.op.joins  # type: ignore[attr-defined]
+    name: str = root.op.joins
     if not name:
         dtype = root.type.dtype
         return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"

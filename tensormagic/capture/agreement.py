@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary
 
 from tensormagic.ir.graph import NOT_STRETCHED, singles
 from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, atom, atoms, is_at_least
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.leaf import size_node
-from tensormagic.ops.op import Guard
 from tensormagic.ops.scalars import scalar
 
 
@@ -36,8 +36,7 @@ def _found(node: Node) -> dict[Guard, None]:
     pending, seen = [node], {node}
     while pending:
         one = pending.pop()
-        guards = getattr(one.op, "guards", None)
-        for guard in guards(one) if guards else ():
+        for guard in one.op.guards(one):
             sides = {guard[0], guard[2]}
             shapes = [s for t in one.types for s in t.shape]
             of_size = not sides.isdisjoint(shapes) and any(a in wanted for s in sides for a in atoms(s))

@@ -435,8 +435,7 @@ def may_fail(node: Node) -> bool:
     of_data = bool(node.sized_by) or any(map(_has_sizes_of_data, node.args))
     if not of_data and not node.param_items and _is_plain(node.op):
         return False
-    op: Any = node.op
-    if op.may_raise(node) or (of_data and any(nodes_of(g[0]) or nodes_of(g[2]) for g in op.guards(node))):
+    if node.op.may_raise(node) or (of_data and any(nodes_of(g[0]) or nodes_of(g[2]) for g in node.op.guards(node))):
         return True
     return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
 
@@ -453,7 +452,7 @@ def _has_sizes_of_data(node: Node) -> bool:
 
 def _computes_floats(node: Node) -> bool:
     """Whether an operation may meet a floating-point error, where ``np.errstate`` asks for these."""
-    moves = getattr(node.op, "kind", "") in {"leaf", "move"} or node.op is FORM
+    moves = node.op.kind in {"leaf", "move"} or node.op is FORM
     return not moves and any(t.dtype.kind != "b" for t in node.types)
 
 
@@ -465,7 +464,7 @@ def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> boo
         if one in seen or one in capture.safe:
             continue
         seen.add(one)
-        given = [] if getattr(one.op, "kind", "") == "fold" else [t for a in one.args for t in a.types]
+        given = [] if one.op.kind == "fold" else [t for a in one.args for t in a.types]
         sized = any(nodes_of(s) for t in (*one.types, *given) for s in t.shape)
         if sized or may_fail(one) or (floats and _computes_floats(one)):
             return True

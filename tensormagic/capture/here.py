@@ -59,9 +59,9 @@ def _pending(node: Node, table: dict[Node, Any]) -> list[Node]:
 
 def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -> Any:
     if node.op is CONSTANT:
-        return node.op.evaluate(node, (), int)  # type: ignore[attr-defined]
+        return node.op.evaluate(node, (), int)
     with np.errstate(all="ignore"):  # it warns when the graph runs
-        return node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+        return node.op.evaluate(node, [table[a] for a in node.args], size)
 
 
 def _leaf(node: Node, capture: context.Capture, what: str) -> Any:

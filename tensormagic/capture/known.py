@@ -9,7 +9,8 @@ from typing import Any
 
 from tensormagic.capture import by_class, context
 from tensormagic.capture.numbers import as_python, compared, in_range
-from tensormagic.ir.node import Node, Operation, topological
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Atom, apply, atom, evaluate, is_at_least
 from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import CONSTANT, SIZE, size_node, size_of
@@ -59,7 +60,7 @@ def static_value(node: Node) -> Any:
             values[n] = number
         else:
             try:
-                values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: evaluate(s, fixed))  # type: ignore[attr-defined]
+                values[n] = n.op.evaluate(n, [values[a] for a in n.args], lambda s: evaluate(s, fixed))
             except LookupError:  # a size that was not seen
                 return None
     return values[node]
@@ -85,7 +86,7 @@ def _of_sizes(node: Node) -> list[Node] | None:
         if n in found:
             continue
         found.add(n)
-        if len(found) > _LIMIT or (n.op.kind == "leaf" and n.op not in {SIZE, CONSTANT}):  # type: ignore[attr-defined]
+        if len(found) > _LIMIT or (n.op.kind == "leaf" and n.op not in {SIZE, CONSTANT}):
             return None
         pending += n.needs
     return topological([node])

@@ -63,8 +63,8 @@ def _is_cheap(node: Node) -> bool:
     if node.type.form == "array":
         return False
     found = topological([node], stop=hooks.is_computed)
-    pending = [n for n in found if n.op.kind != "leaf" and not hooks.is_computed(n)]  # type: ignore[attr-defined]
-    if len(pending) > FEW or any(n.op.kind not in _PLAIN for n in pending):  # type: ignore[attr-defined]
+    pending = [n for n in found if n.op.kind != "leaf" and not hooks.is_computed(n)]
+    if len(pending) > FEW or any(n.op.kind not in _PLAIN for n in pending):
         return False
     return sum(hint(n.type.size) or SMALL for n in pending) < SMALL
 

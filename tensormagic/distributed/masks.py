@@ -85,7 +85,7 @@ def _picked(node: Node, known: dict[Node, Node], picked: dict[Node, Picked], bat
     count, mask = own[0].count, own[0].mask
     if any(p.count is not count or p.mask is not mask for p in own) or _axis(node, count) is None:
         return None
-    op: Any = node.op
+    op = node.op
     apart = op.kind in {"pointwise", "fold"} or op in {BROADCAST, TRANSPOSE, RESHAPE}
     if not apart or op.may_raise(node):
         return None

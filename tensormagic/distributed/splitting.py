@@ -302,7 +302,7 @@ class _Splitting:
         try:
             return axis_of_rows(node, axes, atom(self.batch))
         except Mixed as error:
-            same = node.op.apart(node)  # type: ignore[attr-defined]  (nodes know of their op only a name and types)
+            same = node.op.apart(node)
             if same is not None:
                 raise _Simpler(node, same, self._refusal(node, str(error))) from None
             self._refuse(node, str(error))

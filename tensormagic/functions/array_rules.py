@@ -120,8 +120,7 @@ def _guards(root: Node) -> set[Any]:
     """What sizes have to satisfy for the ops of a side."""
     found: list[Guard] = []
     for node in topological([root]):
-        asked = getattr(node.op, "guards", None)
-        found += asked(node) if asked is not None else ()
+        found += node.op.guards(node)
     return _asked(found)
 
 
@@ -155,7 +154,7 @@ def _bindings(pattern: Node, node: Node, bound: Mapping[str, Node]) -> Iterator[
     if pattern.op is CONSTANT and not _same_number(pattern, node):
         return
     yield from _of_operands(pattern.args, node.args, bound)
-    if len(node.args) == 2 and getattr(node.op, "commutative", False):
+    if len(node.args) == 2 and node.op.commutative:
         yield from _of_operands(pattern.args, node.args[::-1], bound)
 
 
@@ -182,7 +181,7 @@ def _same(first: Node, second: Node) -> bool:
     if not first.args:
         return False
     orders = [second.args]
-    orders += [second.args[::-1]] if len(second.args) == 2 and getattr(first.op, "commutative", False) else []
+    orders += [second.args[::-1]] if len(second.args) == 2 and first.op.commutative else []
     return any(all(map(_same, first.args, order)) for order in orders)
 
 

@@ -187,7 +187,7 @@ def _values(built: Built, arrays: Mapping[str, Array]) -> tuple[Any, Any] | None
     try:
         for node in topological([built.pattern, replacement]):
             if node not in known:
-                known[node] = node.op.evaluate(node, [known[a] for a in node.args], _number)  # type: ignore[attr-defined]
+                known[node] = node.op.evaluate(node, [known[a] for a in node.args], _number)
     except (ArithmeticError, np.linalg.LinAlgError):
         return None
     return known[built.pattern], known[replacement]

@@ -23,7 +23,8 @@ from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
-from tensormagic.ir.node import Node, Operation, substitute, topological
+from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.operation import Operation
 from tensormagic.ops.leaf import CONSTANT, Source, constant_value, input_node
 from tensormagic.ops.move import CONCATENATE
 from tensormagic.ops.regions.control import checkpoint as checkpointed

@@ -89,7 +89,7 @@ class _Table:
         return evaluate_graph(closed, [*self.given, *self.moves, *values])
 
     def _local(self, node: Node, operands: list[Any]) -> list[Any]:
-        found = node.op.evaluate(node, list(operands), self.size)  # type: ignore[attr-defined]
+        found = node.op.evaluate(node, list(operands), self.size)
         whole = found if len(node.types) > 1 else (found,)
         return [v for v, t in zip(whole, node.types, strict=True) if t.inexact]
 

@@ -189,7 +189,7 @@ def _fewer(side: Size, size: Size, own: Size) -> Size:
 
 
 def _rebuild(node: Node, mapping: dict[Node, Node], sizes: _Sizes) -> Node:
-    if getattr(node.op, "kind", "") == "move" and "serial" in node.params:  # whose value it is decides nothing here
+    if node.op.kind == "move" and "serial" in node.params:  # whose value it is decides nothing here
         return mapping[node.args[0]]
     params = {k: sizes.of(v) for k, v in node.param_items}
     args = [mapping[a] for a in node.args]

@@ -26,7 +26,7 @@ def weight(node: Node) -> int:
     """What the op of ``node`` costs, in the time of half an addition; a weak constant more than a strong one."""
     if is_constant(node):
         return 1 if node.type.form == "scalar" else 2
-    return getattr(node.op, "weight", 0) or _KINDS.get(getattr(node.op, "kind", ""), 20)
+    return node.op.weight or _KINDS.get(node.op.kind, 20)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def cost(nodes: Iterable[Node]) -> Cost:
     """The cost of these nodes alone."""
     operations = stored = 0
     for node in nodes:
-        if getattr(node.op, "kind", "") == "pointwise" and node.args:
+        if node.op.kind == "pointwise" and node.args:
             operations += weight(node) * elements(node)
         else:
             one = _cost(node)
@@ -88,14 +88,14 @@ def cost_of_graph(results: Iterable[Node]) -> Cost:
 
 def _cost(node: Node) -> Cost:
     """The cost of what is no function of elements."""
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1):
         return Cost()
     if kind == "update":  # in place, where nothing else reads the old value
         return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
     stored = sum(prod(map(elements_of, t.shape)) * t.dtype.itemsize for t in node.types)
     if kind in {"contract", "opaque"}:  # a library reads what is stored
-        computed = [a for a in node.args if getattr(a.op, "kind", "") == "pointwise"]
+        computed = [a for a in node.args if a.op.kind == "pointwise"]
         stored += sum(elements(a) * a.type.dtype.itemsize for a in computed)
     return Cost(_operations(node, kind), stored) if kind != "region" else _region(node)
 
@@ -105,7 +105,7 @@ def _operations(node: Node, kind: str) -> int:
         letters = node["subscripts"].partition("->")[0].replace(",", "")
         sizes = [s for a in node.args for s in a.type.shape]
         return _PRODUCT * prod(map(elements_of, dict(zip(letters, sizes, strict=True)).values()))
-    if getattr(node.op, "takes", False):
+    if node.op.takes:
         return _PASS * elements(node)
     if kind == "opaque":
         first = node.args[0]
@@ -113,13 +113,13 @@ def _operations(node: Node, kind: str) -> int:
     most = max(elements(node), *(elements(a) for a in node.args))
     if kind != "fold":
         return weight(node) * most
-    return most * (weight(node) - _PASS * 3 if getattr(node.op, "weight", 0) else _PASS)  # passes are fused
+    return most * (weight(node) - _PASS * 3 if node.op.weight else _PASS)  # passes are fused
 
 
 def _region(node: Node) -> Cost:
     """A region's bodies, as often as they run where that is known."""
     bodies = [v for v in node.params.values() if isinstance(v, Graph)]
-    iterations = as_size(node.args[0]) if getattr(node.op, "counted", False) else 1
+    iterations = as_size(node.args[0]) if node.op.counted else 1
     times = _UNSEEN if iterations is None else elements_of(iterations)
     return sum((cost_of_graph(g.results) for g in bodies), Cost()) * times
 

@@ -78,7 +78,7 @@ def _assumption(firing: Firing) -> str:
 
 def _outwards(node: Node) -> int:
     """How often the weight of an operand counts: what moves out of an op gets lighter, most of all out of a fold."""
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     return 1 if kind == "move" or _negates(node) else 8 if kind == "fold" else 2
 
 
@@ -88,7 +88,7 @@ def _moves_outwards(node: Node) -> int:
 
 
 def _negates(node: Node) -> bool:
-    return getattr(node.op, "signs", ()) == (-1,)
+    return node.op.signs == (-1,)
 
 
 def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
@@ -342,7 +342,7 @@ class _Pass:
 
     def _ordered(self, node: Node) -> Node:
         """For a commutative op, the node with the same operands in whatever order came first."""
-        if not getattr(node.op, "commutative", False):
+        if not node.op.commutative:
             return node
         return self.pairs.setdefault((node.op, frozenset(node.args)), node)
 

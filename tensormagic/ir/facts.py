@@ -59,7 +59,7 @@ def not_negative(node: Node, depth: int = 6) -> bool:
         return at_least_zero(node) or not_negative(node.args[0], depth)
     if is_constant(node):
         return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
-    if getattr(node.op, "not_negative", False):
+    if node.op.not_negative:
         return node.type.dtype.kind != "i" or not node.args  # integers wrap around, but sizes
     if node.type.dtype.kind == "i" and not picks(node):
         return False
@@ -67,7 +67,7 @@ def not_negative(node: Node, depth: int = 6) -> bool:
 
 
 def _keeps_sign(node: Node) -> bool:
-    return getattr(node.op, "keeps_sign", False)
+    return node.op.keeps_sign
 
 
 def unsigned(node: Node, depth: int = 6) -> bool:
@@ -76,6 +76,6 @@ def unsigned(node: Node, depth: int = 6) -> bool:
         return above_zero(node) or unsigned(node.args[0], depth)
     if is_constant(node):
         return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
-    if getattr(node.op, "not_negative", False) and not _keeps_sign(node):
+    if node.op.not_negative and not _keeps_sign(node):
         return True
     return depth > 0 and _keeps_sign(node) and all(unsigned(a, depth - 1) for a in node.args)

@@ -256,6 +256,5 @@ def bounds_over(leaf: Node, new: Callable[[Any], Any]) -> tuple[Size | None, Siz
 def guards_of(node: Node) -> tuple[Guard, ...]:
     """What sizes must satisfy for a node to be what it is."""
     if node.guards is None:
-        find = getattr(node.op, "guards", None)
-        node.guards = tuple(find(node)) if find else ()
+        node.guards = tuple(node.op.guards(node))
     return node.guards

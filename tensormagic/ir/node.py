@@ -1,4 +1,4 @@
-"""The one graph representation: an immutable, weakly interned vertex. Knows an op only by its name and its rule for types."""
+"""The one graph representation: an immutable, weakly interned vertex."""
 
 from __future__ import annotations
 
@@ -9,30 +9,21 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.operation import Bounds, Operation
 from tensormagic.ir.size import Atom, Dim, Size, Symbol, atom, substitute_in
 from tensormagic.ir.type import Type
 
 Params = tuple[tuple[str, Any], ...]
-Bounds = tuple[Size | None, Size | None]  # of an integer, ends included
 _serial = itertools.count()
 
 
 def made() -> int:
     """How many nodes have been made so far, or more."""
     return next(_serial)
-
-
-class Operation(Protocol):
-    """What a node needs to know of its op."""
-
-    @property
-    def name(self) -> str: ...
-
-    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type | tuple[Type, ...]: ...
 
 
 class Node:
@@ -126,8 +117,7 @@ class Node:
     @property
     def bounds(self) -> Bounds:
         """The sizes between which its value lies, where they are known."""
-        find = getattr(self.op, "bounds", None)
-        return (None, None) if find is None else find(self)
+        return self.op.bounds(self)
 
     # NumPy notation for derivatives and rules. ``==`` stays identity, so that nodes can be keys.
     def __add__(self, other: Any) -> Node:
@@ -282,12 +272,12 @@ def is_constant(node: Node) -> bool:
 
 def hands_on(node: Node) -> bool:
     """Whether a node is its first operand as it is, perhaps stretched, in another form or checked."""
-    return getattr(node.op, "hands_on", False)
+    return node.op.hands_on
 
 
 def moves(node: Node) -> bool:
     """Whether a node has the elements of its only operand, in other places perhaps, and nothing else."""
-    return getattr(node.op, "kind", "") == "move" and len(node.args) == 1
+    return node.op.kind == "move" and len(node.args) == 1
 
 
 def is_check(node: Node) -> bool:

@@ -21,9 +21,9 @@ _DEEP = 3  # levels of sums that are looked at
 def picks(node: Node) -> bool:
     """Whether the elements of ``node`` are elements of its operands, signs aside: nothing is rounded."""
     op = node.op
-    if "dtype" in node.params and getattr(op, "kind", "") == "pointwise":  # a cast
+    if "dtype" in node.params and op.kind == "pointwise":  # a cast
         return np.can_cast(node.args[0].type.dtype, node.type.dtype, "safe")
-    return getattr(op, "kind", "") == "move" or getattr(op, "picks", False)
+    return op.kind == "move" or op.picks
 
 
 def rounds(node: Node) -> bool:
@@ -33,7 +33,7 @@ def rounds(node: Node) -> bool:
 
 def multiplies(node: Node) -> bool:
     """Whether ``node`` is off, as a part of itself, by no more than its operands are together: a product, or what hands one on."""
-    return getattr(node.op, "factors", False) or picks(node)
+    return node.op.factors or picks(node)
 
 
 def reads_digits(node: Node) -> bool:
@@ -72,7 +72,7 @@ def _evaluated(pattern: Node, part: Node, factor: float) -> Array:
             elif moves(node) and hands_on(node):
                 values[node] = values[node.args[0]]
             else:
-                values[node] = node.op.numpy(*(values[a] for a in node.args))  # type: ignore[attr-defined]
+                values[node] = node.op.numpy(*(values[a] for a in node.args))
             if node is part:
                 values[node] = values[node] * factor
     return values[pattern]
@@ -100,7 +100,7 @@ def cancels_with(node: Node, other: Node) -> bool:
 def _terms(node: Node, sign: int, depth: int) -> Iterator[tuple[object, int]]:
     """What is added and subtracted: sums, and what they are sums of."""
     yield _key(node), sign
-    signs: tuple[int, ...] = getattr(node.op, "signs", ())
+    signs: tuple[int, ...] = node.op.signs
     if depth or len(signs) == 1:
         for own, part in zip(signs, node.args[: len(signs)], strict=True):
             yield from _terms(below(part), own * sign, depth - (len(signs) > 1))

@@ -13,10 +13,10 @@ def show(pattern: Any, strength: int = 0) -> str:
     """A pattern in the notation that it was written in."""
     if not isinstance(pattern, Node):
         return str(pattern)
-    args, sign = pattern.args, getattr(pattern.op, "infix", "")
+    args, sign = pattern.args, pattern.op.infix
     if not args:
         return f"{pattern['bits'].array().item():g}" if is_constant(pattern) else pattern["name"]
-    if getattr(pattern.op, "signs", ()) == (-1,):
+    if pattern.op.signs == (-1,):
         text, own = f"-{show(args[0], 4)}", 3
     elif sign in _STRENGTH:
         own = _STRENGTH[sign]
@@ -27,7 +27,7 @@ def show(pattern: Any, strength: int = 0) -> str:
 
 
 def _is_difference(node: Node) -> bool:
-    return getattr(node.op, "signs", ()) == (1, -1)
+    return node.op.signs == (1, -1)
 
 
 def replaced(replacement: Any) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from tensormagic.ir.facts import above_zero, is_finite, is_regular, not_negative, unsigned
 from tensormagic.ir.node import Bits, Node, hands_on, is_check, make
 from tensormagic.ir.node import is_constant as holds_bits
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
@@ -108,18 +109,14 @@ class Rule:
         return self.name
 
 
-@dataclass(frozen=True)
-class _Symbol:
+class _Symbol(Operation):
     """The op of what stands in patterns alone."""
-
-    name: str
-    commutative: bool = False
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return args[0].type
 
 
-WILD = _Symbol("wild")
+WILD = _Symbol(name="wild")
 
 
 class Constant(Node):
@@ -409,7 +406,7 @@ def _solve(goals: Goals, bound: dict[str, Node], parts: Parts) -> Match | None:
             if node.op is not pattern.op:
                 return None
         parts = (*parts, (pattern, node))
-        if getattr(node.op, "commutative", False):
+        if node.op.commutative:
             (p, q), (a, b) = pattern.args, node.args
             if a is not b and (found := _solve(((p, a), ((q, b), goals)), bound, parts)) is not None:
                 return found

@@ -212,7 +212,7 @@ def _parse_node(
         params[key] = Bits.of(given) if found[2] == "constant" and isinstance(given, bool | int | float) else given
     args = [nodes[name] for name in found[3].replace(" ", "").split(",") if name]
     op = ops[found[2]]
-    declared = None if args or getattr(op, "kind", "") != "leaf" else _typed(found[5], nodes)
+    declared = None if args or op.kind != "leaf" else _typed(found[5], nodes)
     return found[1], make(op, args, type=declared, **params)
 
 

@@ -89,7 +89,7 @@ def residue(found: Found) -> Node | None:
 
 def _adds(node: Node) -> bool:
     """Whether ``node`` is a sum in which nothing cancels."""
-    return getattr(node.op, "signs", ()) == (1, 1) and all(map(not_negative, node.args))
+    return node.op.signs == (1, 1) and all(map(not_negative, node.args))
 
 
 @dataclass(frozen=True)

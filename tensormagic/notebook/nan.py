@@ -96,7 +96,7 @@ def _made_in(graph: Graph, given: Sequence[Any], number: Number, names: Sequence
         if node in values:
             continue
         operands = [values[a] for a in node.args]
-        values[node] = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
+        values[node] = node.op.evaluate(node, operands, number)
         if has_nan(values[node]) and not any(map(has_nan, operands)):
             inner = _made_inside(node, operands, number) if is_region(node) else []
             yield from inner or [

@@ -12,13 +12,14 @@ import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import product
 from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
-from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 from tensormagic.ops.scalars.scalar import equal, where

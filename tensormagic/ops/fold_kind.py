@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import ShapeError
-from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Bounds
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Size, Type, product
 from tensormagic.ops.move import reshape

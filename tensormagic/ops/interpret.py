@@ -15,10 +15,11 @@ import numpy as np
 from tensormagic.ir.errors import GuardError, ShapeError
 from tensormagic.ir.graph import Graph, check, checks_after, sizer
 from tensormagic.ir.node import Node, moves
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, Symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import CONSTANT
-from tensormagic.ops.op import Guard, Value, as_form
+from tensormagic.ops.op import Value, as_form
 
 Compute = Callable[[Node, list[Value], Callable[[Size], int]], Value]
 
@@ -85,7 +86,7 @@ def schedule(graph: Graph, moving: int | None = None) -> Schedule:
         For the body of a loop, how many of its parameters change from iteration to iteration: the first ones.
     """
     own = set(graph.parameters)
-    constants = {n: n.op.evaluate(n, (), int) for n in graph.nodes if n.op is CONSTANT}  # type: ignore[attr-defined]
+    constants = {n: n.op.evaluate(n, (), int) for n in graph.nodes if n.op is CONSTANT}
     rest = [n for n in graph.nodes if n not in own and n.op is not CONSTANT]
     still = _still(rest, {*constants, *graph.parameters[moving:]}) if moving is not None else []
     before = set(still)
@@ -285,7 +286,7 @@ def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Val
         return reuse(node, given, size)
     if consume is not None:
         return consume(node, given, size)
-    return node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+    return node.op.evaluate(node, given, size)
 
 
 def is_alone(values: list[Value]) -> bool:

@@ -185,7 +185,7 @@ class Scope:
     def evaluated(self, node: Node) -> str:
         """The value by the op's own ``evaluate``."""
         object_of, args = self.text.object, ", ".join(self.names[a] for a in node.args)
-        return f"{object_of(node.op.evaluate)}({object_of(node)}, [{args}], {self._sizer_of(node)})"  # type: ignore[attr-defined]
+        return f"{object_of(node.op.evaluate)}({object_of(node)}, [{args}], {self._sizer_of(node)})"
 
     def _sizer_of(self, node: Node) -> str:
         return self._sizer(node.sized_by) if _is_sized(node) else self.text.object(_same)
@@ -265,7 +265,7 @@ class Scope:
             self._bind(step.node, alias)
             self._drop((*step.before, *step.after))
         elif not (self._inside(step) or self._stored(step)):
-            expression = step.node.op.expression(step.node, [self.names[a] for a in step.node.args], self)  # type: ignore[attr-defined]
+            expression = step.node.op.expression(step.node, [self.names[a] for a in step.node.args], self)
             if expression is None:
                 self._called(step)
             else:
@@ -282,7 +282,7 @@ class Scope:
             return self.names[node.args[0]]
         if step.copies or node in self.graph.results or node in self.graph.checked:
             return None
-        return self.names[node.args[0]] if node.op.is_aside(node, self) else None  # type: ignore[attr-defined]
+        return self.names[node.args[0]] if node.op.is_aside(node, self) else None
 
     def _inside(self, step: Step) -> bool:
         """A region, written where it stands; False for any other op."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product
 from tensormagic.ir.type import apply, divide_exactly
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move_kind import Index, Move, Shape, broadcast_shapes, normalise_axis, same, show
-from tensormagic.ops.op import Guard, Tangent, Value, has_negative_size
+from tensormagic.ops.op import Tangent, Value, has_negative_size
 from tensormagic.ops.rows import Axes, Merged, Mixed, common_axis, is_multiple, missing_rows, rows_in, shifted
 
 # broadcast ------------------------------------------------------------------------------------------------------------

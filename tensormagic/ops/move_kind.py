@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from tensormagic.ir.errors import AxisError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, hint, nodes_of, size_text
 from tensormagic.ir.type import Type
-from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.rows import Axes, Found
 
 Shape = tuple[Size, ...]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import product
 from tensormagic.ir.type import Dim, Size, Type
 from tensormagic.ops.move import lead
-from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.rows import FIRST, Axes, Found, Mixed, common_axis, other_axis
 
 Types = Type | tuple[Type, ...]
@@ -41,15 +42,8 @@ class Opaque(Op):
         For a call that only looks whether something is so, and gives its first operand: what is to be true, as Python text.
     split_rows
         ``split_rows(node, axes, rows)``: where rows are in the result, for a call that keeps them apart.
-    fails
-        What NumPy's ``LinAlgError`` says, for a call that raises one for some values, and with this text alone.
     names
         For parameters that name something of Python's or a library's: which names are taken from a file.
-    takes
-        For a call that takes elements of the first operand, one for each of the result, from places that the second one holds.
-    cubed
-        For a call of LAPACK, which has a loop over the columns for each element of the first operand: about how many picoseconds one
-        iteration of it takes, on one core.
     """
 
     kind = "opaque"
@@ -60,11 +54,8 @@ class Opaque(Op):
     check: Callable[[Node], list[Guard]] | None = field(default=None, repr=False)
     stacked: Callable[[Node, Sequence[Node], Sequence[bool], Size], Node] | None = field(default=None, repr=False)
     holds: str = ""
-    takes: bool = False
-    fails: str = ""
     split_rows: Callable[[Node, Axes, Size], Found] | None = field(default=None, repr=False)
     apart_rows: Callable[[Node], Node | None] | None = field(default=None, repr=False)
-    cubed: int = field(default=0, repr=False)
     names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError
-from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Bounds, Guard
 from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, reshape, slice_, stretch, transpose
 from tensormagic.ops.move_kind import broadcast_shapes
-from tensormagic.ops.op import Guard, Op, Tangent, Value, as_form
+from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 
 Weak = Any  # a dtype, or a Python class for a weak operand
@@ -56,10 +57,6 @@ class Pointwise(Op):
         The function in simpler ops, which the planner puts in its place.
     linearise, back
         The tangent, and the transpose, of a function that is linear or not holomorphic, in place of ``partials``.
-    infix
-        Python's operator, for a function that has one.
-    signs
-        Of a sum, a difference or a negative: what each operand is multiplied by.
     sizes
         The function of two sizes, where it is a size again; None where it is none.
     numbers
@@ -77,11 +74,8 @@ class Pointwise(Op):
     linearise: Callable[[Node, Sequence[Tangent]], Tangent] | None = field(default=None, repr=False)
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
     numbers: Mapping[str, Callable[..., Value]] = field(default_factory=dict, repr=False)
-    infix: str = ""
-    signs: tuple[int, ...] = ()
     sizes: Callable[[Size, Size], Size | None] | None = field(default=None, repr=False)
     arity: int = 1
-    commutative: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

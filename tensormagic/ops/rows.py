@@ -139,5 +139,4 @@ def axis_of_rows(node: Node, axes: Axes, rows: Size) -> Found:
     rows
         The number of rows.
     """
-    op: Any = node.op  # nodes know of their op only a name and types
-    return op.split(node, axes, rows)
+    return node.op.split(node, axes, rows)

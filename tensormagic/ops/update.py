@@ -10,11 +10,12 @@ import numpy as np
 
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import RESHAPE, SLICE, Slices, broadcast, concrete_slices, lead, places, slice_, slice_guards
 from tensormagic.ops.move_kind import same, show
-from tensormagic.ops.op import Guard, Op, Tangent, Value
+from tensormagic.ops.op import Op, Tangent, Value
 from tensormagic.ops.pointwise import total
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis
 
@@ -135,7 +136,7 @@ def accumulate(old: Tangent, new: Node) -> Node:
 def _parts(node: Node) -> list[Node] | None:
     """What is added to zeros, part by part, to make ``node``; None where it is something else."""
     links: list[Node] = []
-    while getattr(node.op, "kind", "") in {"update", "opaque"} and node.op.joins == "add":  # type: ignore[attr-defined]
+    while node.op.kind in {"update", "opaque"} and node.op.joins == "add":
         links.append(node)
         node = node.args[0]
     return links[::-1] if links and node is zeros_like(node) else None

@@ -43,7 +43,7 @@ def close_over(
 
 def _is_constant(n: Node) -> bool:
     """Whether a node is a constant, or moves the elements of one."""
-    while n.op.kind == "move" and len(n.needs) == 1:  # type: ignore[attr-defined]
+    while n.op.kind == "move" and len(n.needs) == 1:
         n = n.needs[0]
     return n.op is CONSTANT
 

@@ -43,9 +43,9 @@ def by_numpy(node: Node) -> Any:
 
         with np.errstate(all="raise", under="ignore"):
             for n in todo:
-                for guard in n.op.guards(n) if n.sized_by else ():  # type: ignore[attr-defined]
+                for guard in n.op.guards(n) if n.sized_by else ():
                     check(guard, known)
-                table[n] = n.op.evaluate(n, [table[a] for a in n.args], size)  # type: ignore[attr-defined]
+                table[n] = n.op.evaluate(n, [table[a] for a in n.args], size)
     except Exception:  # noqa: BLE001 (what raises or warns does so where lines are known)
         return None
     value = table[node]
@@ -83,8 +83,8 @@ def _few(node: Node) -> list[Node] | None:
         n = pending.pop()
         if n in found or not n.needs or n in there:
             continue
-        kind: str = n.op.kind  # type: ignore[attr-defined]
-        moves = kind == "move" or (kind == "update" and n.op.picks)  # type: ignore[attr-defined]
+        kind: str = n.op.kind
+        moves = kind == "move" or (kind == "update" and n.op.picks)
         if not moves and kind not in _PLAIN and n.op not in _INDICES:
             return None
         found.add(n)
@@ -111,7 +111,7 @@ def read_from(node: Node) -> list[Node]:
     while pending and iterations < FEW:
         part, iterations = pending.pop(), iterations + 1
         whole = part
-        while whole.op.kind == "move" and len(whole.args) == 1 and whole not in there:  # type: ignore[attr-defined]
+        while whole.op.kind == "move" and len(whole.args) == 1 and whole not in there:
             pending += whole.sized_by
             whole = whole.args[0]
         if whole in there or len(whole.types) > 1:
@@ -143,7 +143,7 @@ def _is_large(node: Node) -> bool:
 
 
 def _stays(node: Node) -> bool:
-    return node.op.kind == "opaque" or not node.type.inexact  # type: ignore[attr-defined]
+    return node.op.kind == "opaque" or not node.type.inexact
 
 
 def leaf_value(node: Node) -> Any:
@@ -151,4 +151,4 @@ def leaf_value(node: Node) -> Any:
     known = kept.values.here().get(node)
     if known is not None:
         return residence.hosted(known, node) if type(known) is residence.Resident else known
-    return residence.hosted(kept.held(node), node) if node.op is INPUT else node.op.evaluate(node, (), kept.number)  # type: ignore[attr-defined]
+    return residence.hosted(kept.held(node), node) if node.op is INPUT else node.op.evaluate(node, (), kept.number)

@@ -6,6 +6,7 @@ Each kind of op has its rule; regions are batched here, by the graphs inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tensormagic.ir import site
 from tensormagic.ir.errors import ShapeError
@@ -74,10 +75,10 @@ def _stacked(node: Node, known: dict[Node, Stacks], size: Size) -> Stacks:
     if node.op is ITEM:
         group = known[node.args[0]]
         return item(group, node["index"]) if isinstance(group, Node) else group[node["index"]]
-    args = [a if (found := known.get(a)) is None else found for a in node.args]
+    args: list[Any] = [a if (found := known.get(a)) is None else found for a in node.args]
     flags = [a in known for a in node.args]
     rule = _REGIONS.get(node.op.name)
-    new: Stacks = rule(node, args, flags, size) if rule else node.op.batch(node, args, flags, size)  # type: ignore[attr-defined]
+    new: Stacks = rule(node, args, flags, size) if rule else node.op.batch(node, args, flags, size)
     for part in (new,) if isinstance(new, Node) else new:
         site.inherit(part, node)
     return new[0] if isinstance(new, tuple) and len(node.types) == 1 else new

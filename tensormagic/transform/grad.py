@@ -64,7 +64,7 @@ def _tangent(node: Node, known: Tangents, wider: dict[Node, Node]) -> Any:
 def _derivative(node: Node, given: Sequence[Any]) -> Any:
     """The tangent of a node; where it has none, the error names the line."""
     try:
-        return node.op.jvp(node, given)  # type: ignore[attr-defined]
+        return node.op.jvp(node, given)
     except DifferentiationError as error:
         places = site.of(node)
         if places and not error.placed:
@@ -204,7 +204,7 @@ def transpose(outputs: Iterable[tuple[Node, Node]], seeds: set[Node], primal: It
             _to_group(gathered, node, gathered.pop(node))
             continue
         wanted = [a in linear for a in node.args]
-        parts = node.op.transpose(node, gathered.pop(node), wanted)  # type: ignore[attr-defined]
+        parts = node.op.transpose(node, gathered.pop(node), wanted)
         for arg, part in zip(node.args, parts, strict=True):
             if part is not None and arg in linear:
                 gathered[arg] = accumulate(gathered.get(arg), part)

@@ -143,11 +143,11 @@ class _Iterations:
     def _alone(self, value: Node, nodes: Sequence[Node]) -> bool:
         if any(p in nodes for p in self.carries) or self.index not in nodes or self.body.checked:
             return False
-        if any(getattr(n.op, "kind", "") not in _SILENT or len(n.types) != 1 for n in nodes):
+        if any(n.op.kind not in _SILENT or len(n.types) != 1 for n in nodes):
             return False
         moving = {self.index}
         for n in nodes:
             if any(a in moving for a in n.needs):
                 moving.add(n)
-        computed = (n for n in moving if n.type.shape and n.op.kind != "move")  # type: ignore[attr-defined]
+        computed = (n for n in moving if n.type.shape and n.op.kind != "move")
         return all(elements(n) <= elements(value) for n in computed)

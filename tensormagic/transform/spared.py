@@ -34,7 +34,7 @@ def harmless(graph: Graph) -> bool:
         if node in given or not any(a in moving for a in node.needs):
             continue
         moving.add(node)
-        kind = node.op.kind  # type: ignore[attr-defined]
+        kind = node.op.kind
         last = kind == "move" and all(a in given for a in node.args)
         if node.sized_by or not (kind == "pointwise" or node.op in _MASKED or last):
             return False

@@ -77,7 +77,7 @@ class Frame:
         if region is not None:
             ends = region(self, node)
             return tuple(ends) if len(node.types) > 1 else ends[0]
-        rule = RULES.get(node.op.name) or RULES.get(node.op.kind)  # type: ignore[attr-defined]
+        rule = RULES.get(node.op.name) or RULES.get(node.op.kind)
         codes = rule(self, node) if rule is not None else None
         return self.all_of(node) if codes is None else codes
 
@@ -147,7 +147,7 @@ class Frame:
         try:
             with np.errstate(all="ignore"):
                 given = [self.known[a] for a in node.args]
-                return node.op.evaluate(node, given, sizer(self.sizes, self.known))  # type: ignore[attr-defined]
+                return node.op.evaluate(node, given, sizer(self.sizes, self.known))
         except (TensorError, ArithmeticError, ValueError, IndexError, TypeError):
             return UNKNOWN  # of a branch that is not taken
 

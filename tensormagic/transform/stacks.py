@@ -66,7 +66,7 @@ def unstacked(results: Sequence[Node]) -> dict[Node, Node]:
 
 
 def _silent(body: Graph) -> bool:
-    return not body.checked and all(getattr(n.op, "kind", "") in _SILENT for n in body.nodes)
+    return not body.checked and all(n.op.kind in _SILENT for n in body.nodes)
 
 
 def _read(loop: Node, k: int, reader: Node, iterations: Size) -> _Read | None:

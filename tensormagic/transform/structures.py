@@ -83,7 +83,7 @@ def _moved(frame: Frame, node: Node) -> Codes | None:
     """Elements that go to other places, by what NumPy does with their codes."""
     if any(frame.position(s) is None for s in _sizes(node)):
         return None
-    value = node.op.evaluate(node, [frame.codes(a) for a in node.args], frame.size)  # type: ignore[attr-defined]
+    value = node.op.evaluate(node, [frame.codes(a) for a in node.args], frame.size)
     return np.asarray(value, np.int64)
 
 
@@ -105,7 +105,7 @@ def _added_at(frame: Frame, node: Node) -> Codes | None:
     if any(frame.position(s) is None for s in _sizes(node)):
         return None
     zeros = np.zeros(frame.shape(base), np.int64)
-    placed = node.op.evaluate(node, [zeros, frame.codes(value)], frame.size)  # type: ignore[attr-defined]
+    placed = node.op.evaluate(node, [zeros, frame.codes(value)], frame.size)
     return frame.sets.union(frame.codes(base), np.asarray(placed, np.int64))
 
 
@@ -222,7 +222,7 @@ def _gathered(frame: Frame, node: Node) -> Codes:
     x, indices = node.args
     codes, places = frame.codes(x), frame.value(indices)
     if isinstance(places, np.ndarray | np.integer | int):
-        return np.asarray(node.op.evaluate(node, [codes, places], frame.size), np.int64)  # type: ignore[attr-defined]
+        return np.asarray(node.op.evaluate(node, [codes, places], frame.size), np.int64)
     shape, axis = frame.shape(node), node["axis"]
     one = _reduced(frame.sets, codes, [axis])
     if node.op is GATHER:

@@ -44,7 +44,7 @@ def work(graph: Graph, sizes: Mapping[Symbol, int]) -> Work:
 
 
 def _of(node: Node, size: Callable[[Size], int]) -> Work:
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     if kind == "region":
         return _region(node, size)
     if kind in {"move", "leaf"}:

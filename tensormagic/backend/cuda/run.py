@@ -190,7 +190,7 @@ class Runner:
         self._node = node
 
         def raises() -> None:
-            node.op.numpy(None, self.host(holds), **node.params)  # type: ignore[attr-defined]
+            node.op.numpy(None, self.host(holds), **node.params)
 
         if node.op is SETTLED and node["real"] is False:
             self._fails(xp.all(holds), raises)
@@ -204,7 +204,7 @@ class Runner:
         """What has nothing to do with the device; what random generators draw goes there."""
         if node.op in {CHECK, TELL}:
             self.look()
-        value = node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+        value = node.op.evaluate(node, given, size)
         if node.op is DRAW:
             state, sample = value
             return state, self.device.put(sample) if np.ndim(sample) else sample
@@ -246,7 +246,7 @@ class Runner:
         reuse = getattr(node.op, "reuse", None)
         if reuse is not None and is_alone(given):
             return reuse(node, given, size)
-        return node.op.evaluate(node, given, size)  # type: ignore[attr-defined]
+        return node.op.evaluate(node, given, size)
 
 
 def _is_chosen(value: Value) -> bool:
@@ -287,7 +287,7 @@ def _pays(graph: Graph) -> bool:
 
 def _is_light(graph: Graph, moving: int) -> bool:
     """Whether nothing that takes long is the same in every iteration: the library computes that once, and a plan in each iteration."""
-    return all(s.node.op.kind in {"move", "leaf"} or not s.node.types[0].shape for s in schedule(graph, moving).once)  # type: ignore[attr-defined]
+    return all(s.node.op.kind in {"move", "leaf"} or not s.node.types[0].shape for s in schedule(graph, moving).once)
 
 
 _spent: dict[Graph, float] = {}  # seconds that the library has taken for a graph, in all runs together
@@ -330,7 +330,7 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
     found: dict[str, transfers.Hidden] = {}
     for node in _nodes(graph):
         name, op = node.op.name, node.op
-        if name in found or not _is_large(node) or getattr(op, "kind", "") in {"region", "leaf"}:
+        if name in found or not _is_large(node) or op.kind in {"region", "leaf"}:
             continue
         if node.op in _TAPES and not _is_batched(node):
             continue

@@ -447,7 +447,7 @@ def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Seq
         return None
     known = world.nodes()
     inside = [n for n in topological([node], stop=lambda n: n in known) if n not in known]
-    if any(getattr(n.op, "kind", "") not in {"pointwise", "leaf"} and n.op is not FORM for n in inside):
+    if any(n.op.kind not in {"pointwise", "leaf"} and n.op is not FORM for n in inside):
         return None
     if node.type.form != value.type.form and values_are_there():
         return MIXED

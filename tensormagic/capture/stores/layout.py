@@ -158,7 +158,7 @@ def may_have_gaps(first: Node) -> bool:
             region, number = _result_of(node)
             graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
             pending += [(graph.results[number], (region, around)) for graph in graphs]
-        elif op in {RESHAPE, REQUIRE} or getattr(node.op, "kind", "") == "update":
+        elif op in {RESHAPE, REQUIRE} or node.op.kind == "update":
             pending.append((node.args[0], around))
     return False
 
@@ -200,7 +200,7 @@ def _keeps_order(node: Node) -> bool:
     """Whether a result lies in C order where the operands do."""
     if node.op in {INPUT, PARAMETER}:
         return _leaf_in_order(node)
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     if node.op is GATHER:  # what several axes leave behind, NumPy lays out as it likes
         return node.args[0].type.ndim == 1
     if node.op is TRANSPOSE or (kind == "opaque" and not isinstance(node.op, Store)):
@@ -222,7 +222,7 @@ def _leaf_in_order(leaf: Node) -> bool:
 
 def _of_order(node: Node) -> tuple[Node, ...]:
     """The operands whose order in memory decides that of the result."""
-    kind = getattr(node.op, "kind", "")
+    kind = node.op.kind
     if kind == "update" or isinstance(node.op, Store):
         return node.args[:1]
     if node.op is GATHER:

@@ -311,7 +311,7 @@ def _evaluate(order: Sequence[Node], table: MutableMapping[Node, Any], size: siz
     """Fill in the values of nodes, by NumPy."""
     for node in order:
         if node not in table:
-            table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)  # type: ignore[attr-defined]
+            table[node] = node.op.evaluate(node, [table[a] for a in node.args], size)
             if isinstance(table[node], np.ndarray) and table[node].size > MOST_ELEMENTS:
                 raise ValueError(
                     f"a view of backpropagation holds arrays of at most {MOST_ELEMENTS} elements, and {node.op.name} "

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node, Operation
+from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, symbol
 from tensormagic.notebook.formulas.latex import (
     Add,
@@ -173,7 +174,7 @@ class Writer:
         return self._inner(node, index, depth)
 
     def _inner(self, node: Node, index: _Indices, depth: int) -> Expression:
-        kind = getattr(node.op, "kind", "")
+        kind = node.op.kind
         if node.op in REDUCTIONS and index is not None:
             return self._reduction(node, index, depth)
         writer = self._writers.get(node.op)
@@ -433,13 +434,13 @@ class Writer:
             met.add(part)
             if not self._may_be_whole(part):
                 return False
-            if getattr(part.op, "kind", "") == "pointwise" or part.op is TRANSPOSE or part.op is CONTRACT:
+            if part.op.kind == "pointwise" or part.op is TRANSPOSE or part.op is CONTRACT:
                 pending += part.args
         return True
 
     def _may_be_whole(self, node: Node) -> bool:
         """Whether the op itself can be; its operands are another matter."""
-        kind = getattr(node.op, "kind", "")
+        kind = node.op.kind
         if node.op is TRANSPOSE:
             return node.type.ndim == 2
         if node.op is CONTRACT:

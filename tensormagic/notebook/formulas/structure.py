@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tensormagic.ir.node import Node, Operation
+from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import FIXED, REQUIRE
@@ -103,7 +104,7 @@ def in_a_row(node: Node) -> tuple[Size, ...] | None:
         part = narrow(pending.pop())
         if part.op is RESHAPE:
             found.add(part.args[0].type.shape)
-        elif part.type.shape and getattr(part.op, "kind", "") != "pointwise" and not is_scaled(part):
+        elif part.type.shape and part.op.kind != "pointwise" and not is_scaled(part):
             return None
         elif part.type.shape:
             pending += part.args

@@ -91,7 +91,7 @@ class _Measuring:
         if is_region(node):
             self._region(node, operands)
             return
-        value = node.op.evaluate(node, operands, self.number)  # type: ignore[attr-defined]
+        value = node.op.evaluate(node, operands, self.number)
         elapsed = time.perf_counter() - begin
         computed = kind_of(node) not in {"input", "constant"}
         self.found[node] = summary(value) | ({"seconds": float(f"{elapsed:.3g}")} if computed else {})

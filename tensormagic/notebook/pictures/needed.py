@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, Operation, topological
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.operation import Operation
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE

@@ -180,7 +180,7 @@ class _Writer:
             edges += [Edge(ids[arg], key, port) for port, arg in enumerate(node.args) if found.reads(node, port)]
             places_ = [n for n in node.sized_by if n not in node.args] if vertices[-1].kind in _PLACED else []
             edges += [Edge(ids[n], key, len(node.args) + k) for k, n in enumerate(places_)]
-            if getattr(node.op, "kind", "") == "region" and len(place) < 2 * DEEPEST:
+            if node.op.kind == "region" and len(place) < 2 * DEEPEST:
                 bodies = tuple(self._bodies(scope, node, key, place, found.ends_of(node), given_as))
                 inner |= {key: bodies} if bodies else {}
         results = [scope.graph.results[k] for k in wanted]

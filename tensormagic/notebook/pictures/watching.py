@@ -135,7 +135,7 @@ def _name(frame: Frame, graph: Graph) -> str:
 
 def is_region(node: Node) -> bool:
     """Whether there are graphs inside."""
-    return getattr(node.op, "kind", "") == "region"
+    return node.op.kind == "region"
 
 
 def watched(node: Node, operands: Sequence[Any], number: Callable[[Size], int], looking: Looking) -> Any:
@@ -150,7 +150,7 @@ def watched(node: Node, operands: Sequence[Any], number: Callable[[Size], int], 
     try:
         with silently():
             looking.begins(node, operands)
-            value = node.op.evaluate(node, operands, number)  # type: ignore[attr-defined]
+            value = node.op.evaluate(node, operands, number)
             looking.ends(node, value)
             return value
     finally:

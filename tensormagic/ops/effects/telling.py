@@ -9,7 +9,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.node import Node, Operation, make
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size
 from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.effects.raising import argument

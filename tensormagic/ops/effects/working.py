@@ -56,4 +56,4 @@ def works(node: Node, args: Sequence[Node]) -> Node:
 
 def failure(node: Node) -> str:
     """What the error of a call says; empty where it has none, or one of several."""
-    return getattr(node.op, "fails", "")
+    return node.op.fails

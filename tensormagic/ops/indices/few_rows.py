@@ -68,8 +68,7 @@ def rows_of_gather(node: Node) -> Node | None:
     count = index.type.size
     if not isinstance(count, int) or not 0 < count <= FEW or index.type.ndim > 1:
         return None
-    op: Any = index.op
-    low, high = op.bounds(index)
+    low, high = index.op.bounds(index)
     if low != 0 or high is None or high != x.type.shape[axis] - 1:
         return None
     if not index.type.ndim:

@@ -13,10 +13,11 @@ import numpy as np
 
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type, lower_bound, product
 from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, normalise_axis, same, show
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store, along_axis
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.rows import Axes, Mixed

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import BoundsError, DTypeError
-from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Bounds
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import size_node

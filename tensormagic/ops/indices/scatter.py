@@ -13,6 +13,7 @@ import numpy as np
 
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type, product
 from tensormagic.ops.fold import PROD, fold
 from tensormagic.ops.indices.gather import (
@@ -28,7 +29,7 @@ from tensormagic.ops.indices.gather import (
 from tensormagic.ops.leaf import CONSTANT, constant, constant_value, iota, size_node
 from tensormagic.ops.move import broadcast, lead, reshape
 from tensormagic.ops.move_kind import normalise_axis, same, show
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.rows import Axes, Found, Mixed
@@ -179,7 +180,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
         raise Mixed("stores into rows that are picked")
     if node.op is SCATTER_ADD and not _is_zero(node.args[0]):
         raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
-    return node.op.joins  # type: ignore[attr-defined,no-any-return]
+    return node.op.joins
 
 
 def _add_apart(node: Node) -> Node | None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
-from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Bounds
 from tensormagic.ir.size import Size, atom
 from tensormagic.ir.type import Type, array
 from tensormagic.ops.fold import SUM, fold

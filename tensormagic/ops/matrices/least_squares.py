@@ -9,13 +9,14 @@ import numpy as np
 
 from tensormagic.ir.errors import GuardError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.matrices.linalg import PINV
 from tensormagic.ops.matrices.matrix import adjoint, common_dtype, matrix, real_dtype, real_part
 from tensormagic.ops.move_kind import same, show
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.scalar import conjugate

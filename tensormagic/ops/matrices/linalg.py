@@ -16,6 +16,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DifferentiationError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type, apply, hint
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.leaf import size_node
@@ -52,7 +53,7 @@ from tensormagic.ops.matrices.matrix import (
 )
 from tensormagic.ops.move import broadcast, concatenate, reshape, slice_
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, in_stack, items
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.scalar import absolute, equal, greater, greater_equal, imag, less, less_equal, where

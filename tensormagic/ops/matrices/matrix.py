@@ -9,13 +9,14 @@ import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.move_kind import same, show
-from tensormagic.ops.op import Guard, Tangent
+from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import conjugate, equal, greater, greater_equal, less, less_equal, real, where
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensormagic.ir.errors import GuardError, KindError, ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type, apply
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.fold import MAX, fold, reduce_sum
@@ -36,7 +37,7 @@ from tensormagic.ops.matrices.matrix import (
 )
 from tensormagic.ops.move import broadcast, expand_dims, slice_
 from tensormagic.ops.move_kind import broadcast_shapes, same
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.comparison import equal, greater, less_equal, where

@@ -9,12 +9,13 @@ import numpy as np
 
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type, apply
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.matrices.matrix import common_dtype, square, square_guards, swap
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.move_kind import same
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.pointwise import astype, total
 from tensormagic.ops.scalars.function import typed

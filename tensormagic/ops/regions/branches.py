@@ -12,13 +12,14 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, bare_atom, nodes_of, substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import run
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.loop_text import Given, Text, write_graph
 from tensormagic.ops.move import broadcast
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.pointwise import masked_by
 from tensormagic.ops.regions.region import (

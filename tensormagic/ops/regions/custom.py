@@ -8,11 +8,12 @@ from typing import Any
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, substitute
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import run
 from tensormagic.ops.loop_text import Given, Text, write_graph
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import call, packed
 from tensormagic.ops.regions.region import (

@@ -12,12 +12,13 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.interpret import Iterations, formed, is_plain, run
 from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.loop_text import Given, Scope, Text, is_heavy
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import packed
 from tensormagic.ops.regions.lanes import wants
@@ -58,8 +59,6 @@ class Repeat(Region):
     ``counted`` (``loop``): the first operand is the count, and the body's first parameter the index. Otherwise
     (``while``) a second graph on the same operands says whether to go on.
     """
-
-    counted: bool
 
     def _typed(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[tuple[Type, ...], list[Guard]]:
         first = int(self.counted)

@@ -17,13 +17,14 @@ import numpy as np
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, make
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, is_at_least
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.interpret import run
 from tensormagic.ops.leaf import constant, index_node, size_node
 from tensormagic.ops.move import Slices, broadcast, reshape, slice_
-from tensormagic.ops.op import Guard, Tangent, Value
+from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.branches import packed
 from tensormagic.ops.regions.loops import LOOP

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 from tensormagic.ir.errors import DataShapeError, DifferentiationError, DTypeError, ShapeError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, resized, topological
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute, symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, constant, input_node, parameter, size_of
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.move_kind import same, show
-from tensormagic.ops.op import Guard, Op, Tangent, Value
+from tensormagic.ops.op import Op, Tangent, Value
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import is_tape, zeros
 

@@ -56,7 +56,7 @@ def residuals(
 
 def _is_cheap(node: Node) -> bool:
     """Whether a node may be computed again."""
-    return bool(node.needs) and (is_cheap(node.op) or getattr(node.op, "kind", "") == "move")
+    return bool(node.needs) and (is_cheap(node.op) or node.op.kind == "move")
 
 
 def _weight(node: Node, sizes: Mapping[Any, Size]) -> float:

@@ -178,7 +178,7 @@ def _added_under(output: Node) -> tuple[Node, Touch] | None:
 def _has_steep(graph: Graph) -> bool:
     """Whether a graph computes a function whose slope may be infinite."""
     inner = [v for n in graph.nodes for _, v in n.param_items if isinstance(v, Graph)]
-    return any(n.op.steep for n in graph.nodes) or any(map(_has_steep, inner))  # type: ignore[attr-defined]
+    return any(n.op.steep for n in graph.nodes) or any(map(_has_steep, inner))
 
 
 class Rewind:
@@ -188,7 +188,7 @@ class Rewind:
         self, node: Node, cotangents: Sequence[Tangent], wanted: Sequence[bool], sums: Sequence[Tangent]
     ) -> None:
         self.node, self.cotangents, self.sums = node, cotangents, sums
-        self.counted: bool = node.op.counted  # type: ignore[attr-defined]
+        self.counted: bool = node.op.counted
         self.first = int(self.counted)
         self.body: Graph = node["body"]
         self.carries: int = node["carries"]

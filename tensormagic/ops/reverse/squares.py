@@ -15,7 +15,7 @@ def is_sum_of_squares(node: Node) -> bool:
 
     Divided it may be by anything: the quotient is zero where the sum is.
     """
-    while node.op.name in {"divide", "form", "astype", "require"} or getattr(node.op, "kind", "") == "move":
+    while node.op.name in {"divide", "form", "astype", "require"} or node.op.kind == "move":
         node = node.args[0]
     pending, seen = [node], 0
     while pending:
@@ -24,7 +24,7 @@ def is_sum_of_squares(node: Node) -> bool:
         if seen > _MOST or n.type.dtype.kind != "f":
             return False
         name = n.op.name
-        if name in _SAME or getattr(n.op, "kind", "") == "move":
+        if name in _SAME or n.op.kind == "move":
             pending.append(n.args[0])
         elif name == "add":
             pending += n.args

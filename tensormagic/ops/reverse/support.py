@@ -70,7 +70,7 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
     result = apply(partial, tangent)
     if _finite(partial):
         return result
-    kept = support(tangent, Search(depth, steep=result.op.steep or is_steep(partial)))  # type: ignore[attr-defined]
+    kept = support(tangent, Search(depth, steep=result.op.steep or is_steep(partial)))
     return result if kept is None else _kept(kept, result)
 
 
@@ -86,7 +86,7 @@ def is_steep(node: Node) -> bool:
     level, seen = [node], set[Node]()
     for _ in range(DEEPEST):
         seen.update(level)
-        if any(n.op.steep for n in level):  # type: ignore[attr-defined]
+        if any(n.op.steep for n in level):
             return True
         level = [a for n in level for a in n.args if a not in seen]
     return False

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ShapeError
-from tensormagic.ir.node import Bounds, Node, make
+from tensormagic.ir.node import Node, make
+from tensormagic.ir.operation import Bounds
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import constant, size_of

@@ -28,7 +28,7 @@ def fold_constants(node: Node) -> Node | None:
     """``an op of constants -> its value``."""
     if not node.args or node.op is BROADCAST or any(a.op is not CONSTANT for a in node.args):
         return None
-    pure = getattr(node.op, "kind", "") in _PURE or node.op.name in LIBRARY
+    pure = node.op.kind in _PURE or node.op.name in LIBRARY
     if not pure or len(node.types) != 1:
         return None
     sizes = [s for s in node.type.shape if isinstance(s, int)]
@@ -37,8 +37,8 @@ def fold_constants(node: Node) -> Node | None:
         return None
     try:
         with np.errstate(all="raise", under="ignore"):  # what NumPy warns of is met, and told, when the graph runs
-            values = [a.op.evaluate(a, (), int) for a in node.args]  # type: ignore[attr-defined]
-            value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))  # type: ignore[attr-defined]
+            values = [a.op.evaluate(a, (), int) for a in node.args]
+            value = node.op.evaluate(node, values, lambda s: evaluate(s, _unknown))
     except (
         ValueError,  # which LinAlgError is
         ArithmeticError,
@@ -62,7 +62,7 @@ def _unknown(atom: object) -> int:
 @exact(heads="broadcast", quiet=True)
 def through_broadcasts(node: Node) -> Node | None:
     """``f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))``."""
-    if getattr(node.op, "kind", "") != "pointwise" or any(a.op is not BROADCAST for a in node.args):
+    if node.op.kind != "pointwise" or any(a.op is not BROADCAST for a in node.args):
         return None
     inner = [a.args[0] for a in node.args]
     small = broadcast_shapes([x.type.shape for x in inner])

@@ -67,7 +67,7 @@ def part_of(x: Node, part: Slices) -> Node:
 
 def _pointwise_part(node: Node, *, rounded: bool) -> Node | None:
     inner = node.args[0]
-    if getattr(inner.op, "kind", "") != "pointwise" or (inner.op.name in ROUNDED) != rounded or not _smaller(node):
+    if inner.op.kind != "pointwise" or (inner.op.name in ROUNDED) != rounded or not _smaller(node):
         return None
     if inner.op.name == "power" and inner.type.dtype.kind in "iu":  # which raises for negative exponents
         return None
@@ -172,7 +172,7 @@ def parts_of_sums(node: Node) -> Node | None:
 @exact(kinds="biufc", roots="", heads="transpose", even=True)
 def transposes_outwards(node: Node) -> Node | None:
     """``exp(transpose(x)) -> transpose(exp(x)), and for functions of several, all transposed alike``."""
-    if getattr(node.op, "kind", "") != "pointwise":
+    if node.op.kind != "pointwise":
         return None
     orders = {a["permutation"] for a in node.args if a.op is TRANSPOSE}
     if len(orders) != 1 or any(a.op is not TRANSPOSE and not _uniform(a) for a in node.args):

@@ -195,7 +195,7 @@ def _values(node: Node, points: Mapping[str, Array]) -> dict[Node, Array]:
 def _numpy(node: Node) -> Callable[..., Any]:
     if node.op.name in {"broadcast", "form", "astype"}:
         return lambda x: x
-    function: Callable[..., Any] | None = getattr(node.op, "numpy", None)
+    function: Callable[..., Any] | None = node.op.numpy
     if function is None:
         raise ParseError(f"{node.op.name} cannot be tried on numbers")
     return function
@@ -210,7 +210,7 @@ def _unordered(node: Node) -> object:
     """A side as it is whatever the order of what is added or multiplied."""
     if not node.args:
         return show(node)
-    if not getattr(node.op, "commutative", False):
+    if not node.op.commutative:
         return node.op.name, tuple(map(_unordered, node.args))
     terms: list[object] = []
     for arg in node.args:

@@ -43,8 +43,34 @@ BY_NAME = (  # where ops are known by their names: the ops themselves, rules, an
     "ops/",
     "transform/rewriting/",
     "backend/cuda/library.py",
-    "backend/numpy_text.py",
 )
+LISTS = {  # lists of names that are those of ops, too, and name something else: files, and how many each has; none may be added
+    # kinds of sizes, and what is told of a value: min, max, mean
+    **dict.fromkeys(("backend/c_text.py", "backend/driver.py", "backend/kernel_text.py", "backend/sizes.py"), 1),
+    **dict.fromkeys(("functions/exporting.py", "ir/bounds.py", "ir/size.py"), 1),
+    **dict.fromkeys(("notebook/live/follow.py", "notebook/pictures/measure.py", "notebook/pictures/views.py"), 1),
+    # functions of machine code and of the text of kernels
+    **dict.fromkeys(("backend/cpu_calls.py", "backend/cpu_types.py", "backend/cpu_values.py"), 1),
+    **dict.fromkeys(("backend/cuda/device.py", "backend/cuda/fake.py"), 1),
+    "backend/cuda/dialect.py": 2,
+    # what a file of vector math defines
+    **{f"backend/vecmath_{name}.py": 1 for name in ("formulas", "hyperbolic", "inverse", "roots", "trig")},
+    # functions and methods of Python, NumPy, SciPy and pandas, by which the user's text calls them
+    "capture/library/mathematics.py": 5,
+    "capture/library/padding.py": 2,
+    "capture/library/special.py": 1,
+    "capture/library/statistics.py": 1,
+    "capture/library/transforms.py": 1,
+    "capture/operators.py": 2,
+    "capture/staging/cancelling.py": 1,
+    "capture/staging/ordinary.py": 4,
+    "capture/stores/at.py": 1,
+    "capture/tables.py": 3,
+    "notebook/hints.py": 1,
+    # commands of LaTeX
+    "notebook/formulas/latex.py": 2,
+    "notebook/formulas/typeset.py": 1,
+}
 _spec = importlib.util.spec_from_file_location(
     "measure_house", Path(__file__).parents[1] / "scripts" / "measure_house.py"
 )
@@ -132,6 +158,17 @@ def test_the_check_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place
 def test_what_is_done_with_an_op_asks_for_the_op_or_for_its_facts(path: Path):
     found = house.compared(ast.parse(path.read_text(encoding="utf-8")))
     assert not [f"line {node.lineno}: {ast.unparse(node)}" for node, _ in found]
+
+
+def test_facts_stand_on_ops_and_in_no_list_of_their_names():
+    found = {
+        path.relative_to(ROOT).as_posix(): sum(
+            text.startswith("table") for _, text in house.named_ops(ast.parse(path.read_text()))
+        )
+        for path in FILES
+        if not path.relative_to(ROOT).as_posix().startswith(BY_NAME)
+    }
+    assert {path: count for path, count in found.items() if count} == LISTS
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import atoms, bracketed, python_text
 from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE
-from tensormagic.ops.fold import ARGMAX, ARGMIN, LOG_SOFTMAX, LOGSUMEXP, SOFTMAX
+from tensormagic.ops.fold import ARGMAX, ARGMIN, SOFTMAX
 from tensormagic.ops.form import FORM
-from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.matrices.linalg import PINV
@@ -28,29 +27,6 @@ from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.reverse.tape import EMPTY
 from tensormagic.ops.update import ADD_AT, SET
-
-_SELECTIONS = {
-    "places": "np.flatnonzero({0})",
-    "count_unique": "np.unique({0}, equal_nan={nan}).size",
-}
-_SPECIAL = {"sigmoid": "expit", "erf": "erf", "erfc": "erfc", "xlogy": "xlogy", "logit": "logit", "digamma": "digamma",
-            "gammaln": "gammaln", "polygamma": "polygamma"} | {name: name for name in (
-                "exprel", "exp1", "expi", "erfcx", "erfinv", "erfcinv", "log_ndtr", "ndtri", "gamma", "beta", "betaln", "binom",
-                "gammainc", "gammaincc", "betainc", "zeta", "j0", "j1", "jv", "y0", "y1", "yv", "i0", "i1", "iv", "i0e", "i1e", "ive",
-                "kv")}  # fmt: skip
-_FORMULAS = {
-    "softplus": "np.logaddexp({0}, 0)",
-    "log1mexp": "np.where(({0} > -np.log(2)) & ({0} <= 0), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
-    "log_erfc": "np.where({0} < 0.5, np.log1p(-scipy.special.erf({0})), "
-    "np.where({0} < 8, np.log(scipy.special.erfc({0})), np.log(scipy.special.erfcx({0})) - {0} * {0}))",
-    "stop_gradient": "{0}",
-    "real": "np.real({0})",
-    "imag": "np.imag({0})",
-}
-_RUNNING = {"cummax": "np.maximum.accumulate", "cummin": "np.minimum.accumulate"}
-_ROWS = {LOGSUMEXP, SOFTMAX, LOG_SOFTMAX}
-_LINALG = {"solve", "inv", "pinv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr"}
-_FFT = {"fft", "ifft", "rfft", "irfft"}
 
 
 def numpy_source(graph: Graph, name: str = "f") -> str:
@@ -179,31 +155,34 @@ class _Text:
             return ramp if rank == 1 else f"np.broadcast_to({ramp}.reshape({spread}), {self.shape(node['shape'])})"
         return None
 
+    def _called(self, node: Node, args: list[str], options: str = "") -> str | None:
+        """A call of what NumPy or SciPy has for an op, or the formula that stands for it there."""
+        text: str = node.op.in_numpy
+        if "scipy.special" in text:
+            self.imports.add("import scipy.special")
+        if "{" in text:
+            return text.format(*args, **node.params)
+        return f"{text}({', '.join(args)}{options})" if text else None
+
     def _pointwise(self, node: Node, args: list[str]) -> str | None:
         name = node.op.name
         if node.op is ASTYPE:
             return f"np.asarray({args[0]}).astype(np.{node.type.dtype.name}){'' if node.type.shape else '[()]'}"
         if sign := node.op.infix:
             return f"{args[0]} {sign} {args[1]}"
-        if name in _FORMULAS:
-            self.imports |= {"import scipy.special"} if "scipy" in _FORMULAS[name] else set()
-            return _FORMULAS[name].format(*args)
-        if name in _SPECIAL:
-            self.imports.add("import scipy.special")
-            return f"scipy.special.{_SPECIAL[name]}({', '.join(args)})"
-        return f"np.{name}({', '.join(args)})" if hasattr(np, name) else None
+        return self._called(node, args) or (f"np.{name}({', '.join(args)})" if hasattr(np, name) else None)
 
     def _fold(self, node: Node, args: list[str]) -> str | None:
         name, axes = node.op.name, node["axes"]
-        axis = axes[0] if len(axes) == 1 else axes
-        if node.op in _ROWS and (node.op is not SOFTMAX or "whole" in node.params):
-            self.imports.add("import scipy.special")
-            return f"scipy.special.{name}({args[0]}, axis={axis})"
+        axis = f", axis={axes[0] if len(axes) == 1 else axes}"
         if node.op in {ARGMAX, ARGMIN} and len(axes) > 1:
             return None
-        if hasattr(np, name) or name in _RUNNING:
-            return f"{_RUNNING.get(name, f'np.{name}')}({args[0]}, axis={axis})"
-        return self._helped(node, f"{args[0]}, axis={axis}")
+        if node.op is not SOFTMAX or "whole" in node.params:
+            if text := self._called(node, args, axis):
+                return text
+            if hasattr(np, name):
+                return f"np.{name}({args[0]}{axis})"
+        return self._helped(node, f"{args[0]}{axis}")
 
     def _move(self, node: Node, args: list[str]) -> str | None:
         if node.op is BROADCAST:
@@ -231,26 +210,14 @@ class _Text:
         return f"np.einsum({node['subscripts']!r}, {', '.join(args)}, optimize=True)"
 
     def _opaque(self, node: Node, args: list[str]) -> str | None:
-        name = node.op.name
         if node.op in TAPES:
             return tape_text(self, node, args)
         options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
         if node.op is PINV and node["rcond"] == "size":
             options = ", rtol=None"
-        for names, module in (
-            (_LINALG, "np.linalg"),
-            (_FFT, "np.fft"),
-            ({"sort", "argsort", "partition", "argpartition", "take_along_axis", "searchsorted"}, "np"),
-        ):
-            if name in names:
-                return f"{module}.{name}({', '.join(args)}{options})"
         if node.op is POSITION:  # counts from the front, and checks
             return f"range({self.size(node['extent'])})[{args[0]}]"
-        if name in _SELECTIONS:
-            return _SELECTIONS[name].format(*args, nan=node.params.get("equal_nan"))
-        if node.op is GATHER:
-            return f"np.take({', '.join(args)}{options})"
-        return self._helped(node, f"{', '.join(args)}{options}")
+        return self._called(node, args, options) or self._helped(node, f"{', '.join(args)}{options}")
 
     def _helped(self, node: Node, given: str) -> str | None:
         """A call of a function that goes with the text; None where that needs more than NumPy."""

@@ -14,7 +14,7 @@ from tensormagic.backend.ranges import is_of_unit
 from tensormagic.ir.node import Node
 from tensormagic.ir.operation import Operation
 from tensormagic.ops.contract import CONTRACT
-from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMMIN, CUMPROD, CUMSUM, SUM
+from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMMIN, CUMPROD, CUMSUM, MAX, MIN, SUM
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.scalars.comparison import (
@@ -165,7 +165,7 @@ def start_text(root: Node, text: KernelText) -> str:
     start = root.op.start  # type: ignore[attr-defined]
     if start is not None:
         return text.number(np.asarray(start(dtype)).astype(dtype)[()])
-    largest = root.op.step == "minimum"  # type: ignore[attr-defined]
+    largest = root.op is MIN
     if dtype.kind == "b":
         return str(largest)
     if dtype.kind == "f":
@@ -193,12 +193,12 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
 
 def is_extremum(root: Node) -> bool:
     """Whether a fold is the largest or the smallest of floats."""
-    return getattr(root.op, "step", None) in {"maximum", "minimum"} and root.type.dtype.kind == "f"
+    return root.op in {MAX, MIN} and root.type.dtype.kind == "f"
 
 
 def extremum_texts(root: Node, total: str, nan: str, signs: str, value: str) -> tuple[list[str], list[str], str]:
     """An extremum of floats in a loop, in three parts: how they begin, their steps, and what puts them together."""
-    largest = root.op.step == "maximum"  # type: ignore[attr-defined]
+    largest = root.op is MAX
     step, sign, first = ("larger", "common_sign", -1) if largest else ("smaller", "any_sign", 0)
     begin = [f"{nan} = False", f"{signs} = np.int{root.type.dtype.itemsize * 8}({first})"]
     steps = [f"{total} = {step}({total}, {value})", f"{nan} = nan_seen({nan}, {value})"]

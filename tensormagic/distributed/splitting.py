@@ -25,6 +25,7 @@ from tensormagic.ir.node import Node, as_size, resized, topological, users
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type
+from tensormagic.ops.draws.random import DRAW, SEED
 from tensormagic.ops.effects.telling import is_effect
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_node, parameter
 from tensormagic.ops.move import slice_
@@ -229,7 +230,7 @@ def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
 
 SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
 APART = "Compute this part without splitting, or split along another axis."
-_DRAWS = frozenset({"draw", "random_state", "seed"})  # a generator would be left as it was
+_DRAWS = frozenset({DRAW.name, SEED.name})  # a generator would be left as it was
 
 
 def _mentions(node: Node, symbol: Symbol) -> bool:

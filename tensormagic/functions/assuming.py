@@ -18,10 +18,10 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.effects.checks import assumed
 from tensormagic.ops.fold import ALL, fold
 from tensormagic.ops.leaf import CONSTANT, constant
-from tensormagic.ops.scalars.comparison import bitwise_and
+from tensormagic.ops.scalars.comparison import bitwise_and, greater, greater_equal, less, less_equal, not_equal
 from tensormagic.ops.scalars.scalar import isfinite, logical_and
 
-_SIGNS = {"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<=", "not_equal": "!="}
+_COMPARISONS = (greater, greater_equal, less, less_equal, not_equal)
 _TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "!=": "!="}
 _WAY_OUT = "Compare the value itself with a number, or use np.isfinite: x = tm.assume(x, x > 0)"
 
@@ -113,8 +113,8 @@ def _facts(node: Node, condition: Any) -> Iterator[str]:
 
 def _compared(node: Node, one: Node) -> str:
     """A comparison of ``node`` with a number, as text."""
-    sign = _SIGNS.get(one.op.name)
-    if sign is not None:
+    if one.op in _COMPARISONS:
+        sign = one.op.infix
         left, right = map(bare, one.args)
         if right is bare(node):
             left, right, sign = right, left, _TURNED[sign]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.size import Size
@@ -57,6 +57,9 @@ class Operation:
         Python's operator, for a function that has one.
     signs
         Of a sum, a difference or a negative: what each operand is multiplied by.
+    linear
+        In which operands the value is linear: ``together`` in all (a sum), ``each`` in any one (a product), in the ``first``, or in the
+        ``rest``, all but the first; empty where it is not, or that is not said.
     takes
         For a call that takes elements of the first operand, one for each of the result, from places that the second one holds.
     counted
@@ -66,6 +69,9 @@ class Operation:
         iteration of it takes, on one core.
     fails
         What NumPy's ``LinAlgError`` says, for a call that raises one for some values, and with this text alone.
+    in_numpy
+        How a text calls it, where that is not ``np`` and its name: a function (``scipy.special.expit``), or an expression of the
+        operands and parameters (``np.logaddexp({0}, 0)``).
     numpy
         The function of NumPy, SciPy or our own that gives its values; called as its kind says.
     each
@@ -90,10 +96,12 @@ class Operation:
     commutative: bool = False
     infix: str = ""
     signs: tuple[int, ...] = ()
+    linear: Literal["", "together", "each", "first", "rest"] = ""
     takes: bool = False
     counted: bool = False
     cubed: int = field(default=0, repr=False)
     fails: str = ""
+    in_numpy: str = field(default="", repr=False)
     numpy: Any = field(default=None, repr=False)
     kind: ClassVar[str] = ""
 

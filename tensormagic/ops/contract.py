@@ -122,7 +122,9 @@ class Contract(Op):
         return found
 
 
-CONTRACT = Contract(name="contract", each=30, doc="The sum of products over shared letters of two operands.")
+CONTRACT = Contract(
+    name="contract", each=30, linear="each", doc="The sum of products over shared letters of two operands."
+)
 
 
 def split(subscripts: str) -> tuple[list[str], str]:

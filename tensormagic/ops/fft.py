@@ -86,7 +86,15 @@ def _transform(
         return (_fitted(astype(part, x.type.dtype), node["axis"], x.type.shape[node["axis"]]),)
 
     op = Opaque(
-        name=name, split_rows=along_axis, types=types, numpy=function, tangent=tangent, back=pull, each=5000, doc=doc
+        name=name,
+        in_numpy=f"np.fft.{name}",
+        split_rows=along_axis,
+        types=types,
+        numpy=function,
+        tangent=tangent,
+        back=pull,
+        each=5000,
+        doc=doc,
     )
     return op
 

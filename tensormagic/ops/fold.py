@@ -51,6 +51,7 @@ def _widen(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 SUM = Fold(
     name="sum",
+    linear="first",
     keeps_sign=True,
     joins="add",
     numpy=lambda x, axis: np.sum(x, axis=axis),
@@ -212,6 +213,7 @@ def _shares(node: Node) -> Node:
 
 LOGSUMEXP = Fold(
     name="logsumexp",
+    in_numpy="scipy.special.logsumexp",
     weight=30,
     joins="logaddexp",
     numpy=_logsumexp_numpy,
@@ -291,6 +293,7 @@ def _running_tangent(node: Node, t: Node) -> Node:
 
 CUMMAX = Row(
     name="cummax",
+    in_numpy="np.maximum.accumulate",
     sequential=True,
     numpy=_running_extreme(np.maximum),
     tangent=_running_tangent,
@@ -298,6 +301,7 @@ CUMMAX = Row(
 )
 CUMMIN = Row(
     name="cummin",
+    in_numpy="np.minimum.accumulate",
     sequential=True,
     numpy=_running_extreme(np.minimum),
     tangent=_running_tangent,
@@ -389,6 +393,7 @@ def _softmax_tangent(node: Node, t: Node) -> Node:
 
 SOFTMAX = Softmax(
     name="softmax",
+    in_numpy="scipy.special.softmax",
     weight=30,
     not_negative=True,
     numpy=_softmax_numpy,
@@ -413,6 +418,7 @@ def _log_softmax_numpy(x: Any, axis: Any) -> Value:
 
 LOG_SOFTMAX = Row(
     name="log_softmax",
+    in_numpy="scipy.special.log_softmax",
     weight=30,
     numpy=_log_softmax_numpy,
     result=_complex_check,

@@ -45,6 +45,8 @@ class Pointwise(Op):
     source
         The scalar expression that the code generator prints, ``{0}`` for the first operand: one text for floats, or
         one for each dtype kind (``"f"``, ``"i"``, ``"u"``, ``"b"``, ``"c"``). A kind without text runs in NumPy.
+    complex_source, complex_elements
+        The scalar expression for complex numbers, empty where NumPy computes them; and that for elements of arrays, where it is another.
     partials
         ``partials(out, *operands)``: the partial derivatives as nodes, one an operand (a single node for one operand).
     step
@@ -66,6 +68,8 @@ class Pointwise(Op):
     kind = "pointwise"
     numpy: Callable[..., Value] = field(repr=False)
     source: str | Mapping[str, str] = field(default_factory=dict, repr=False)
+    complex_source: str = field(default="", repr=False)
+    complex_elements: str = field(default="", repr=False)
     partials: Callable[..., Any] | None = field(default=None, repr=False)
     step: bool = False
     dtypes: Callable[[Sequence[Weak]], Signature] | None = field(default=None, repr=False)

@@ -30,20 +30,15 @@ def is_linear(node: Node, axes: Axes) -> bool:
     summed = [a == SUM for a in axes]
     if any(a is not None and a != SUM for a in axes):
         return False
-    name = node.op.name
-    if name in _OF_ALL:
-        return all(summed)
-    if name in _OF_ONE:
-        return sum(summed) == 1
-    first_alone = summed[0] and not any(summed[1:])
-    if name == "where":
-        return not summed[0] and all(summed[1:])
-    return first_alone and (moves(node) or name in _OF_FIRST)
-
-
-_OF_ALL = frozenset({"add", "subtract", "add_at"})
-_OF_ONE = frozenset({"multiply", "contract"})
-_OF_FIRST = frozenset({"divide", "negative", "sum"})
+    match node.op.linear:
+        case "together":
+            return all(summed)
+        case "each":
+            return sum(summed) == 1
+        case "rest":
+            return not summed[0] and all(summed[1:])
+        case linear:
+            return summed[0] and not any(summed[1:]) and (moves(node) or linear == "first")
 
 
 class Merged(int):

@@ -90,7 +90,7 @@ class Update(Op):
 
 
 SET = Update(name="set", picks=True, doc="x with x[i] = v.")
-ADD_AT = Update(name="add_at", joins="add", doc="x with x[i] += v.")
+ADD_AT = Update(name="add_at", joins="add", linear="together", doc="x with x[i] += v.")
 
 
 def zeros_like(x: Node, dtype: Any = None) -> Node:

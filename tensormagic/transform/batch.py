@@ -12,6 +12,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, make, substitute, topological
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, symbol
 from tensormagic.ir.type import Type
 from tensormagic.ops.fold import ANY, MAX, fold
@@ -77,7 +78,7 @@ def _stacked(node: Node, known: dict[Node, Stacks], size: Size) -> Stacks:
         return item(group, node["index"]) if isinstance(group, Node) else group[node["index"]]
     args: list[Any] = [a if (found := known.get(a)) is None else found for a in node.args]
     flags = [a in known for a in node.args]
-    rule = _REGIONS.get(node.op.name)
+    rule = _REGIONS.get(node.op)
     new: Stacks = rule(node, args, flags, size) if rule else node.op.batch(node, args, flags, size)
     for part in (new,) if isinstance(new, Node) else new:
         site.inherit(part, node)
@@ -308,12 +309,12 @@ def _while(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) 
     return tuple(lead(e, m, size) for e, m in zip(ends, moving, strict=False))
 
 
-_REGIONS: dict[str, Callable[[Node, Sequence[Node], Sequence[bool], Size], tuple[Node, ...]]] = {
-    CALL.name: _call,
-    CHECKPOINT.name: _checkpoint,
-    COND.name: _cond,
-    CUSTOM.name: _custom,
-    GRAD.name: _grad,
-    LOOP.name: _loop,
-    WHILE.name: _while,
+_REGIONS: dict[Operation, Callable[[Node, Sequence[Node], Sequence[bool], Size], tuple[Node, ...]]] = {
+    CALL: _call,
+    CHECKPOINT: _checkpoint,
+    COND: _cond,
+    CUSTOM: _custom,
+    GRAD: _grad,
+    LOOP: _loop,
+    WHILE: _while,
 }

@@ -15,13 +15,14 @@ import numpy as np
 from tensormagic.ir.errors import DifferentiationError, TensorError
 from tensormagic.ir.graph import Graph, sizer
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size, Symbol, atoms, evaluate
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.opaque import ITEM
-from tensormagic.ops.regions.control import CUSTOM, GRAD
+from tensormagic.ops.regions.control import CALL, CHECKPOINT, COND, CUSTOM, GRAD, LOOP, WHILE
 from tensormagic.ops.reverse.tape import is_tape
 from tensormagic.transform.dependence import EVERYTHING, Codes, Sets
-from tensormagic.transform.structures import RULES, Pool, pooled
+from tensormagic.transform.structures import BY_KIND, RULES, Pool, pooled
 
 UNKNOWN: Any = object()  # a value that depends on what is differentiated
 _UNROLLED = 100_000  # nodes of all iterations of a loop that are followed one by one
@@ -73,11 +74,11 @@ class Frame:
         if node.op is ITEM:
             group = self.found[node.args[0]]
             return group[node["index"]] if isinstance(group, tuple) else group
-        region = _REGIONS.get(node.op.name)
+        region = _REGIONS.get(node.op)
         if region is not None:
             ends = region(self, node)
             return tuple(ends) if len(node.types) > 1 else ends[0]
-        rule = RULES.get(node.op.name) or RULES.get(node.op.kind)
+        rule = RULES.get(node.op) or BY_KIND.get(node.op.kind)
         codes = rule(self, node) if rule is not None else None
         return self.all_of(node) if codes is None else codes
 
@@ -258,13 +259,13 @@ def weight(sets: Sets, structure: Any) -> int:
     return int(sets.lengths(structure).sum())
 
 
-_REGIONS: Mapping[str, Callable[[Frame, Node], list[Structure]]] = {
-    "call": _call,
-    "checkpoint": _call,
-    "cond": _cond,
-    "grad": _expanded,
-    "loop": _loop,
-    "while": _while,
+_REGIONS: Mapping[Operation, Callable[[Frame, Node], list[Structure]]] = {
+    CALL: _call,
+    CHECKPOINT: _call,
+    COND: _cond,
+    GRAD: _expanded,
+    LOOP: _loop,
+    WHILE: _while,
 }
 
 

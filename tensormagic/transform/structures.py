@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import split
-from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER
+from tensormagic.ops.convolution import CONVOLVE
+from tensormagic.ops.effects.checks import REQUIRE
+from tensormagic.ops.effects.raising import AFTER, CHECK
+from tensormagic.ops.fft import FFT, IFFT
+from tensormagic.ops.fold import CUMSUM
+from tensormagic.ops.form import FORM
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER, TAKE_ALONG_AXIS
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
+from tensormagic.ops.matrices.gaps import OVER, RESOLVED
+from tensormagic.ops.matrices.linalg import CHOLESKY, INV, PINV, SOLVE, SOLVE_TRIANGULAR
+from tensormagic.ops.reverse.tape import ADD_RECORD, ADD_TAPES, RECORD, REPLAY
+from tensormagic.ops.update import ADD_AT, SET
 from tensormagic.transform.dependence import NOTHING, Codes, Sets
 
 if TYPE_CHECKING:
@@ -291,30 +303,27 @@ def _tapes_added(frame: Frame, node: Node) -> Pool:
     return found
 
 
-RULES: dict[str, Rule] = {
-    "pointwise": _pointwise,
-    "move": _moved,
-    "form": _of_operand(0),
-    "set": _moved,
-    "add_at": _added_at,
-    "fold": _fold,
-    "cumsum": _running,
-    "contract": _contract,
-    "gather": _gathered,
-    "take_along_axis": _gathered,
-    "add_along_axis": _scattered,
-    "scatter_set": _scattered,
-    "scatter_add": _scattered,
-    "convolve": _convolved,
-    "require": _of_operand(0),
-    "check": _of_operand(0),
-    "after": _of_operand(1),
-    "resolved": _of_operand(0),
-    "over_gaps": _of_operand(0),
-    "record": _recorded,
-    "add_record": _recorded,
-    "replay": _replayed,
-    "add_tapes": _tapes_added,
-    **dict.fromkeys(("fft", "ifft"), _along_axis),
-    **dict.fromkeys(("solve", "solve_triangular", "inv", "pinv", "cholesky"), _matrices),
+BY_KIND: dict[str, Rule] = {"pointwise": _pointwise, "move": _moved, "fold": _fold, "contract": _contract}
+RULES: dict[Operation, Rule] = {
+    FORM: _of_operand(0),
+    SET: _moved,
+    ADD_AT: _added_at,
+    CUMSUM: _running,
+    GATHER: _gathered,
+    TAKE_ALONG_AXIS: _gathered,
+    ADD_ALONG_AXIS: _scattered,
+    SCATTER_SET: _scattered,
+    SCATTER_ADD: _scattered,
+    CONVOLVE: _convolved,
+    REQUIRE: _of_operand(0),
+    CHECK: _of_operand(0),
+    AFTER: _of_operand(1),
+    RESOLVED: _of_operand(0),
+    OVER: _of_operand(0),
+    RECORD: _recorded,
+    ADD_RECORD: _recorded,
+    REPLAY: _replayed,
+    ADD_TAPES: _tapes_added,
+    **dict.fromkeys((FFT, IFFT), _along_axis),
+    **dict.fromkeys((SOLVE, SOLVE_TRIANGULAR, INV, PINV, CHOLESKY), _matrices),
 }

@@ -2,8 +2,12 @@
 
 # tests named elsewhere
 
+import operator
+import re
+
 import numpy as np
 import pytest
+import scipy
 
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import broadcast
@@ -23,6 +27,13 @@ def test_every_op_says_what_it_is(op):
     assert op.doc.endswith(".")
     assert "\n" not in op.doc
     assert registry[op.name] is op
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.in_numpy], ids=lambda op: op.name)
+def test_what_a_text_calls_an_op_is_there(op):
+    modules = {"np": np, "scipy": scipy}
+    for module, names in re.findall(r"\b(np|scipy)\.([\w.]+)", op.in_numpy):
+        assert callable(operator.attrgetter(names)(modules[module]))
 
 
 def test_every_op_is_tried():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -23,6 +24,7 @@ from tensormagic.ops.fold import axes_of, fold, reduce_sum, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast, expand_dims, reshape
 from tensormagic.ops.move_kind import broadcast_shapes
+from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import bessel, scalar, special
 
@@ -57,23 +59,11 @@ def _elementwise(name: str, build: Callable[..., Node]) -> None:
     implements(f"scipy.special.{name}")(call)
 
 
-_OPS: dict[str, Pointwise] = {
-    "psi": special.digamma,
-    "expit": scalar.sigmoid,
-    **{name: getattr(scalar, name) for name in ("cbrt", "exp2", "expm1", "log1p")},
-    **{
-        name: getattr(special, name)
-        for name in (
-            "xlogy", "logit", "exprel", "exp1", "expi", "erf", "erfc", "erfcx", "erfinv", "erfcinv", "log_ndtr", "ndtri",
-            "gammaln", "gamma", "rgamma", "gammasgn", "beta", "betaln", "binom", "gammainc", "gammaincc", "betainc",
-            "ellipk", "ellipe", "ellipkm1", "spence", "hyp2f1",
-        )
-    },
-    **{
-        name: getattr(bessel, name)
-        for name in ("j0", "j1", "jv", "y0", "y1", "yv", "i0", "i1", "iv", "i0e", "i1e", "ive", "kv")
-    },
-}  # fmt: skip
+_IN_SCIPY = re.compile(r"scipy\.special\.(\w+)")
+_APART = {"polygamma", "zeta", "digamma"}  # two take other operands than the ops, below; the third is SciPy's psi
+_ALSO = {op.name: op for op in (scalar.cbrt, scalar.exp2, scalar.expm1, scalar.log1p)} | {"psi": special.digamma}
+_FOUND = [(_IN_SCIPY.fullmatch(op.in_numpy), op) for op in registry.values() if isinstance(op, Pointwise)]
+_OPS: dict[str, Pointwise] = {m[1]: op for m, op in _FOUND if m and m[1] not in _APART} | _ALSO
 for _name, _op in _OPS.items():
     _elementwise(_name, _op)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Symbol, evaluate, nodes_of
 from tensormagic.notebook.backprop.frame import told
 from tensormagic.notebook.backprop.passes import Local, root
@@ -17,7 +18,7 @@ from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
 from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
-from tensormagic.ops.regions.control import Region
+from tensormagic.ops.regions.control import COND, WHILE, Region
 from tensormagic.ops.scalars.scalar import add, multiply, negative, square, subtract
 from tensormagic.transform.rewriting import rewrite_nodes
 
@@ -30,7 +31,7 @@ _CONSTANT = "const"
 _DOT = "\N{MIDDLE DOT}"
 _SEEN_THROUGH = (FORM, BROADCAST, ASTYPE, RESHAPE)
 _MINUS = "\N{MINUS SIGN}"
-_REGIONS = {"cond": "branch", "while": "while loop"}
+_REGIONS: dict[Operation, str] = {COND: "branch", WHILE: "while loop"}
 # letters of the two operands and of the result: how a product of matrices is written
 _PRODUCTS = {
     "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",
@@ -100,7 +101,7 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
     args = [operand(a) for a in node.args]
     if isinstance(node.op, Region):
         read = [a for a in dict.fromkeys(args) if a[0].isalpha() and a != _CONSTANT]
-        return f"{_REGIONS.get(name, name)}({', '.join(read[:3])}{', …' if len(read) > 3 else ''})"
+        return f"{_REGIONS.get(node.op, name)}({', '.join(read[:3])}{', …' if len(read) > 3 else ''})"
     if node.op is CONTRACT:
         return _product(node, [_bracketed(a) for a in args])
     sign = SYMBOLS.get(name)

@@ -60,7 +60,9 @@ from tensormagic.ops.matrices.linalg import INV, SOLVE
 from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, squeezes
 from tensormagic.ops.move_kind import Index
 from tensormagic.ops.opaque import ITEM
-from tensormagic.ops.regions.control import LOOP
+from tensormagic.ops.regions.control import COND, CUSTOM, LOOP
+from tensormagic.ops.regions.recursion import RECURSIVE
+from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.comparison import isinf, where
 from tensormagic.ops.scalars.scalar import (
     divide,
@@ -72,12 +74,13 @@ from tensormagic.ops.update import ADD_AT, SET
 __all__ = ["Writer"]
 
 MOST = 60  # parts of one formula: below the level where there are more, it is cut
-_OF_TRUTHS = {
-    "bitwise_and": "logical_and",
-    "bitwise_or": "logical_or",
-    "bitwise_xor": "logical_xor",
-    "invert": "logical_not",
+_OF_TRUTHS: dict[Operation, Operation] = {
+    scalar.bitwise_and: scalar.logical_and,
+    scalar.bitwise_or: scalar.logical_or,
+    scalar.bitwise_xor: scalar.logical_xor,
+    scalar.invert: scalar.logical_not,
 }
+_BLOCKS: dict[Operation, str] = {COND: "branch", CUSTOM: "rule", RECURSIVE: "call"}  # what regions are called
 _LETTERS = "ijklpqrst"
 _Indices = tuple[Index, ...] | None  # None is the whole array
 
@@ -187,7 +190,6 @@ class Writer:
         return self._call(node, index, depth)
 
     def _pointwise(self, node: Node, index: _Indices, depth: int) -> Expression:
-        name = node.op.name
         if node.op is multiply and index is None:
             return self._product(node, depth)
         if node.op is where:
@@ -197,10 +199,9 @@ class Writer:
             return Cut()
         if node.op is multiply:
             return times(written)
-        if node.type.dtype == np.dtype(bool):
-            name = _OF_TRUTHS.get(name, name)
-        known = POINTWISE.get(name)
-        return known(*written) if known is not None else Call(name, tuple(written))
+        op = _OF_TRUTHS.get(node.op, node.op) if node.type.dtype == np.dtype(bool) else node.op
+        known = POINTWISE.get(op)
+        return known(*written) if known is not None else Call(op.name, tuple(written))
 
     def _choice(self, node: Node, index: _Indices, depth: int) -> Expression:
         """One of two; inside each it is known whether the condition holds."""
@@ -217,7 +218,7 @@ class Writer:
             written.append(self.write(branch, index, depth + 1))
         del self._known[condition]
         cut = depth == self._most and all(isinstance(w, Cut) for w in written)
-        return Cut() if cut else POINTWISE["where"](*written)
+        return Cut() if cut else POINTWISE[where](*written)
 
     def _guards(self, node: Node) -> bool:
         """Whether a node is one of two cases, and the first is only for infinite numbers, which the user did not ask for."""
@@ -269,7 +270,7 @@ class Writer:
         return self._part(Call(name, arguments), index)
 
     def _block(self, node: Node, depth: int) -> Expression:
-        kind = {"cond": "branch", "custom_gradient": "rule", "recursive": "call"}.get(node.op.name, node.op.name)
+        kind = _BLOCKS.get(node.op, node.op.name)
         if node not in self.blocks:
             self.blocks[node] = f"{kind}#{sum(b.partition('#')[0] == kind for b in self.blocks.values()) + 1}"
         carried = node.args[int(node.op is LOOP) :]

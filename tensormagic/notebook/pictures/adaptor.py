@@ -28,7 +28,7 @@ from tensormagic.notebook.pictures.measure import measure
 from tensormagic.notebook.pictures.replay import replayed
 from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.pictures.scope import Scope, short
-from tensormagic.notebook.pictures.views import Drawing, functions_of, kind_of, newest, places
+from tensormagic.notebook.pictures.views import Drawing, computes, functions_of, kind_of, newest, places
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.transform.rewriting.trial import changes_digits
 
@@ -97,13 +97,13 @@ class Portrait:
     @cached_property
     def computes(self) -> bool:
         """Whether anything was captured that computes."""
-        return any(kind_of(n) not in {"input", "constant"} for n in self.primal.nodes)
+        return any(computes(kind_of(n)) for n in self.primal.nodes)
 
     @cached_property
     def ops(self) -> int:
         """How many operations were captured, as the graph shows and counts them."""
         views = self.scene("").views
-        return views[0].ops if views else sum(kind_of(n) not in {"input", "constant"} for n in self.primal.nodes)
+        return views[0].ops if views else sum(computes(kind_of(n)) for n in self.primal.nodes)
 
     @cached_property
     def changed(self) -> tuple[Any, ...]:

@@ -15,6 +15,8 @@ from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route, narrowest
 from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
 from tensormagic.notebook.pictures.shapes import Face, group_face, mark, vertex_face
+from tensormagic.ops.op import registry
+from tensormagic.ops.scalars.scalar import fmax, fmin, gcd, hypot, lcm, maximum, minimum
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex, View
@@ -26,13 +28,8 @@ OPEN_REGIONS_BELOW = 80  # vertices of a view and of a region in it, together, u
 SIDE = 12.0  # between the border of an open group and its boxes
 _PORT = Face(0.0, 0.0, "", ())
 # operands of these may trade places without changing what the picture says
-_COMMUTES = frozenset(
-    (
-        *("add", "multiply", "+", "*", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "hypot"),
-        *("equal", "not_equal", "==", "!=", "logical_and", "logical_or", "logical_xor"),
-        *("bitwise_and", "bitwise_or", "bitwise_xor", "&", "|", "^", "gcd", "lcm"),
-    )
-)
+_COMMUTE = [*(op for op in registry.values() if op.commutative), maximum, minimum, fmax, fmin, hypot, gcd, lcm]
+_COMMUTES = frozenset(label for op in _COMMUTE for label in (op.name, op.infix))
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,9 @@ class _Folding:
         if vertex.label not in CARRIES or not self.given[key] or vertex.kind == "output":
             return False
         # a loop has the names of its results in its own title
-        return not vertex.name or (vertex.label == "item" and self.vertex[self.given[key][0].source].kind == "region")
+        return not vertex.name or (
+            vertex.label == ITEM.name and self.vertex[self.given[key][0].source].kind == "region"
+        )
 
     def maker(self, key: str, *, last: bool = False) -> str:
         """Who makes the value of a vertex; of the ``last`` one, whose cast may be the user's own, what a line has written stays."""
@@ -66,7 +68,9 @@ class _Folding:
             made = self.given[made][0].source
         if not last or self.vertex[made].kind == "constant":
             return made
-        while self.carries(key) and (self.vertex[key].label in {"require", "item"} or self.vertex[key].line is None):
+        while self.carries(key) and (
+            self.vertex[key].label in {REQUIRE.name, ITEM.name} or self.vertex[key].line is None
+        ):
             key = self.given[key][0].source
         return key
 

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from tensormagic.ops.op import registry
-from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
 
 __all__ = ["KIND_WORDS", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "operation", "shorten", "symbol", "width"]
 
@@ -37,16 +37,16 @@ _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 
 _NICER = {"-": "\N{MINUS SIGN}", "*": "\N{MULTIPLICATION SIGN}"}
 SYMBOLS = {
-    **{op.name: _NICER.get(op.infix, op.infix) for op in registry.values() if isinstance(op, Pointwise) and op.infix},
+    **{op.name: _NICER.get(op.infix, op.infix) for op in registry.values() if op.infix},
     "true_divide": "/",  # and what NumPy calls them, too
     "mod": "%",
     "matmul": "@",
 }
 _OF_ONE = {  # operations of one operand that have an operator in Python, or are written with one
-    "negative": "\N{MINUS SIGN}·",
-    "invert": "~·",
-    "square": "· ** 2",
-    "reciprocal": "1 / ·",
+    negative.name: "\N{MINUS SIGN}·",
+    invert.name: "~·",
+    square.name: "· ** 2",
+    reciprocal.name: "1 / ·",
 }
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "the cell as you wrote it: ",

@@ -13,7 +13,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.notebook.pictures.inside import Inside
 from tensormagic.notebook.pictures.scope import short
-from tensormagic.notebook.pictures.views import kind_of
+from tensormagic.notebook.pictures.views import computes, kind_of
 from tensormagic.notebook.pictures.watching import Enough, is_region
 from tensormagic.ops.effects.telling import silently
 
@@ -93,7 +93,7 @@ class _Measuring:
             return
         value = node.op.evaluate(node, operands, self.number)
         elapsed = time.perf_counter() - begin
-        computed = kind_of(node) not in {"input", "constant"}
+        computed = computes(kind_of(node))
         self.found[node] = summary(value) | ({"seconds": float(f"{elapsed:.3g}")} if computed else {})
         self.values[node] = value
 

@@ -279,7 +279,7 @@ class _Writer:
         types = tuple(node.types[k] for k in read) if fixed is None else fixed.types
         kind = kind_of(fixed or node)
         spans = drawing.spans(node)
-        is_op = kind not in {"input", "constant"}
+        is_op = computes(kind)
         line = min((s.line for s in spans if s.cell == drawing.cell), default=None) if is_op else None
         cell = drawing.cell if line is not None else newest(spans).cell if spans else ""
         at = line if line is not None else newest(spans).line if spans else 0
@@ -340,10 +340,15 @@ def kind_of(node: Node) -> str:
     """The kind that a node is drawn as."""
     if node.op is PARAMETER or node.op is INPUT:
         return "input"
-    kind = getattr(node.op, "kind", "opaque")
+    kind = node.op.kind
     if kind == "leaf":
         return "constant"
     return kind if kind in KINDS else "opaque"
+
+
+def computes(kind: str) -> bool:
+    """Whether what is drawn as of a kind is an operation, and no input or constant."""
+    return kind not in {"input", "constant"}
 
 
 def places(lens: site.Lens, cell: str) -> Callable[[Node], Sequence[Site]]:

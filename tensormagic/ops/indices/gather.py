@@ -100,6 +100,7 @@ def _gather_apart(node: Node) -> Node | None:
 
 GATHER = Gather(
     name="gather",
+    in_numpy="np.take",
     takes=True,
     apart_rows=_gather_apart,
     raises=True,
@@ -206,6 +207,7 @@ def _take_along_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Se
 
 TAKE_ALONG_AXIS = Opaque(
     name="take_along_axis",
+    in_numpy="np.take_along_axis",
     takes=True,
     raises=True,
     split_rows=along_axis,

@@ -35,6 +35,7 @@ def _places_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
 
 PLACES = Opaque(
     name="places",
+    in_numpy="np.flatnonzero({0})",
     sequential=True,
     types=_places_type,
     numpy=lambda mask, length: np.flatnonzero(mask),
@@ -104,6 +105,7 @@ def _unique_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool]
 
 DISTINCT = Distinct(
     name="count_unique",
+    in_numpy="np.unique({0}, equal_nan={equal_nan}).size",
     types=_distinct_type,
     numpy=_distinct_numpy,
     tangent=lambda _node, _tangents: None,

@@ -48,6 +48,7 @@ def _sort_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SORT = Opaque(
     name="sort",
+    in_numpy="np.sort",
     each=5000,
     split_rows=along_axis,
     types=_sort_type,
@@ -57,6 +58,7 @@ SORT = Opaque(
 )
 ARGSORT = Opaque(
     name="argsort",
+    in_numpy="np.argsort",
     each=5000,
     split_rows=along_axis,
     types=_argsort_type,
@@ -151,6 +153,7 @@ def _partition_rows(node: Node, axes: Axes, rows: Size) -> int:
 
 PARTITION = Opaque(
     name="partition",
+    in_numpy="np.partition",
     each=5000,
     split_rows=_partition_rows,
     types=_sort_type,
@@ -161,6 +164,7 @@ PARTITION = Opaque(
 )
 ARGPARTITION = Opaque(
     name="argpartition",
+    in_numpy="np.argpartition",
     each=5000,
     split_rows=_partition_rows,
     types=_argsort_type,
@@ -212,6 +216,7 @@ def _search_rows(_node: Node, axes: Axes, _rows: Size) -> int:
 
 SEARCHSORTED = Opaque(
     name="searchsorted",
+    in_numpy="np.searchsorted",
     each=5000,
     split_rows=_search_rows,
     types=_search_type,

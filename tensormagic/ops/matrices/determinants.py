@@ -107,6 +107,7 @@ def _det_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 DET = Opaque(
     name="det",
+    in_numpy="np.linalg.det",
     cubed=20,
     split_rows=in_stack,
     types=lambda args, _params: typed(args[0].type.dtype, square(args[0])[0]),
@@ -139,6 +140,7 @@ def _slogdet_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, 
 
 SLOGDET = Opaque(
     name="slogdet",
+    in_numpy="np.linalg.slogdet",
     weight=150,
     cubed=20,
     split_rows=in_stack,

@@ -87,6 +87,7 @@ def _solve_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SOLVE = Opaque(
     name="solve",
+    in_numpy="np.linalg.solve",
     weight=150,
     cubed=30,
     split_rows=in_stack,
@@ -173,6 +174,7 @@ def _inv_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 INV = Opaque(
     name="inv",
+    in_numpy="np.linalg.inv",
     cubed=60,
     split_rows=in_stack,
     types=square_type,
@@ -209,6 +211,7 @@ def _pinv_numpy(a: Value, rcond: float | str | None) -> Value:
 
 PINV = Opaque(
     name="pinv",
+    in_numpy="np.linalg.pinv",
     cubed=350,
     split_rows=in_stack,
     types=_pinv_type,
@@ -239,6 +242,7 @@ def _cholesky_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 CHOLESKY = Opaque(
     name="cholesky",
+    in_numpy="np.linalg.cholesky",
     cubed=10,
     split_rows=in_stack,
     types=square_type,
@@ -269,6 +273,7 @@ def _eigh_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...
 
 EIGH = Opaque(
     name="eigh",
+    in_numpy="np.linalg.eigh",
     cubed=200,
     split_rows=in_stack,
     types=_eigh_types,
@@ -299,6 +304,7 @@ def _eigvalsh_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 EIGVALSH = Opaque(
     name="eigvalsh",
+    in_numpy="np.linalg.eigvalsh",
     cubed=80,
     split_rows=in_stack,
     types=lambda args, params: _eigh_types(args, params)[0],
@@ -368,6 +374,7 @@ def _completed(whole: Node, vectors: Node, change: Node, order: Size) -> Node:
 
 SVD = Opaque(
     name="svd",
+    in_numpy="np.linalg.svd",
     cubed=300,
     split_rows=in_stack,
     types=_svd_types,
@@ -390,6 +397,7 @@ def _svdvals_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SVDVALS = Opaque(
     name="svdvals",
+    in_numpy="np.linalg.svdvals",
     cubed=150,
     split_rows=in_stack,
     types=lambda args, _params: _svd_types(args, {"full_matrices": False})[1],
@@ -438,6 +446,7 @@ def _qr_tangent(node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
 
 QR = Opaque(
     name="qr",
+    in_numpy="np.linalg.qr",
     cubed=100,
     split_rows=in_stack,
     types=_qr_types,

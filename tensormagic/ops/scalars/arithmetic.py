@@ -65,6 +65,8 @@ add = scalar_op(
     linearise=_linear_sum((1, 1)),
     back=_linear_sum_back((1, 1)),
     commutative=True,
+    complex_source="{0} + {1}",
+    linear="together",
     doc="The sum of two numbers.",
 )
 subtract = scalar_op(
@@ -76,6 +78,8 @@ subtract = scalar_op(
     source=dict.fromkeys("fiuc", "{0} - {1}"),
     linearise=_linear_sum((1, -1)),
     back=_linear_sum_back((1, -1)),
+    complex_source="{0} - {1}",
+    linear="together",
     doc="The difference of two numbers.",
 )
 multiply = scalar_op(
@@ -89,6 +93,9 @@ multiply = scalar_op(
     linearise=_product_tangent,
     back=_product_back,
     commutative=True,
+    complex_source="{0} * {1}",
+    complex_elements="complex_multiply({0}, {1})",
+    linear="each",
     doc="The product of two numbers.",
 )
 divide = scalar_op(
@@ -101,6 +108,8 @@ divide = scalar_op(
     source="{0} / {1}",
     linearise=_quotient_tangent,
     back=lambda node, ct, linear: (_divide_by(node.args[1], ct) if linear[0] else None, None),
+    complex_source="complex_divide({0}, {1})",
+    linear="first",
     doc="The true quotient of two numbers.",
 )
 negative = scalar_op(
@@ -111,6 +120,8 @@ negative = scalar_op(
     source=dict.fromkeys("fiuc", "-{0}"),
     linearise=_linear_sum((-1,)),
     back=_linear_sum_back((-1,)),
+    complex_source="-{0}",
+    linear="first",
     doc="The negative.",
 )
 positive = scalar_op(
@@ -120,6 +131,7 @@ positive = scalar_op(
     source=dict.fromkeys("fiuc", "{0}"),
     linearise=_linear_sum((1,)),
     back=_linear_sum_back((1,)),
+    complex_source="{0}",
     doc="The number itself.",
 )
 floor_divide = scalar_op(
@@ -164,6 +176,8 @@ square = scalar_op(
     not_negative=True,
     source=dict.fromkeys("fiu", "{0} * {0}"),
     partials=lambda _out, x: 2 * x,
+    complex_source="{0} * {0}",
+    complex_elements="complex_multiply({0}, {0})",
     doc="The square.",
 )
 
@@ -204,5 +218,6 @@ reciprocal = scalar_op(
     source="1 / {0}",
     partials=lambda out, _x: -(out * out),
     domain=(0.05, INF),
+    complex_source="complex_reciprocal({0})",
     doc="One over the number.",
 )

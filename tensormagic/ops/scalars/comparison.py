@@ -43,6 +43,8 @@ where = scalar_op(
         where(node.args[0], ct, 0) if linear[1] else None,
         where(node.args[0], 0, ct) if linear[2] else None,
     ),
+    complex_source="{1} if {0} else {2}",
+    linear="rest",
     doc="The second number where the first is true, else the third.",
 )
 
@@ -119,6 +121,7 @@ def _comparison(name: str, symbol: str, *, commutative: bool = False) -> Pointwi
         name=name,
         numpy=getattr(np, name),
         source=source,
+        complex_source=source["f"] if commutative else "",  # they are equal or not, and have no order
         infix=symbol,
         weight=3,
         edges=SPECIAL,
@@ -231,6 +234,7 @@ isnan = scalar_op(
     weight=3,
     source={"f": "{0} != {0}", "i": "False", "u": "False", "b": "False"},
     step=True,
+    complex_source="{0}.real != {0}.real or {0}.imag != {0}.imag",
     doc="Whether it is nan.",
 )
 isinf = scalar_op(
@@ -238,6 +242,7 @@ isinf = scalar_op(
     weight=3,
     source={"f": "abs({0}) == np.inf", "i": "False", "u": "False", "b": "False"},
     step=True,
+    complex_source="abs({0}.real) == np.inf or abs({0}.imag) == np.inf",
     doc="Whether it is infinite.",
 )
 isfinite = scalar_op(
@@ -245,6 +250,7 @@ isfinite = scalar_op(
     weight=3,
     source={"f": "abs({0}) < np.inf", "i": "True", "u": "True", "b": "True"},
     step=True,
+    complex_source="abs({0}.real) < np.inf and abs({0}.imag) < np.inf",
     doc="Whether it is neither infinite nor nan.",
 )
 copysign = scalar_op(

@@ -45,5 +45,6 @@ from_parts = scalar_op(
     source={},
     linearise=_tangent,
     back=lambda _node, ct, linear: (real(ct) if linear[0] else None, negative(imag(ct)) if linear[1] else None),
+    complex_source="complex({0}, {1})",
     doc="The complex number of a real and an imaginary part.",
 )

@@ -94,7 +94,12 @@ power = scalar_op(
 # exponentials and logarithms ------------------------------------------------------------------------------------------
 
 exp = scalar_op(
-    "exp", not_negative=True, source="exp({0})", partials=lambda out, _x: out, doc="e to the power of the number."
+    "exp",
+    not_negative=True,
+    source="exp({0})",
+    partials=lambda out, _x: out,
+    complex_source="complex_exp({0})",
+    doc="e to the power of the number.",
 )
 exp2 = scalar_op(
     "exp2",
@@ -156,6 +161,7 @@ sigmoid = scalar_op(
     source="sigmoid({0})",
     dtypes=real_loop,
     partials=lambda out, x: out * sigmoid(-x),
+    in_numpy="scipy.special.expit",
     doc="The logistic function 1/(1 + exp(-x)).",
 )
 
@@ -179,6 +185,7 @@ softplus = scalar_op(
     dtypes=real_loop,
     partials=lambda _out, x: sigmoid(x),
     body=lambda x: maximum(x, 0) + log1p(exp(-absolute(x))),
+    in_numpy="np.logaddexp({0}, 0)",
     doc="log(1 + exp(x)), without overflow.",
 )
 
@@ -223,6 +230,7 @@ log1mexp = scalar_op(
     partials=lambda _out, x: -1 / expm1(-x),
     body=lambda x: where(logical_and(greater(x, -float(np.log(2))), less_equal(x, 0)), log(-expm1(x)), log1p(-exp(x))),
     domain=(-INF, -0.05),
+    in_numpy="np.where(({0} > -np.log(2)) & ({0} <= 0), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
     doc="log(1 - exp(x)) for negative x, exact near 0 and far from it; -inf where exp(x) is rounded to 1.",
 )
 
@@ -334,6 +342,7 @@ absolute = scalar_op(
     linearise=_absolute_tangent,
     domain=(0.05, INF),
     numbers={"c": abs},
+    complex_source="hypot({0}.real, {0}.imag)",
     doc="The absolute value.",
 )
 real = scalar_op(
@@ -344,6 +353,8 @@ real = scalar_op(
     source={"c": "{0}.real", "f": "{0}"},
     linearise=lambda _node, tangents: real(tangents[0]),
     back=lambda node, ct, _linear: (astype(ct, node.args[0].type.dtype),),
+    in_numpy="np.real({0})",
+    complex_source="{0}.real",
     doc="The real part.",
 )
 imag = scalar_op(
@@ -356,6 +367,8 @@ imag = scalar_op(
     back=lambda node, ct, _linear: (
         astype(ct, node.args[0].type.dtype) * -1j if node.args[0].type.dtype.kind == "c" else ct * 0,
     ),
+    in_numpy="np.imag({0})",
+    complex_source="{0}.imag",
     doc="The imaginary part.",
 )
 conjugate = scalar_op(
@@ -364,6 +377,7 @@ conjugate = scalar_op(
     source={"f": "{0}", "i": "{0}", "u": "{0}", "c": "{0}.conjugate()"},
     linearise=lambda _node, tangents: conjugate(tangents[0]),
     back=lambda _node, ct, _linear: (conjugate(ct),),
+    complex_source="{0}.conjugate()",
     doc="The complex conjugate.",
 )
 sign = scalar_op(
@@ -394,6 +408,8 @@ stop_gradient = scalar_op(
     dtypes=lambda operands: ((np.dtype(operands[0]),), np.dtype(operands[0])),
     source=dict.fromkeys("fiubc", "{0}"),
     step=True,
+    in_numpy="{0}",
+    complex_source="{0}",
     doc="The number itself, treated as a constant by derivatives.",
 )
 

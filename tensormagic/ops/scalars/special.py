@@ -50,9 +50,8 @@ def real_function(name: str, partials: Callable[..., Any], doc: str, fixed: int 
     """A function of ``scipy.special`` on real numbers; ``fixed`` of its operands have no derivative."""
     rule: dict[str, Any] = {"linearise": by_the_last(name, partials, fixed)} if fixed else {"partials": partials}
     fields = {"dtypes": real_loops(name)} | fields
-    return scalar_op(
-        name, lambda *values: getattr(import_module("scipy.special"), name)(*values), doc=doc, **rule, **fields
-    )
+    fields |= {"in_numpy": f"scipy.special.{name}"} | rule
+    return scalar_op(name, lambda *values: getattr(import_module("scipy.special"), name)(*values), doc=doc, **fields)
 
 
 # logarithms -----------------------------------------------------------------------------------------------------------
@@ -67,6 +66,7 @@ xlogy = scalar_op(
     partials=lambda _out, x, y: (log(y), x / where(logical_and(equal(x, 0), equal(y, 0)), 1, y)),
     body=lambda x, y: where(logical_and(equal(x, 0), logical_not(isnan(y))), 0, x * log(y)),
     domain=(0.05, INF),
+    in_numpy="scipy.special.xlogy",
     doc="x log(y), which is 0 for x = 0.",
 )
 logit = scalar_op(
@@ -77,6 +77,7 @@ logit = scalar_op(
     dtypes=real_loop,
     partials=lambda _out, x: 1 / (x * (1 - x)),
     domain=(0.05, 0.95),
+    in_numpy="scipy.special.logit",
     doc="log(p / (1 - p)).",
 )
 
@@ -128,6 +129,7 @@ erf = scalar_op(
     source="erf({0})",
     dtypes=float_loop,
     partials=lambda _out, x: 2 / _ROOT_PI * exp(-x * x),
+    in_numpy="scipy.special.erf",
     doc="The error function.",
 )
 erfc = scalar_op(
@@ -138,6 +140,7 @@ erfc = scalar_op(
     source="erfc({0})",
     dtypes=float_loop,
     partials=lambda _out, x: -2 / _ROOT_PI * exp(-x * x),
+    in_numpy="scipy.special.erfc",
     doc="1 - erf(x), exact for large x.",
 )
 erfcx = real_function("erfcx", lambda out, x: 2 * x * out - 2 / _ROOT_PI, "exp(x*x) erfc(x), without overflow.")
@@ -170,6 +173,8 @@ def _log_erfc_body(x: Node) -> Node:
 log_erfc = scalar_op(
     "log_erfc",
     _log_erfc_numpy,
+    in_numpy="np.where({0} < 0.5, np.log1p(-scipy.special.erf({0})), "
+    "np.where({0} < 8, np.log(scipy.special.erfc({0})), np.log(scipy.special.erfcx({0})) - {0} * {0}))",
     dtypes=real_loop,
     partials=lambda _out, x: -2 / _ROOT_PI / erfcx(x),
     body=_log_erfc_body,
@@ -203,6 +208,7 @@ polygamma = scalar_op(
     linearise=by_the_last("polygamma", lambda _out, n, x: polygamma(n + 1, x), 1),
     domain=(1, INF),
     edges=(1.0, 2.0, 3.0),
+    in_numpy="scipy.special.polygamma",
     doc="The n-th derivative of digamma.",
 )
 digamma = scalar_op(
@@ -211,6 +217,7 @@ digamma = scalar_op(
     dtypes=real_loop,
     partials=lambda _out, x: polygamma(1, x),
     domain=(0.1, INF),
+    in_numpy="scipy.special.digamma",
     doc="The derivative of gammaln.",
 )
 gammaln = scalar_op(
@@ -219,6 +226,7 @@ gammaln = scalar_op(
     dtypes=real_loop,
     partials=lambda _out, x: digamma(x),
     domain=(0.1, INF),
+    in_numpy="scipy.special.gammaln",
     doc="The logarithm of the absolute value of the gamma function.",
 )
 gamma = real_function("gamma", lambda out, x: out * digamma(x), "The gamma function.", domain=(0.1, INF))

@@ -292,7 +292,7 @@ class _Counter:
                 self._note(inner)
 
     def call(self, node: Node) -> Cost:
-        """A call of NumPy; of a region that Python turns, its plan as often as is known."""
+        """A call of NumPy; of a region whose iterations Python runs, its plan as often as is known."""
         plans = self.plan.regions.get(node)
         if plans is None:
             return _with_operands(node, self.number)

@@ -165,7 +165,7 @@ def _type(shown: Portrait, node: Node) -> str:
 
 
 def _library(plan: Plan) -> Iterator[Node]:
-    """What NumPy computes, in regions that Python turns too."""
+    """What NumPy computes, also in regions whose iterations Python runs."""
     for node in plan.library_steps:
         if node not in plan.regions:
             yield node

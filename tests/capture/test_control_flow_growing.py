@@ -1,4 +1,4 @@
-"""Arrays whose length differs from iteration to iteration, and lists that grow as data say, in functions."""
+"""Arrays whose length differs from iteration to iteration, and lists of data-dependent length, in functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that are one or another as data say: which dtype they get, and that they keep their values."""
+"""Numbers that are one of several, depending on data: which dtype they get, and that they keep their values."""
 
 from typing import Any
 

@@ -292,7 +292,7 @@ def test_what_either_array_holds_is_stored(rest: str):
 
 @pytest.mark.parametrize("array", ["np.stack(found)", "np.array(found)", "np.array(found)[::-1]"])
 def test_a_list_that_grows_may_hold_integers_alone(array: str):
-    """As many numbers as data say, each an integer or a float: NumPy cuts what is stored into an array of integers."""
+    """A data-dependent number of values, each an integer or a float: NumPy truncates what is stored into an array of integers."""
     source = f"found = []\nfor i in range(k[0]):\n    found.append(max(s, 1))\ny = {array}\n"
     function = f"def f(k, s):\n{textwrap.indent(source, '    ')}    y[0] += s\n    return y\n"
     space: dict[str, Any] = {"np": np}

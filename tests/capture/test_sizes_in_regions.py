@@ -356,7 +356,7 @@ def one_way_alone_fits(x: Any, y: Any, k: Any) -> Any:
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [stored_twice, added_where_it_fits, one_way_alone_fits])
 def test_sizes_that_are_equal_on_one_way_are_not_on_the_other(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    """The result of a branch is as long as data say, whatever the way that is not taken needs."""
+    """The result of a branch has a data-dependent length, whatever the branch that is not taken needs."""
     monkeypatch.setattr(tm.config, "tier", tier)
     x, captured = np.arange(20.0).reshape(4, 5), tm.tensor(program)
     for k in ([1, 0, 1], [3, 1, 2, 0, 1, 2], [0, 1, -2]):  # of one value, as long as y and of several, one alone

@@ -477,7 +477,7 @@ def test_a_scalar_is_not_filled():
     ],
 )
 def test_a_new_shape_of_what_another_may_be_is_refused(lines: str):
-    """The other name has the new shape where data say that it is this array."""
+    """The other name has the new shape where it is this array, which is data-dependent."""
     body = "".join(f"    {line}\n" for line in lines.split("\n"))
     space: dict[str, Any] = {"np": np}
     exec(compiled(f"def f(x, s):\n    v = x + 0\n{body}    return v, p\n", f"shape {hash(lines)}"), space)

@@ -104,7 +104,7 @@ def test_arrays_of_several_dtypes_in_one_memory_are_refused():
 
 @pytest.mark.parametrize("part", ["x[:, :k[0]].reshape(-1)", "x[:, k[1]:k[0]].ravel()"])
 def test_a_store_through_another_name_of_what_was_reshaped(part: str):
-    """Whether NumPy made a view of it, data say: what is stored through any name may change it."""
+    """Whether NumPy made a view of it is data-dependent: what is stored through any name may change it."""
     x = np.arange(6.0).reshape(2, 3)
     for store in ("w += 1", "x[0] = 3"):
         with pytest.raises(CaptureError, match="x shares memory with a reshape of it"):

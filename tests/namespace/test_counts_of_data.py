@@ -1,4 +1,4 @@
-"""Every function of an array that is as long as data say: of several elements, of one, and of none."""
+"""Every function of an array whose length is data-dependent: several elements, one, and none."""
 
 from __future__ import annotations
 

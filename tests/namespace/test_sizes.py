@@ -1,4 +1,4 @@
-"""The cases of the table over arrays of which data say how long they are: what masks choose of each, one axis of it."""
+"""The cases of the table over arrays of data-dependent length: what a mask selects along one axis of each."""
 
 # tests named elsewhere
 

@@ -1,4 +1,4 @@
-"""What depends on whether an array has one element, or an operand is a number: where data say how long it is, too."""
+"""What depends on whether an array has one element, or an operand is a number; also where its length is data-dependent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short random programs, drawn from tables of statements: of sizes that data say, and of arrays that share memory."""
+"""Short random programs, drawn from tables of statements: data-dependent sizes, and arrays that share memory."""
 
 from __future__ import annotations
 

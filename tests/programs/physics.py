@@ -1,4 +1,4 @@
-"""Bodies, fractals and flows: pairs, masks, and iterations that stop when the data say so."""
+"""Bodies, fractals and flows: pairs, masks, and iterations that stop under data-dependent conditions."""
 
 from __future__ import annotations
 

@@ -407,7 +407,7 @@ def test_programs_that_ended_otherwise(seed: int):
 
 
 def test_what_is_refused_comes_before_an_index_that_follows_from_it(monkeypatch: pytest.MonkeyPatch):
-    """A list that is empty as data say, and a loop over the extent that its elements would have had, in machine code."""
+    """A list that is empty for some data, and a loop over the length that its elements would have had, in machine code."""
     monkeypatch.setattr(tm.config, "tier", "numba")
     with interpreted():
         assert compare_function(program(5831937, function=True), [], 1e-9) == "refused"

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
+import numpy as np
+
 
 class StandIn:
     """An object that has no meaning outside captured code."""
@@ -27,7 +29,10 @@ class StandIn:
         return self
 
 
-_ATOMS = {int, float, complex, bool, str, bytes, type(None)}  # what stands for nothing
+_ATOMS = {int, float, complex, bool, str, bytes, type(None), *np.sctypeDict.values()} - {
+    np.object_,
+    np.void,
+}  # stand for nothing
 
 
 def real_of(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -14,11 +14,17 @@ from tensormagic.distributed.lines import lines_of
 from tensormagic.distributed.report import Passed, Report, size_of
 from tensormagic.distributed.running import Sizes, put_together
 from tensormagic.distributed.sources import Chunked
-from tensormagic.distributed.splitting import Split, Stage
+from tensormagic.distributed.stages import Split, Stage
 from tensormagic.distributed.tasks import Chunk, Job, heads, rows_on_worker
 from tensormagic.distributed.watching import Handed
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import evaluate
+
+
+class RowsLost(Exception):  # noqa: N818 (no error: the call is run again)
+    """A worker was lost with rows that iterations had left on it."""
 
 
 @dataclass(eq=False)
@@ -41,6 +47,9 @@ class Cluster:
         Is told what moved.
     workers
         How many threads there are.
+    inside
+        The loop or branch that is driven, where it is one: rows are computed at once there, and kept, even where they could be
+        computed when they are asked for.
     """
 
     client: Any
@@ -50,6 +59,7 @@ class Cluster:
     arguments: list[Chunked]
     report: Report
     workers: dict[str, int]
+    inside: Node | None = None
 
     def __post_init__(self) -> None:
         ends = [sum(self.lengths[: g[-1] + 1]) for g in self.groups]
@@ -57,15 +67,45 @@ class Cluster:
         self.before = [end - n for end, n in zip(ends, self.rows, strict=True)]
         for argument in self.arguments if not self.split.halo else []:  # halos would be computed twice
             argument.pieces = (argument.alone and argument.alone()) or argument.pieces
-        self.lazy = bool(self.arguments) and all(a.later is not None for a in self.arguments)
+            argument.alone = None
+        self.lazy = self.inside is None and bool(self.arguments) and all(a.later is not None for a in self.arguments)
 
-    def __call__(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
-        """The parts of all chunks, and what stands for the results with rows of each."""
+    def within(self, split: Split, arguments: Sequence[Chunked], node: Node) -> Cluster:
+        """The same chunks for a graph of a loop or branch, over these arguments."""
+        return replace(self, split=split, arguments=[*arguments], inside=self.inside or node)
+
+    @property
+    def passed(self) -> list[Passed]:
+        """What the report has of stages like those that are computed here."""
+        report = self.report
+        return report.passed if self.inside is None else report.within.setdefault(self.inside, [])
+
+    def __call__(
+        self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Chunked]
+    ) -> tuple[list[Any], list[Chunked]]:
+        """The parts of all chunks, and what stands for the results with rows."""
+        if len(inputs) > len(self.arguments):
+            return replace(self, arguments=[*inputs])(stage, sizes, reads, inputs)
+        parts, rows = self._results(stage, sizes, reads)
+        return parts, [
+            self._rows(node, axis, [own[k] for own in rows], sizes) for k, (node, axis) in enumerate(stage.rows)
+        ]
+
+    def _rows(self, node: Node, axis: int, found: list[Any], sizes: Sizes) -> Chunked:
+        """What stands for a result with rows, of which each chunk has ``found``."""
+        others = [s for k, s in enumerate(node.type.shape) if k != axis]
+        pieces: list[Any] = [None] * len(self.lengths)
+        for own, rows in zip(self.groups, found, strict=True):
+            pieces[own[0]] = rows
+        row = tuple(evaluate(s, sizes.__getitem__) for s in others)
+        return Chunked(node.type.dtype, row, pieces, later=(lambda: pieces) if self.lazy else None, made=True)
+
+    def _results(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
         job = self._job(stage, sizes, reads)
         if self.lazy and stage.rows:  # as lazy as what they are made of
             rows = self._later(stage, job)
             if not stage.parts:
-                self.report.passed.append(Passed(tuple(map(size_of, reads)), 0, (), 0, 0, 0, later=True))
+                self.passed.append(Passed(tuple(map(size_of, reads)), 0, (), 0, 0, 0, later=True))
                 return [], rows
             count = len(stage.parts)
             graphs = [g.with_results(g.results[:count]) for g in (stage.chunk, stage.end)]
@@ -126,7 +166,7 @@ class Cluster:
         parts = tuple(size_of(v) for v in heads[0][0])
         reads = tuple(size_of(v) for v in job.reads)
         later = self.lazy and bool(stage.rows)
-        report.passed.append(Passed(reads, workers, parts, between, len(heads), lent, later))
+        self.passed.append(Passed(reads, workers, parts, between, len(heads), lent, later))
         if lent:
             report.halos.times += lent
             report.halos.bytes += (
@@ -140,7 +180,7 @@ class Cluster:
         """For each argument what stands for the rows of a chunk, and for those that the next one lends it."""
         dask: Any = import_module("dask")
         given = [a.pieces for a in self.arguments] if given is None else given
-        pieces = [[own[p] for p in self.groups[number]] for own in given]
+        pieces = [[own[p] for p in self.groups[number] if own[p] is not None] for own in given]
         if self.split.halo and number < len(self.groups) - 1:
             first = [own[self.groups[number + 1][0]] for own in given]
             lent = dask.delayed(heads, pure=False)(first, self.split.halo)
@@ -151,12 +191,15 @@ class Cluster:
     def lost(self, number: int) -> None:
         """Send what a chunk is made of again, where it was lost."""
         following = self.groups[number + 1 : number + 2] if self.split.halo else []
-        for piece in [*self.groups[number], *(g[0] for g in following)]:
-            if not all(a.replace(piece, self.client) for a in self.arguments):
-                raise GuardError(
-                    "a worker was lost, with rows that cannot be read again",
-                    "Hand in tm.shard(x), a file or an array of Dask; a generator is read once.",
-                )
+        pieces = [*self.groups[number], *(g[0] for g in following)]
+        gone = [a for a in self.arguments if not min([a.replace(p, self.client) for p in pieces])]  # all of them
+        if any(not a.made for a in gone):
+            raise GuardError(
+                "a worker was lost, with rows that cannot be read again",
+                "Hand in tm.shard(x), a file or an array of Dask; a generator is read once.",
+            )
+        if gone:
+            raise RowsLost
 
 
 def _sent(graphs: Sequence[Graph]) -> dict[str, Any]:

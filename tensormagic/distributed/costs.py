@@ -6,16 +6,18 @@ The figures are of one machine (`benchmarks/results/distribute.md` says how they
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tensormagic import session
 from tensormagic.backend import costs
 from tensormagic.distributed.report import Tables, in_bytes, page_of, text_of
-from tensormagic.distributed.splitting import Split, Stage
+from tensormagic.distributed.stages import Split, Stage
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, Symbol, evaluate, substitute
+from tensormagic.ops.leaf import constant_value
+from tensormagic.ops.regions.loops import LOOP
 
 FLOP = 1.2e-10  # seconds of one core for a floating-point operation of compiled code
 BYTE = 1e-10  # for a byte that it reads or writes
@@ -28,20 +30,31 @@ MOST = 1 << 20  # workers that are thought of
 
 @dataclass(frozen=True)
 class StageCost:
-    """One stage: its kernels, the seconds of a chunk on one core, and the bytes of what is read, of a part and of rows that are lent."""
+    """One stage.
+
+    Parameters
+    ----------
+    kernels, chunk
+        Its kernels, and the seconds of a chunk on one core.
+    parameters, part, lent
+        The bytes of what each worker reads, of the parts of a chunk, and of the rows that are lent to one.
+    times
+        How often it is run: the iterations of a loop around it; 1 where these depend on data.
+    """
 
     kernels: int
     chunk: float
     parameters: int
     part: int
     lent: int
+    times: int = 1
 
     def seconds(self, chunks: int, workers: int) -> float:
         """How long it takes on so many workers of one thread."""
         each = self.chunk + OWN_TASK + (self.part + self.lent) / LINK
         handed = chunks * TASK
         first = self.parameters / LINK * math.ceil(math.log2(workers + 1))
-        return first + max(handed, math.ceil(chunks / workers) * each) + TRIP
+        return self.times * (first + max(handed, math.ceil(chunks / workers) * each) + TRIP)
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class SplitPlan:
     @property
     def alone(self) -> float:
         """The seconds in one process."""
-        return sum(self.chunks * s.chunk for s in self.stages)
+        return sum(self.chunks * s.chunk * s.times for s in self.stages)
 
     def seconds(self, workers: int) -> float:
         """The seconds on so many workers of one thread."""
@@ -97,7 +110,7 @@ class SplitPlan:
         """Stages, and times by numbers of workers: heads and lines."""
         stages = [
             (
-                f"{k}", f"{s.kernels}", f"{s.chunk:.3g} s",
+                f"{k}", f"{s.times}", f"{s.kernels}", f"{s.chunk:.3g} s",
                 in_bytes(s.parameters), in_bytes(s.part), in_bytes(s.lent),
             )
             for k, s in enumerate(self.stages, 1)
@@ -106,7 +119,15 @@ class SplitPlan:
         times = [(f"{n}", f"{self.seconds(n):.3g} s", f"{self.alone / self.seconds(n):.2g}") for n in some]
         return [
             (
-                ("stage", "kernels", "a chunk on a core", "parameters to each worker", "parts of a chunk", "rows lent"),
+                (
+                    "stage",
+                    "times",
+                    "kernels",
+                    "a chunk on a core",
+                    "parameters to each worker",
+                    "parts of a chunk",
+                    "rows lent",
+                ),
                 stages,
             ),
             (("workers", "time", "times as fast as one process"), times),
@@ -134,18 +155,30 @@ def planned(
     """The plan of a function that is split into chunks of these numbers of rows, of which each has ``row`` bytes."""
     rows = sum(chunks)
     mean = max(1, round(rows / len(chunks)))
-    known = {**sizes, split.own: mean + split.halo}
-    stages = tuple(_stage(stage, split, known, row, level) for stage in split.stages)
+    stages = tuple(_stages(split, sizes, mean, row, level))
     return SplitPlan(name, rows, len(chunks), stages)
 
 
-def _stage(stage: Stage, split: Split, sizes: dict[Symbol, int], row: int, level: str) -> StageCost:
+def _stages(
+    split: Split, sizes: dict[Symbol, int], rows: int, row: int, level: str, times: int = 1
+) -> Iterator[StageCost]:
+    """The stages of a graph, and those of what is driven between them, for chunks of so many rows."""
+    known = {**sizes, split.own: rows + split.halo}
+    for stage in split.stages:
+        yield _stage(stage, split, known, row, level, times)
+    for driven in split.driven:
+        count = constant_value(driven.begins[0]) if driven.node.op is LOOP else 1
+        for inner in driven.graphs.values():
+            yield from _stages(inner.split, sizes, rows, row, level, times * int(1 if count is None else count))
+
+
+def _stage(stage: Stage, split: Split, sizes: dict[Symbol, int], row: int, level: str, times: int) -> StageCost:
     plan = session.executable(stage.chunk, level).plan
     cost = costs.total(costs.of_plan(plan, lambda size: substitute(size, sizes)))
     seconds = max(_number(cost.flops) * FLOP, _number(cost.moved) * BYTE)
     parts = sum(_bytes(node, sizes) for node, _ in stage.parts)
     reads = sum(_bytes(node, sizes) for node in stage.reads)
-    return StageCost(len(plan.kernels), seconds, reads, parts, split.halo * row)
+    return StageCost(len(plan.kernels), seconds, reads, parts, split.halo * row, times)
 
 
 def _number(amount: Any) -> float:

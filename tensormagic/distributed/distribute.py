@@ -17,20 +17,22 @@ import numpy as np
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.distributed.cluster import Cluster
+from tensormagic.distributed.cluster import Cluster, RowsLost
 from tensormagic.distributed.costs import SplitPlan, planned
 from tensormagic.distributed.few import LEAST, of_few
 from tensormagic.distributed.naming import parameter_names, result_names
 from tensormagic.distributed.report import Call, Moved, Report
 from tensormagic.distributed.running import Sizes, run
 from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
-from tensormagic.distributed.splitting import Split, split
+from tensormagic.distributed.splitting import split
+from tensormagic.distributed.stages import Split
+from tensormagic.distributed.watching import TRIES
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.given import fixed, signature
 from tensormagic.functions.reading import is_input
 from tensormagic.functions.record import Record
 from tensormagic.functions.tracing import TYPE, Traced, Typed, traced
-from tensormagic.ir.errors import ArgumentError, DTypeError
+from tensormagic.ir.errors import ArgumentError, DTypeError, GuardError
 from tensormagic.ir.size import evaluate, symbol
 from tensormagic.ir.type import Type
 
@@ -125,7 +127,7 @@ class Distributed:
         arguments = [behind[k] for k in what.places]
         arrived = tuple((a.sent, a.arrives) for a in arguments)
         cluster = Cluster(client, what, groups, lengths, arguments, report, workers)
-        results = run(what, shapes, given, cluster)
+        results = _run_again(lambda: run(what, shapes, given, cluster))
         report.call = Call(
             what,
             what.source.bind(shapes),
@@ -225,6 +227,16 @@ def distribute(f: Callable[..., Any], client: Any = None) -> Distributed:
     ...     loss(tm.shard(x), w)
     """
     return Distributed(f, client)
+
+
+def _run_again(call: Callable[[], list[Any]]) -> list[Any]:
+    """The results of a call, from the beginning where rows are lost that it had made: they would be the same."""
+    for _ in range(TRIES):
+        try:
+            return call()
+        except RowsLost:
+            continue
+    raise GuardError(f"workers were lost {TRIES} times with rows that a loop had left on them")
 
 
 def _in_order(
@@ -343,18 +355,18 @@ def _leaves(args: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
 
 def _arrays(cluster: Cluster, results: Sequence[Any], sizes: Sizes) -> list[Any]:
     """The results, with arrays of Dask for those with rows."""
-    axes = dict(row for stage in cluster.split.stages for row in stage.rows)
+    axes = cluster.split.axes
     return [_array(cluster, k, axes[k], r, sizes) if k in axes else r for k, r in enumerate(results)]
 
 
-def _array(cluster: Cluster, number: int, axis: int, pieces: Sequence[Any], sizes: Sizes) -> Any:
+def _array(cluster: Cluster, number: int, axis: int, rows: Chunked, sizes: Sizes) -> Any:
     dask: Any = import_module("dask")
     arrays: Any = import_module("dask.array")
     node = cluster.split.graph.results[number]
     shape = [evaluate(s, sizes.__getitem__) for s in node.type.shape]
-    rows = [*cluster.rows[:-1], cluster.rows[-1] - cluster.split.missing[number]]
+    lengths = [*cluster.rows[:-1], cluster.rows[-1] - cluster.split.missing[number]]
     blocks = [
         arrays.from_delayed(dask.delayed(p), (*shape[:axis], n, *shape[axis + 1 :]), dtype=node.type.dtype)
-        for p, n in zip(pieces, rows, strict=True)
+        for p, n in zip(rows.present, lengths, strict=True)
     ]
     return arrays.concatenate(blocks, axis)

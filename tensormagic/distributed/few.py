@@ -12,7 +12,7 @@ from tensormagic.capture.tree import computed
 from tensormagic.capture.value import Tensor
 from tensormagic.distributed.files import FileRows
 from tensormagic.distributed.sources import Chunked, Computed
-from tensormagic.distributed.splitting import Split
+from tensormagic.distributed.stages import Split
 
 LEAST = 2  # rows that are split: NumPy may stretch one
 
@@ -20,11 +20,12 @@ LEAST = 2  # rows that are split: NumPy may stretch one
 def of_few(call: Callable[..., Any], args: tuple[Any, ...], chunks: Mapping[int, Chunked], split: Split) -> Any:
     """What a function gives for the rows that there are; ``split`` says which of its results have rows."""
     leaves, build = computed(call(*(brought(chunks[k]) if k in chunks else a for k, a in enumerate(args))))
-    axes = dict(row for stage in split.stages for row in stage.rows)
     values = [v.numpy() if isinstance(v, Tensor) else v for v in leaves]
     arrays: Any = import_module("dask.array")
     return build(
-        iter([arrays.from_array(v) if k in axes and isinstance(v, np.ndarray) else v for k, v in enumerate(values)])
+        iter(
+            [arrays.from_array(v) if k in split.axes and isinstance(v, np.ndarray) else v for k, v in enumerate(values)]
+        )
     )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tensormagic.distributed.splitting import Split
+    from tensormagic.distributed.stages import Split
+    from tensormagic.ir.node import Node
     from tensormagic.ir.site import Lens
     from tensormagic.ir.size import Symbol
 
@@ -125,8 +126,9 @@ class Report:
         Workers that were lost, whose chunks were computed again; and chunks that took long and were computed twice.
     seconds
         How long the call took.
-    passed, call
-        What each stage has moved, and what was computed: a notebook draws it.
+    passed, within, call
+        What each stage has moved, also those of loops and branches that are driven, by their nodes; and what was computed: a
+        notebook draws it.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Report:
     again: int = 0
     seconds: float = 0.0
     passed: list[Passed] = field(default_factory=list[Passed], repr=False)
+    within: dict[Node, list[Passed]] = field(default_factory=dict["Node", list[Passed]], repr=False)
     call: Call | None = field(default=None, repr=False)
 
     @property

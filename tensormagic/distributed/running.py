@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tensormagic import session
 from tensormagic.config import config
-from tensormagic.distributed.splitting import Split, Stage, Whole
-from tensormagic.ir.errors import GuardError
+from tensormagic.distributed.stages import Driven, Split, Stage, Whole
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol, evaluate
@@ -20,8 +19,28 @@ from tensormagic.ops.op import as_form
 from tensormagic.ops.rows import FIRST
 
 Sizes = dict[Symbol, int]
-Each = Callable[[Stage, Sizes, Sequence[Any]], tuple[list[Any], list[list[Any]]]]
-"""For a stage, the sizes and the whole values that it reads: the parts of all chunks, put together; and the results with rows of each."""
+
+
+class Chunks(Protocol):
+    """The rows of a call in chunks, wherever they are."""
+
+    @property
+    def arguments(self) -> Sequence[Any]:
+        """What stands for the rows of each parameter that is split."""
+        ...
+
+    def __call__(
+        self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """The parts of all chunks, put together; and what stands for the results with rows.
+
+        ``inputs`` stand for the rows that the stage reads, and ``reads`` are the whole values.
+        """
+        ...
+
+    def within(self, split: Split, arguments: Sequence[Any], node: Node) -> Chunks:
+        """The same chunks for a graph of a loop or branch, over these arguments."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,32 +51,40 @@ class Here:
     ----------
     own
         The symbol of the number of rows of a chunk, with its halo.
-    chunks
-        The arrays of each chunk, with its halo.
+    arguments
+        For each parameter that is split, the arrays of the chunks, with their halos.
     before
         How many rows come before each chunk.
     """
 
     own: Symbol
-    chunks: Sequence[Sequence[Any]]
+    arguments: Sequence[Sequence[Any]]
     before: Sequence[int]
 
-    def __call__(self, stage: Stage, sizes: Sizes, reads: Sequence[Any]) -> tuple[list[Any], list[list[Any]]]:
-        last = len(self.chunks) - 1
-        results = [
-            of_chunk(
-                stage.end if k == last else stage.chunk,
-                {**sizes, self.own: len(chunk[0])},
-                chunk,
-                [np.int64(before)] if stage.numbered else [],
-                reads,
-                (config.math, config.tier),
+    def __call__(
+        self, stage: Stage, sizes: Sizes, reads: Sequence[Any], inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        last = len(self.before) - 1
+        results: list[list[Any]] = []
+        for k, before in enumerate(self.before):
+            chunk = [rows[k] for rows in inputs]
+            results.append(
+                of_chunk(
+                    stage.end if k == last else stage.chunk,
+                    {**sizes, self.own: len(chunk[0])},
+                    chunk,
+                    [np.int64(before)] if stage.numbered else [],
+                    reads,
+                    (config.math, config.tier),
+                )
             )
-            for k, (chunk, before) in enumerate(zip(self.chunks, self.before, strict=True))
-        ]
         count = len(stage.parts)
         parts = put_together([r[:count] for r in results], [ufunc for _, ufunc in stage.parts])
-        return parts, [r[count:] for r in results]
+        return parts, [[r[count + k] for r in results] for k in range(len(stage.rows))]
+
+    def within(self, split: Split, arguments: Sequence[Any], node: Node) -> Here:
+        del node
+        return Here(split.own, arguments, self.before)
 
 
 def of_chunk(
@@ -81,8 +108,8 @@ def computed(graph: Graph, sizes: Sizes, values: Sequence[Any], level: str, tier
     return executable.here(sizes, *values)
 
 
-def run(split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any], each: Each) -> list[Any]:
-    """The results of a function that is split: those with rows as lists of chunks, the others as values.
+def run(split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any], chunks: Chunks) -> list[Any]:
+    """The results of a function that is split: what stands for those with rows, and the others as values.
 
     Parameters
     ----------
@@ -92,24 +119,65 @@ def run(split: Split, shapes: Sequence[tuple[int, ...]], given: Mapping[int, Any
         Those of all parameters, with all rows.
     given
         The values of the parameters that are not split, by number.
-    each
+    chunks
         What computes chunks.
     """
     sizes = split.source.bind(shapes)
     split.graph.bind(shapes)
-    values: dict[Node, Any] = {split.graph.parameters[k]: v for k, v in given.items()}
-    found: dict[int, Any] = {}
-    for stage in split.stages:
-        _once(stage.before, sizes, values)
-        parts, rows = each(stage, sizes, [values[n] for n in stage.reads])
-        if not rows:
-            raise GuardError("there are no chunks")
-        for (node, _), value in zip(stage.parts, parts, strict=True):
-            values[node] = value if node.type.shape else as_form(value, node.type.form)
-        for k, (number, _) in enumerate(stage.rows):
-            found[number] = [r[k] for r in rows]
+    return _run(split, sizes, given, chunks)
+
+
+def _run(split: Split, sizes: Sizes, given: Mapping[int, Any], chunks: Chunks) -> list[Any]:
+    parameters = split.graph.parameters
+    values: dict[Node, Any] = {parameters[k]: v for k, v in given.items()}
+    rows: dict[Node, Any] = dict(zip((parameters[k] for k in split.places), chunks.arguments, strict=True))
+    kept: dict[Node, Any] = {}
+    for number in range(len(split.stages) + 1):
+        for driven in split.driven:
+            if driven.level == number:
+                _drive(driven, sizes, values, rows, kept, chunks)
+        for stage in split.stages[number : number + 1]:
+            _once(stage.before, sizes, values)
+            reads = [values[n] for n in stage.reads]
+            parts, left = chunks(stage, sizes, reads, [rows[n] for n in stage.inputs])
+            for (node, _), value in zip(stage.parts, parts, strict=True):
+                values[node] = value if node.type.shape else as_form(value, node.type.form)
+            kept.update(zip((node for node, _ in stage.rows), left, strict=True))
     _once(split.last, sizes, values)
-    return [found[k] if k in found else values[r] for k, r in enumerate(split.graph.results)]
+    return [kept[r] if k in split.axes else values[r] for k, r in enumerate(split.graph.results)]
+
+
+def _drive(
+    driven: Driven,
+    sizes: Sizes,
+    values: dict[Node, Any],
+    rows: dict[Node, Any],
+    kept: dict[Node, Any],
+    chunks: Chunks,
+) -> None:
+    """Run a loop or a branch whose graphs take rows together."""
+    node = driven.node
+    _once(driven.before, sizes, values)
+    found = {a: kept[a] if a in kept else rows[a] if a in rows else values[a] for a in driven.begins}
+
+    def call(name: str, state: Sequence[Any]) -> list[Any]:
+        inner = driven.graphs[name]
+        parameters, places = inner.split.graph.parameters, inner.split.places
+        operands = [*state, *(rows[n] if n in rows else values[n] for n in inner.reads)]
+        whole = {
+            k: v if p.type.shape else as_form(v, p.type.form)
+            for k, (p, v) in enumerate(zip(parameters, operands, strict=True))
+            if k not in places
+        }
+        return _run(inner.split, sizes, whole, chunks.within(inner.split, [operands[k] for k in places], node))
+
+    given = [found[a] for a in driven.begins]
+    op: Any = node.op  # a region: nodes know of their op only a name and types
+    for result, t, value in zip(driven.gives, node.types, op.driven(given, call), strict=True):
+        if result in driven.left:
+            rows[result] = kept[result] = value
+        else:
+            values[result] = value if t.shape else as_form(value, t.form)
 
 
 def _once(whole: Whole, sizes: Sizes, values: dict[Node, Any]) -> None:

@@ -100,7 +100,8 @@ class Chunked:
     dtype, row
         The dtype, and the shape of a row.
     pieces
-        What stands for the rows of each chunk in a task: a future, what Dask computes later, or where a worker reads them.
+        What stands for the rows of each chunk in a task: a future, what Dask computes later, or where a worker reads them; None
+        where the piece before has them as well.
     again
         What is sent again where a worker that had it is lost; None where it is computed or read again, or cannot be had.
     alone
@@ -115,6 +116,7 @@ class Chunked:
     again: list[Any] | None = None
     alone: Callable[[], list[Any] | None] | None = None
     later: Callable[[], list[Any]] | None = None
+    made: bool = False  # computed in this call, and to be had again by another run of it
     held: list[Any] = field(default_factory=list[Any])  # the same pieces, where a shard keeps them
     sent: int = 0  # bytes of it that went from here to workers in this call
 
@@ -124,6 +126,11 @@ class Chunked:
         if self.sent:
             return "sent"
         return "there" if isinstance(self.pieces[0], import_module("distributed").Future) else "read"
+
+    @property
+    def present(self) -> list[Any]:
+        """The pieces that there are."""
+        return [p for p in self.pieces if p is not None]
 
     def replace(self, number: int, client: Any) -> bool:
         """Send a chunk again whose worker was lost; whether it is to be had."""

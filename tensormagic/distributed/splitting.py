@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.config import config
+from tensormagic.distributed.driving import Driving, driving
 from tensormagic.distributed.lines import graphs_in
 from tensormagic.distributed.masks import without_masks
+from tensormagic.distributed.stages import Driven, Inner, Split, Stage, Whole
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -31,104 +33,13 @@ from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_
 from tensormagic.ops.move import slice_
 from tensormagic.ops.op import plainly
 from tensormagic.ops.opaque import ITEM, items
-from tensormagic.ops.regions.region import Region, with_loosened
+from tensormagic.ops.regions.region import Region, graph_over, with_loosened
 from tensormagic.ops.rows import Merged, Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
 
 OWN = Symbol("any0", least=0)
 """The number of rows of a chunk: 0 and 1 are numbers like others."""
-
-
-@dataclass(frozen=True, eq=False)
-class Whole:
-    """What is computed once: a graph over whole values.
-
-    Parameters
-    ----------
-    graph
-        Its parameters are the values of ``reads``.
-    reads
-        Nodes of the graph that was split.
-    gives
-        Nodes of the graph that was split, which its results are.
-    """
-
-    graph: Graph
-    reads: tuple[Node, ...]
-    gives: tuple[Node, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """What is computed for each chunk, after what it reads has been computed once.
-
-    Parameters
-    ----------
-    before
-        What is computed once, of parameters and of the parts of earlier stages.
-    chunk
-        The graph of a chunk: its parameters are the chunk's arrays, with the halo; where it is ``numbered``, how many rows
-        come before it; then whole values.
-    end
-        The same for the last chunk, which has no halo.
-    numbered
-        Whether a chunk reads which rows it has.
-    reads
-        The whole values that it reads.
-    parts
-        The nodes whose parts are its first results, each with the name of what combines two of them.
-    rows
-        Which results of the function are its other results, each with the axis of the rows.
-    """
-
-    before: Whole
-    chunk: Graph
-    end: Graph
-    numbered: bool
-    reads: tuple[Node, ...]
-    parts: tuple[tuple[Node, str], ...]
-    rows: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A graph that is split over chunks of rows.
-
-    Parameters
-    ----------
-    source
-        The graph before rewriting: its guards are those of all rows.
-    graph
-        The graph after rewriting: what is put together has the number of all rows.
-    places
-        The parameters that are split.
-    batch
-        The symbol of the number of rows.
-    own
-        The symbol of the number of rows of a chunk, with its halo.
-    halo
-        How many rows of the next chunk a chunk reads.
-    short
-        Chunks of so few rows are joined with the one before: they cannot lend it its halo, or are captured in no loop or branch.
-    missing
-        For each result with rows, how many it has less than the arguments.
-    stages
-        What chunks compute, in order.
-    last
-        What is computed of all parts: the results without rows.
-    """
-
-    source: Graph
-    graph: Graph
-    places: tuple[int, ...]
-    batch: Symbol
-    own: Symbol
-    halo: int
-    short: int
-    missing: Mapping[int, int]
-    stages: tuple[Stage, ...]
-    last: Whole
 
 
 def split(
@@ -166,11 +77,25 @@ def split(
         )
     source, graph = graph, without_masks(rewrite(graph, level or config.math).graph, batch)
     _batch_of(graph, places)  # rewriting may find more sizes that are checked
+    return _split(source, graph, tuple(places), batch, sites, each=each)
+
+
+def _split(
+    source: Graph,
+    graph: Graph,
+    places: tuple[int, ...],
+    batch: Symbol,
+    sites: Callable[[Node], Sequence[Site]],
+    *,
+    each: bool = False,
+) -> Split:
+    """The stages of a graph that was rewritten, and whose number of rows is known."""
     own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
+    known: dict[Node, Any] = {}
     instead_of: dict[Node, CaptureError] = {}  # what the user has written is refused, and not what it is in simpler ops
     while True:
         try:
-            return _Splitting(source, graph, tuple(places), batch, own, sites, each).result()
+            return _Splitting(source, graph, places, batch, own, sites, each, known).result()
         except _Refused as error:
             raise instead_of.get(error.node, error.told) from None
         except _Simpler as found:
@@ -252,6 +177,7 @@ class _Splitting:
     own: Symbol
     sites: Callable[[Node], Sequence[Site]]
     each: bool
+    known: dict[Node, Any]  # how regions are driven, or why not
 
     def __post_init__(self) -> None:
         self.axis: dict[Node, Any] = {}  # None for what is whole, or a part; a tuple for several results
@@ -259,8 +185,11 @@ class _Splitting:
         self.parts: dict[Node, str] = {}  # and what combines them
         self.merged: set[Node] = set()  # what has rows along an axis that is put together of that and others
         self.level: dict[Node, int] = {}  # the stage in which it can be read
+        self.driven: dict[Node, Driving] = {}  # loops and branches that are driven
+        self.left: set[Node] = set()  # results with rows of these
         for node in self.graph.nodes:
-            self._learn(node)
+            if node not in self.axis:
+                self._learn(node)
 
     # what a node is
 
@@ -274,9 +203,16 @@ class _Splitting:
             self._refuse(node, "has a size that depends on data, where rows are split")
         if isinstance(found, str):
             self.parts[node], found, level = found, None, level + 1
+        if node in self.driven:
+            level = max([level, *(self.level[a] + 1 for a in self.driven[node].begins if self._is_kept(a))])
+        if isinstance(found, int) and (node in self.driven or (node.op is ITEM and node.args[0] in self.driven)):
+            self.left.add(node)
         self.axis[node], self.level[node] = found, level
         if node.op is not SIZE:
             self._fits(node, found)
+        if node in self.driven and len(node.types) > 1:
+            for result in items(node):
+                self._learn(result)
 
     def _is_of_rows(self, node: Node) -> bool:
         return any(self.axis[a] is not None for a in node.needs) or _mentions(node, self.batch)
@@ -296,6 +232,8 @@ class _Splitting:
         if node.op is PARAMETER:
             return 0 if node["index"] in self.places else None
         axes = [self.axis[a] for a in node.args]
+        if node.op is ITEM and node.args[0] in self.driven:
+            return axes[0][node["index"]]
         if not any(a is not None for a in axes) and (node.op in {CONSTANT, SIZE} or not _mentions(node, self.batch)):
             if is_effect(node.op):
                 self._refuse(node, "is done once for each call, and not for each chunk")
@@ -303,10 +241,52 @@ class _Splitting:
         try:
             return axis_of_rows(node, axes, atom(self.batch))
         except Mixed as error:
-            same = node.op.apart(node)
-            if same is not None:
-                raise _Simpler(node, same, self._refusal(node, str(error))) from None
-            self._refuse(node, str(error))
+            return self._otherwise(node, axes, self._refusal(node, str(error)))
+
+    def _otherwise(self, node: Node, axes: Sequence[Any], refused: CaptureError) -> Any:
+        """The same for what takes rows together: the region is driven, or the node is written in simpler ops."""
+        found = self._driving(node, axes) if isinstance(node.op, Region) and not self.each else None
+        if isinstance(found, Driving) and found.in_order:
+            self.driven[node] = found
+            return found.axes
+        same = node.op.apart(node)
+        if same is not None:
+            raise _Simpler(node, same, refused)
+        if isinstance(found, Driving):
+            self.driven[node] = found
+            return found.axes
+        raise _Refused(node, found or refused)
+
+    def _driving(self, node: Node, axes: Sequence[Any]) -> Driving | CaptureError | None:
+        """How a region is driven, or what is in the way."""
+        if node not in self.known:
+            try:
+                self.known[node] = driving(node, axes, atom(self.batch), self._within)
+            except CaptureError as error:
+                self.known[node] = error
+        return self.known[node]
+
+    def _within(self, results: Sequence[Node], state: Sequence[Node], axes: Sequence[Any]) -> Inner:
+        """What a graph of a region computes of its state and of what is around it, split."""
+        inside = topological(results, stop=self._is_around)
+        reads = tuple(n for n in inside if self._is_around(n) and n.op is not CONSTANT)
+        own = [*axes, *(self.axis[n] for n in reads)]
+        graph = graph_over([*state, *reads], results)
+        places = tuple(k for k, a in enumerate(own) if a is not None)
+        found = _split(graph, without_masks(graph, self.batch), places, self.batch, self.sites)
+        if found.halo:
+            raise CaptureError(
+                "rows of neighbours are taken together in a loop or branch that takes all rows together", APART
+            )
+        return Inner(found, reads)
+
+    def _is_around(self, node: Node) -> bool:
+        """Whether what is in a region reads it: whole values, and rows that are there."""
+        return node in self.axis and (self.axis[node] is None or node.op is PARAMETER or node in self.left)
+
+    def _is_kept(self, node: Node) -> bool:
+        """Whether it has rows that are computed, and kept for a loop or branch that is driven."""
+        return self.axis[node] is not None and node.op is not PARAMETER and node not in self.left
 
     def _fits(self, node: Node, found: Any) -> None:
         """That the number of rows stands at the axis of rows, and nowhere else."""
@@ -342,22 +322,15 @@ class _Splitting:
         ends = [r for k, r in enumerate(results) if k not in rows]
         needed = set(topological(results))
         parts = [p for p in self.parts if p in needed]
+        driven = [n for n in self.driven if n in needed]
+        kept = [a for n in driven for a in self.driven[n].begins if self._is_kept(a)]
+        given = {r: self.axis[r] for r in (*(results[k] for k in rows), *kept) if r not in self.left}
         self.halo = max((self.less.get(n, 0) for n in needed), default=0)
-        for k in rows:
-            if results[k] in self.merged:
-                self._refuse(results[k], "puts rows together with another axis, in what is given back")
-        for n in self.merged & needed if self.halo else ():
-            self._refuse(n, "puts rows together with other axes, where chunks are lent rows of the next one")
-        for p in parts if self.halo else ():
-            if p.op is ITEM or isinstance(p.op, Region):
-                self._refuse(p, "sums over rows within it, and a chunk has rows of the next one, too")
-        count = max([self.level[p] for p in parts] + [self.level[results[k]] + 1 for k in rows], default=0)
-        regions = self.each or any(
-            isinstance(n.op, Region) and self.axis[n] is not None for n in needed
-        )  # made for sizes of at least 2
-        stages = tuple(self._stage(k, parts, rows) for k in range(count))
-        missing = {k: self.less[results[k]] for k in rows}
-        last = self._whole(ends, parts)
+        self._check_halo(needed, parts, driven, [results[k] for k in rows])
+        count = max([self.level[p] for p in parts] + [self.level[r] + 1 for r in given], default=0)
+        known = [*parts, *(r for n in driven for r in items(n) if self.axis[r] is None)]
+        stages = tuple(self._stage(k, parts, known, given) for k in range(count))
+        shorts = [g.split.short for n in driven for g in self.driven[n].graphs.values()]
         return Split(
             self.source,
             self.graph,
@@ -365,34 +338,73 @@ class _Splitting:
             self.batch,
             self.own,
             self.halo,
-            self.halo + regions,
-            missing,
+            max([self.halo + self._has_regions(needed), *shorts]),
+            {k: self.less[results[k]] for k in rows},
             stages,
-            last,
+            tuple(self._driven(n, known) for n in sorted(driven, key=self.level.__getitem__)),
+            rows,
+            self._whole(ends, known),
         )
 
-    def _stage(self, number: int, parts: Sequence[Node], rows: Mapping[int, int | None]) -> Stage:
+    def _has_regions(self, needed: set[Node]) -> bool:
+        """Whether chunks run loops or branches, which are made for sizes of at least 2."""
+        return self.each or any(
+            isinstance(n.op, Region) and n not in self.driven and self.axis[n] is not None for n in needed
+        )
+
+    def _check_halo(
+        self, needed: set[Node], parts: Sequence[Node], driven: Sequence[Node], rows: Sequence[Node]
+    ) -> None:
+        """Raise where chunks are lent rows of the next one, and that has no rule."""
+        for r in rows:
+            if r in self.merged:
+                self._refuse(r, "puts rows together with another axis, in what is given back")
+        for n in self.merged & needed if self.halo else ():
+            self._refuse(n, "puts rows together with other axes, where chunks are lent rows of the next one")
+        for p in parts if self.halo else ():
+            if p.op is ITEM or isinstance(p.op, Region):
+                self._refuse(p, "sums over rows within it, and a chunk has rows of the next one, too")
+        for n in driven if self.halo else ():
+            self._refuse(n, "takes rows together within it, and a chunk has rows of the next one, too")
+
+    def _driven(self, node: Node, known: Sequence[Node]) -> Driven:
+        level, found = self.level[node], self.driven[node]
+        reads = dict.fromkeys([*found.begins, *(n for g in found.graphs.values() for n in g.reads)])
+        return Driven(
+            node,
+            self._whole(
+                [n for n in reads if self.axis[n] is None],
+                [n for n in known if self.level[n] <= level and n.args[:1] != (node,)],
+            ),
+            found.begins,
+            found.graphs,
+            items(node),
+            frozenset(self.left.intersection(items(node))),
+            level,
+        )
+
+    def _stage(self, number: int, parts: Sequence[Node], known: Sequence[Node], given: Mapping[Node, int]) -> Stage:
         own = [p for p in parts if self.level[p] == number + 1]
-        kept = [
-            (k, axis) for k, axis in rows.items() if axis is not None and self.level[self.graph.results[k]] == number
-        ]
-        wanted = [*own, *(self.graph.results[k] for k, _ in kept)]
+        kept = [(r, axis) for r, axis in given.items() if self.level[r] == number]
+        wanted = [*own, *(r for r, _ in kept)]
         computed = set(own)
-        inside = topological(wanted, stop=lambda n: self._is_whole(n, computed))
+        inside = topological(wanted, stop=lambda n: self._is_whole(n, computed) or n in self.left)
         reads = tuple(n for n in inside if self._is_whole(n, computed) and n.op is not CONSTANT)
         numbered = any(self._numbers(n) for n in inside)
-        chunk = self._chunk(wanted, reads, numbered, self.halo)
-        end = self._chunk(wanted, reads, numbered, 0) if self.halo else chunk
-        before = self._whole(reads, [p for p in parts if self.level[p] <= number])
-        return Stage(before, chunk, end, numbered, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
+        inputs = (*(self.graph.parameters[k] for k in self.places), *(n for n in inside if n in self.left))
+        chunk = self._chunk(wanted, inputs, reads, numbered, self.halo)
+        end = self._chunk(wanted, inputs, reads, numbered, 0) if self.halo else chunk
+        before = self._whole(reads, [n for n in known if self.level[n] <= number])
+        return Stage(before, inputs, chunk, end, numbered, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
 
     def _numbers(self, node: Node) -> bool:
         """Whether it numbers the rows."""
         return node.op is IOTA and self.axis[node] == node["axis"]
 
-    def _chunk(self, wanted: Sequence[Node], reads: Sequence[Node], numbered: bool, halo: int) -> Graph:
+    def _chunk(
+        self, wanted: Sequence[Node], chunks: Sequence[Node], reads: Sequence[Node], numbered: bool, halo: int
+    ) -> Graph:
         """The graph of a chunk with so many rows of the next one."""
-        chunks = [self.graph.parameters[k] for k in self.places]
         before = Type(np.dtype(np.int64), (), "scalar")
         given = [*chunks, *([input_node(Source("rows before"), before)] if numbered else []), *reads]
 

@@ -43,6 +43,20 @@ PLAIN = {
     "names after it": "k = 5\nfor k in range(40):\n    last = k * k",
     "no iteration": "for k in range(0):\n    last = k\nwhile False:\n    last = 1",
     "no iteration of a while": "k = 3\nwhile k < 0:\n    k += 1",
+    "numpy's functions": "t, v = 0.0, 1.0\nfor k in range(90):\n    v = v + 0.01 * (np.sin(t) - v) * np.pi\n    t += 0.01",
+    "numpy's functions in a while": "v, k = 1.0, 0\nwhile np.abs(np.cos(v) - v) > 1e-3 and k < 99:\n    v = np.cos(v)\n    k += 1",
+    "numpy's types": "v, n = np.float32(1), np.int8(3)\nfor k in range(80):\n    v = np.float32(v / n) + np.sqrt(k)\n    b = np.bool_(v)",
+    "numpy's functions of one's own": (
+        "def f(v):\n    return np.exp(-v ** 2)\ns, h = 0.0, 0.01\nfor i in range(100):\n    s += f(i * h) * h"
+    ),
+    "names of numpy's": "from numpy import sin, cos as c, clip\nv = 0.1\nfor k in range(60):\n    v = clip(sin(v) + c(k), 0.1, 0.5)",
+    "a list of numpy's numbers": "out, v = [], 0.0\nfor k in range(80):\n    v = np.sin(v) + 0.1\n    out.append(v)",
+    "by keyword": "v = 0.0\nfor k in range(60):\n    v = round(v * 0.9 + 1, ndigits=3) + np.round(k, decimals=1)",
+    "formatted": "out = ''\nfor k in range(60):\n    if k % 7 == 0:\n        out += f'{k}: {np.sqrt(k):.3f} '",
+    "extremes": "out = []\nfor k in range(40):\n    out.append(np.minimum(np.maximum(k, 3), np.float64(9)))",
+    "a list that is written": "out = [np.sin(k * 0.1) * k for k in range(60)]",
+    "a list of some": "def f(n):\n    return n % 3 == 0\nout = [np.sqrt(k) for k in range(60) if f(k) and k != 6]",
+    "a list of tuples' items": "out = [a * np.pi + b for a, b in [(1, 2.5), (3, 4)] * 20]",
     "ends in an error": "k = 90\nwhile k >= 0:\n    k -= 1\n    r = 1 / k",
 }
 
@@ -56,6 +70,8 @@ LAZY = {
         "for k in range(5):\n    s += f(k)"
     ),
     "a name of Python's": "def abs(v):\n    return np.maximum(v, x[2])\ns = 0.0\nfor k in range(5):\n    s += abs(k)",
+    "a list of an array's items": "out = [np.sin(k) * v for k, v in zip(range(6), x)]",
+    "a list beside an array": "out = [np.sin(k) * x for k in range(6)]",
     "an argument": "def f(v):\n    return v + 1\ny = x[3]\nfor k in range(5):\n    y = f(y)",
 }
 

@@ -12,3 +12,8 @@ def cluster(count: int) -> Any:
     return distributed.LocalCluster(
         n_workers=count, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
     )
+
+
+async def lose(worker: Any) -> None:
+    """Have a worker leave at once, with all that it has."""
+    await worker.close(nanny=False, executor_wait=False, reason="lost by a test")

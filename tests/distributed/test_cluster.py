@@ -20,7 +20,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is an optional ext
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
 from tensormagic.distributed import distribute, sources, tasks, watching  # noqa: E402
-from tests.distributed.clusters import cluster  # noqa: E402
+from tests.distributed.clusters import cluster, lose  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
 
@@ -82,10 +82,6 @@ def test_machine_code_is_found_on_the_workers(client: Any, monkeypatch: pytest.M
     f(x)
     assert f.report is not None
     assert f.report.found == f.report.chunks == 4
-
-
-async def lose(worker: Any) -> None:
-    await worker.close(nanny=False, executor_wait=False, reason="lost by a test")
 
 
 def instead(patch: pytest.MonkeyPatch, change: Callable[[Any], None]) -> None:

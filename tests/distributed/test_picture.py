@@ -17,6 +17,7 @@ from tensormagic.functions.tracing import traced
 from tensormagic.notebook.pictures import placed as placing
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.placed import Placed, headline, placed
+from tests.distributed import test_driven
 from tests.distributed import test_splitting as splitting
 from tests.notebook.conftest import first_names, notebook, shell
 
@@ -182,19 +183,41 @@ def test_bytes_and_times_are_those_of_the_report(number: int, way: str, rows: in
     assert f"{-(-4000 // rows)} chunks of " in line
 
 
-TABLES = {**splitting.ROWWISE, **splitting.SUMMED, **splitting.NEIGHBOURS}
+@pytest.mark.parametrize("name", ["until_it_is_flat", "boosting", "a_branch_on_a_mean", "rows_by_a_branch"])
+def test_a_loop_that_is_driven_is_one_frame_with_all_that_moved_in_it(name: str, client: Any):
+    f = tm.distribute(test_driven.LOOPS[name], client)
+    f(tm.shard(test_driven.X, rows=20), tm.shard(test_driven.Y))
+    made, report = shown(f.report), f.report
+    assert report is not None
+    told: dict[str, int] = {}
+    for one in made.crossings:
+        kind = "rows" if one.what.startswith("rows of") and one.way == "this process to workers" else one.way
+        told[kind] = told.get(kind, 0) + one.bytes
+    assert told["this process to workers"] == report.parameters.bytes
+    assert told.get("worker to worker", 0) == report.parts.bytes
+    assert told["workers to this process"] == report.results.bytes
+    what = "branch" if "branch" in name else "loop"
+    places = frames(made)
+    assert f"on the workers, for their rows; this process drives the {what}" in places
+    ET.fromstring(svg.render(made.scene))
+
+
+TABLES = {**splitting.ROWWISE, **splitting.SUMMED, **splitting.NEIGHBOURS, **test_driven.LOOPS}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_whatever_is_split_can_be_drawn(name: str):
-    found = traced(TABLES[name], splitting.TYPES)
+    of = test_driven if name in test_driven.LOOPS else splitting
+    found = traced(TABLES[name], of.TYPES)
     made = split(found.graph, (0, 1), sites=found.lens.of)
     count = len(made.graph.results)
-    sizes = made.source.bind([v.shape for v in (splitting.X, splitting.Y, splitting.W)])
+    sizes = made.source.bind([v.shape for v in (of.X, of.Y, splitting.W)[: len(of.TYPES)]])
     report = Report("f", splitting.ROWS, 20, len(made.stages))
     results = tuple(f"result {k}" for k in range(count))
     arrived = ((0, "there"), (0, "read"))
-    report.call = Call(made, sizes, ("x", "y", "w"), results, "stable", found.lens, 2, arrived, (24, 8))
+    report.call = Call(
+        made, sizes, ("x", "y", "w")[: len(of.TYPES)], results, "stable", found.lens, 2, arrived, (24, 8)
+    )
     for stage in made.stages:
         report.passed.append(Passed((8,) * len(stage.reads), 2, (8,) * len(stage.parts), 3, 2, 19, later=False))
     view = shown(report).scene.views[0]
@@ -208,7 +231,10 @@ def test_whatever_is_split_can_be_drawn(name: str):
     rows = sum(len(stage.rows) for stage in made.stages)
     reads = sum(len(stage.reads) for stage in made.stages)
     ends = [v for v in view.vertices if v.kind == "sent"]
-    assert len([v for v in ends if v.type.endswith((" back to this process", " to another worker"))]) == 2 * parts
+    parts += sum(any(r not in driven.left for r in driven.gives) for driven in made.driven)
+    assert len([v for v in ends if v.type.endswith(("back to this process", " to another worker"))]) == 2 * parts
+    rows -= sum(node not in made.graph.results for stage in made.stages for node, _ in stage.rows)
+    rows += sum(r in driven.left for driven in made.driven for r in made.graph.results)
     assert len([v for v in ends if v.type == "rows stay on the workers"]) == rows
     assert len([v for v in ends if v.type.endswith("to 2 workers")]) == reads
     titles = [b.inside.title for b in view.picture.boxes if b.inside is not None and b.vertex is None]

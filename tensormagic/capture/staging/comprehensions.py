@@ -14,6 +14,7 @@ from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
+from tensormagic.capture.staging.plainly import PLAIN, plainly
 from tensormagic.capture.staging.ranges import items_of, used
 from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import World, attempt, refuse_taken
@@ -27,8 +28,23 @@ from tensormagic.ops.scalars import scalar
 Iteration = Callable[..., Any]
 
 
-def comprehended(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
-    """``[iteration(item) for item in iterable if test(item)]``: a loop that fills an array, where the iterations are alike."""
+def comprehended(
+    iterable: Any,
+    iteration: Iteration,
+    single: bool,
+    test: Iteration | None = None,
+    called: tuple[str, ...] | None = None,
+    written: Callable[[Any], list[Any]] | None = None,
+) -> Any:
+    """``[iteration(item) for item in iterable if test(item)]``: a loop that fills an array, where the iterations are alike.
+
+    ``written`` is the list as the user wrote it, where that is simple, and ``called`` what it calls: Python makes it of numbers.
+    """
+    if written is not None and type(iterable) in PLAIN:
+        left = plainly(iterable, [iteration, *([test] if test else [])], called, iterable)
+        if left is not None:
+            with left as items:
+                return written(items)
     refuse_taken(iterable)
     one = _of_one(iteration, single)
     if test is not None:
@@ -128,17 +144,17 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
 def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, holds: Iteration) -> Any:
     """A list of what the iterations give where a condition holds; ``users`` are the user's functions behind these."""
 
-    def plainly() -> list[Any]:
+    def filtered() -> list[Any]:
         with holding(iterable):
             return [one(item) for item in iterable if holds(item)]
 
     if values_are_there() or context.current() is None:
-        return plainly()
+        return filtered()
     again = items_of(iterable)
     used(iterable)
     iterable = list(iterable) if again is None else again
     try:
-        return attempt(World(users), plainly, lambda _result: True).result
+        return attempt(World(users), filtered, lambda _result: True).result
     except CaptureError:  # the condition depends on data
         return _grown(iterable, users, one, holds)
 

@@ -21,7 +21,7 @@ from tensormagic.capture.elements import Element
 from tensormagic.capture.namespace import Module
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging.iterators import Enumerated, Reversed, Zipped
-from tensormagic.capture.staging.plainly import Plainly
+from tensormagic.capture.staging.plainly import Plainly, is_of_numbers
 from tensormagic.capture.staging.ranges import After, Appended, Range, Rows
 from tensormagic.capture.staging.slots import UNBOUND
 from tensormagic.capture.staging.trial import World, trial
@@ -138,7 +138,8 @@ class Moved(Plainly):
         self.items = self._over(self.items)
 
     def _is_plain(self, value: Any, attribute: str) -> bool:
-        if attribute and (asked := self._asked(value, attribute, np)) is not None:
+        asked = self._asked(value, attribute, np) if attribute else value if is_of_numbers(value) else None
+        if asked is not None:
             return isinstance(asked, float | np.ufunc) and asked in _ROUNDING
         self.loses |= bool(attribute) or value is float or value is complex or getattr(value, "__self__", None) is math
         chooses = value is min or value is max  # with a derivative of its own
@@ -341,7 +342,7 @@ def moved(
     if not _names(own[0].__code__) & _ASKING:
         return None
     found = Moved(items, otherwise)
-    if not found.may_call(own[0], called):
+    if not found.may_call(own[:1], called):
         return None
     try:
         found.begin(own)

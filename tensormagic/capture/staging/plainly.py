@@ -1,4 +1,4 @@
-"""What Python runs as it is written: loops of Python's own numbers, and the functions that they call, which reach nothing lazy."""
+"""What Python runs as it is written: loops of numbers, and the functions that they call, which reach nothing lazy and make no arrays."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture.namespace import Module
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.trial import World
@@ -18,7 +20,9 @@ _NAMES = (
     "range", "abs", "len", "int", "float", "bool", "round", "divmod", "min", "max", "sum", "complex", "pow", "chr", "ord", "str",
 )  # fmt: skip
 _BUILTIN = {getattr(builtins, name) for name in _NAMES}
+_NUMPY = {np.round, np.around, np.clip, np.isclose}  # beside ufuncs: what gives a number for numbers
 _MISSING = object()
+PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself
 
 
 class Plainly:
@@ -54,26 +58,28 @@ class Plainly:
         for function, code in self.functions.items():
             self.functions[function], function.__code__ = function.__code__, code
 
-    def may_call(self, function: FunctionType, called: Sequence[str]) -> bool:
-        """Whether what a function calls is Python's own, or simple; such functions of the user's are noted."""
-        return all(self._is_plain(*self._meant(function, name)) for name in called)
+    def may_call(self, parts: Sequence[FunctionType], called: Sequence[str]) -> bool:
+        """Whether what functions of one scope call gives numbers for numbers, or is simple; such functions of the user's are noted."""
+        return all(self._is_plain(*self._meant(parts, name)) for name in called)
 
-    def _meant(self, function: FunctionType, dotted: str) -> tuple[Any, str]:
-        """What a name means in a function, and what is asked of it."""
+    def _meant(self, parts: Sequence[FunctionType], dotted: str) -> tuple[Any, str]:
+        """What a name means in functions of one scope, and what is asked of it."""
         name, _, attribute = dotted.partition(".")
-        code = function.__code__
-        if name in code.co_freevars:
-            cell = (function.__closure__ or ())[code.co_freevars.index(name)]
-            return next(_contents(cell), _MISSING), attribute
-        return function.__globals__.get(name, getattr(builtins, name, _MISSING)), attribute
+        for part in parts:
+            if name in part.__code__.co_freevars:
+                cell = (part.__closure__ or ())[part.__code__.co_freevars.index(name)]
+                return next(_contents(cell), _MISSING), attribute
+        return parts[0].__globals__.get(name, getattr(builtins, name, _MISSING)), attribute
 
     def _is_plain(self, value: Any, attribute: str) -> bool:
         if attribute:
-            return isinstance(self._asked(value, attribute, math), float | BuiltinFunctionType)
+            asked = self._asked(value, attribute, math) or self._asked(value, attribute, np)
+            return isinstance(asked, float | BuiltinFunctionType) or is_of_numbers(asked)
         if type(value) is FunctionType:
             return value in self.functions or self._is_simple(value)
-        return isinstance(value, BuiltinFunctionType | type) and (
-            value in _BUILTIN or getattr(value, "__self__", None) is math
+        return is_of_numbers(value) or (
+            isinstance(value, BuiltinFunctionType | type)
+            and (value in _BUILTIN or getattr(value, "__self__", None) is math)
         )
 
     def _asked(self, value: Any, attribute: str, module: ModuleType) -> Any:
@@ -90,7 +96,7 @@ class Plainly:
         if called is None or code.co_freevars != function.__code__.co_freevars:
             return False
         self.functions[function] = code
-        return self.may_call(function, called)
+        return self.may_call([function], called)
 
 
 NOTHING = Plainly(())
@@ -123,10 +129,19 @@ def plainly(
     if called is None or any(type(v) is Tensor for f in own for v in _named(f)):
         return None
     found = Plainly(items)
-    if not found.may_call(own[0], called):
+    if not found.may_call(own, called):
         return None
     world = World([*own, also])
     return found if world.has_no_tensors and not (world.has_arrays and captured) else None
+
+
+def is_of_numbers(value: Any) -> bool:
+    """Whether it is one of NumPy's functions or types that give numbers for numbers, and makes no array of its own."""
+    if isinstance(value, type):
+        return issubclass(value, np.number | np.bool_)
+    if isinstance(value, np.ufunc):
+        return getattr(np, value.__name__, None) is value
+    return type(value) is type(np.round) and value in _NUMPY
 
 
 def _named(function: FunctionType) -> Iterator[Any]:

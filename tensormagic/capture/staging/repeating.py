@@ -22,7 +22,7 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loop_region import conditional, counted
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.moving import moved
-from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
+from tensormagic.capture.staging.plainly import NOTHING, PLAIN, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, LazyIterator, Rest, is_lazy, items_of, used
 from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
@@ -56,7 +56,7 @@ def each(
 
     ``named`` says that what is gone over has a name, by which code may go on with it.
     """
-    if called is not None and type(iterable) in _PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
+    if called is not None and type(iterable) in PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
         return left
     items = _items(iterable, early=named and stop is not None) if context.current() is not None else None
     names = Names(*map(tuple, told))
@@ -94,9 +94,6 @@ def each(
             return left
     _go_over(iterable, items, failed, iteration, stop, names)
     return NOTHING
-
-
-_PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself
 
 
 def _items(iterable: Any, *, early: bool) -> Items | None:

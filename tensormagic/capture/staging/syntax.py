@@ -400,6 +400,10 @@ class Staging(ast.NodeTransformer):
         (first, *more), inside = node.generators, _movable(node)
         names = _flat_names(first.target)
         inside = inside and not liveness.keeps(names or (), node.elt, *first.ifs)
+        written, calls = None, None
+        if isinstance(node, ast.ListComp) and not more:
+            calls = called_by([first.target, node.elt, *first.ifs])
+            written = None if calls is None else as_written(node)
         self.generic_visit(node)
         if more or first.is_async or names is None or not inside or self.scope.kind == "class":
             return node
@@ -412,7 +416,13 @@ class Staging(ast.NodeTransformer):
                 else self.visit_BoolOp(placed_at(ast.BoolOp(ast.And(), first.ifs), node))
             )
             tests = [placed_at(ast.Lambda(_arguments(*names), test), test)]
-        return _call(name, node, first.iter, iteration, _constant(isinstance(first.target, ast.Name)), *tests)
+        plainly: list[ast.expr] = []
+        if written is not None:
+            written.generators[0].iter = placed_at(ast.Name(LEFT, ast.Load()), node)
+            plainly = [_constant(calls), placed_at(ast.Lambda(_arguments(LEFT), written), node)]
+            tests = tests or [_constant(None)]
+        single = _constant(isinstance(first.target, ast.Name))
+        return _call(name, node, first.iter, iteration, single, *tests, *plainly)
 
     def visit_Call(self, node: ast.Call) -> Any:
         framed = _looks_at_frame(node)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tensormagic.distributed.report import Call, Passed, Report, in_bytes
-from tensormagic.distributed.splitting import Stage, Whole
+from tensormagic.distributed.stages import Driven, Stage, Whole
 from tensormagic.distributed.watching import BLOCK
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import evaluate
@@ -17,6 +17,7 @@ from tensormagic.notebook.pictures.scene import Edge, Scene, Vertex, View
 from tensormagic.notebook.pictures.scope import Scope
 from tensormagic.notebook.pictures.views import Drawing, functions_of, kind_of, newest, places
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
+from tensormagic.ops.regions.branches import COND
 from tensormagic.transform.rewriting import rewrite
 
 __all__ = ["Crossing", "Placed", "headline", "placed"]
@@ -82,9 +83,13 @@ class _Placing:
         for k, place in enumerate(self.call.split.places):
             node = self.graph.parameters[place]
             self.came[node] = self._arrived(k, node)
-        for number, stage in enumerate(self.call.split.stages):
-            self._once(stage.before, self._when(number))
-            self._stage(number, stage, self.report.passed[number])
+        for number in range(len(self.call.split.stages) + 1):
+            for driven in self.call.split.driven:
+                if driven.level == number:
+                    self._driven(driven)
+            for stage in self.call.split.stages[number : number + 1]:
+                self._once(stage.before, self._when(number))
+                self._stage(number, stage, self.report.passed[number])
         self._once(self.call.split.last, self._when(len(self.report.passed)))
         self._ends()
         view = View(NAME, tuple(self.vertices.values()), tuple(self.edges), (), self.inner)
@@ -198,11 +203,10 @@ class _Placing:
             to = f"to {_counted(passed.workers, 'worker')}" if passed.workers else "when rows are asked for"
             note = f"{self.told[node]} {to}"
             there[node] = self._moves(f"{self.whole[node].id}>{number}", way, note, self.at[node])
-        for k, place in enumerate(self.call.split.places):
-            node = self.graph.parameters[place]
-            there[node] = self._lent(number, k, node, passed, self.came[node])
+        for k, node in enumerate(stage.inputs):
+            there[node] = self._lent(number, k, node, passed, self.came[node]) if node in self.came else self.rows[node]
         parts = [node for node, _ in stage.parts]
-        rows = [self.graph.results[k] for k, _ in stage.rows]
+        rows = [node for node, _ in stage.rows]
         for node in topological([*parts, *rows], stop=there.__contains__):
             if node not in there:
                 there[node] = self._copy(node, suffix, where, there)
@@ -210,6 +214,39 @@ class _Placing:
             self._part(node, ufunc, size, passed, there[node], (tree, self._when(number + 1)))
         for node in rows:
             self.rows[node] = there[node]
+
+    def _driven(self, driven: Driven) -> None:
+        """A loop or branch that this process drives: what its stages have moved in all, over all iterations."""
+        node, vertex = driven.node, self.whole[driven.node]
+        what = "branch" if node.op is COND else "loop"
+        self._once(driven.before, f"{HERE}, before the {what}")
+        passed = self.report.within.get(node, [])
+        reads = dict.fromkeys([*driven.begins, *(n for g in driven.graphs.values() for n in g.reads)])
+        sent = sum(p.workers * sum(p.reads) for p in passed)
+        way = Crossing(f"what the {what} reads", "this process to workers", sum(p.workers for p in passed), sent)
+        ends = [self.at[n] for n in reads if n in self.at]
+        passes = f"{len(passed):,} pass{'es' * (len(passed) != 1)} over the rows"
+        there = [self._moves(f"{vertex.id}>reads", way, f"in {passes}", ends[0])] if ends else []
+        self.edges += [Edge(end, there[0], port) for port, end in enumerate(ends[1:], 1)]
+        rows = [self.came.get(n) or self.rows[n] for n in reads if n in self.came or n in self.rows]
+        where = f"on the workers, for their rows; this process drives the {what}"
+        loop = self._add(replace(vertex, place=where), *there, *rows)
+        if vertex.id in self.bodies:
+            self.inner[vertex.id] = self.bodies[vertex.id]
+        self.rows |= dict.fromkeys(driven.left, loop)
+        whole = [result for result in driven.gives if result not in driven.left]
+        if whole or any(p.parts for p in passed):
+            self.at |= dict.fromkeys(whole, self._parts_of(vertex, f"the {what}", passed, loop))
+
+    def _parts_of(self, vertex: Vertex, what: str, passed: Sequence[Passed], loop: str) -> str:
+        """The parts that the stages of a loop or branch have moved between workers, and to this process."""
+        between = sum(p.between for p in passed)
+        size = sum(p.between * sum(p.parts) for p in passed)
+        way = Crossing(f"parts of {what}", "worker to worker", between, size)
+        moved = self._moves(f"{vertex.id}>between", way, f"{between:,} parts to another worker", loop)
+        blocks, size = sum(p.blocks for p in passed), sum(p.blocks * sum(p.parts) for p in passed)
+        way = Crossing(f"parts of {what}", "workers to this process", blocks, size)
+        return self._moves(f"{vertex.id}>back", way, "back to this process", moved)
 
     def _arrived(self, k: int, node: Node) -> str:
         """The rows of an argument, as they came to be on workers."""

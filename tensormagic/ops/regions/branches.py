@@ -145,6 +145,10 @@ class Branches(Region):
             raise Mixed("has branches of which one has rows, and the other has not")
         return packed_axes(found[0])
 
+    def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
+        """The results where somebody else runs the graphs: ``call(name, [])`` gives what the one of that name does."""
+        return call(("then" if begins[0] else "otherwise") if self.chooses else "graph", [])
+
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         del size
         if not self.chooses:

@@ -134,6 +134,20 @@ class Repeat(Region):
             state = instantiated(body.results, dict(zip(body.parameters, given, strict=True)), sizes)
         return tuple(state[:carries])
 
+    def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
+        """The results where somebody else runs the graphs: ``call(name, state)`` gives what the one of that name does."""
+        count = int(begins[0]) if self.counted else None
+        state, iteration = [*begins[int(self.counted) :]], [0, count or 0]
+        turning.loops.append(iteration)
+        try:
+            while iteration[0] < count if count is not None else call("test", state)[0]:
+                index = iteration[:1] if self.counted else []
+                iteration[0] += 1
+                state = call("body", [*index, *state])
+        finally:
+            turning.loops.pop()
+        return state
+
     # evaluation: what only ``values`` holds belongs to the loop
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tensormagic.ir import site
 from tensormagic.ir.errors import DataShapeError, DifferentiationError, DTypeError, ShapeError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, resized, topological
@@ -271,7 +272,8 @@ def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mappi
     memo = dict(known)
     for n in topological(nodes, stop=known.__contains__):
         if n not in memo:
-            memo[n] = resized(n, [memo[a] for a in n.args], sizes)
+            memo[n] = resized(n, [memo[a] for a in n.args], {**sizes, **_as_sizes(n.sized_by, memo)})
+            site.inherit(memo[n], n)
     return [memo[n] for n in nodes]
 
 

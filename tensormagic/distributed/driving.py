@@ -1,0 +1,146 @@
+"""Loops and branches that take rows together, as an iteration of a descent does: driven from here, their graphs split as functions are.
+
+What a graph reads of rows that are computed before it is computed again in each of its stages, as for any stage. Only rows that an
+iteration hands on to the next one are kept on the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensormagic.distributed.stages import Inner
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Size, atoms
+from tensormagic.ir.type import Type
+from tensormagic.ops.leaf import SIZE, constant_value
+from tensormagic.ops.regions.branches import Branches, packed
+from tensormagic.ops.regions.loops import Repeat
+from tensormagic.ops.regions.region import instantiated, matched, stand_in
+from tensormagic.ops.rows import Merged, missing_rows
+
+Within = Callable[[Sequence[Node], Sequence[Node], Sequence[Any]], Inner]
+"""Splits what is computed of other nodes and of a state, whose axes of rows are given."""
+FEW = 4  # iterations that hand on rows, up to which these are computed again in each
+
+
+@dataclass(frozen=True)
+class Driving:
+    """How a region is driven.
+
+    Parameters
+    ----------
+    graphs
+        Its graphs, split, by the names of the parameters that hold them.
+    begins
+        Its operands that are read before its graphs run: a choice, or a count and what the iterations begin with.
+    axes
+        The axis of rows in its results, as a node has it.
+    in_order
+        Whether an iteration has to wait for the one before.
+    """
+
+    graphs: Mapping[str, Inner]
+    begins: tuple[Node, ...]
+    axes: Any
+    in_order: bool
+
+
+def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
+    """How a region is driven whose operands have their rows along these axes; None where there is no way.
+
+    Parameters
+    ----------
+    node
+        The region.
+    axes
+        The axis of rows in each operand; None for one that is whole.
+    rows
+        The number of rows.
+    within
+        Splits a graph of the region.
+
+    Raises
+    ------
+    CaptureError
+        Where a graph takes rows together in a way that has no rule.
+    """
+    if any(t.form == "tape" for n in (node, *node.args) for t in n.types):
+        return None
+    if isinstance(node.op, Repeat):
+        return _loop(node, axes, rows, within)
+    return _branch(node, axes, within) if isinstance(node.op, Branches) else None
+
+
+def _loop(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
+    """A loop whose number of iterations, or test, is the same for all rows; None where what it hands on has other rows."""
+    first, carries = int(node.op.counted), node["carries"]  # type: ignore[attr-defined]  (it is a Repeat)
+    begins = node.args[: first + carries]
+    own = list(axes[first : first + carries])
+    if (
+        any(a is not None for a in axes[:first])
+        or (first and _counts(node.args[0], rows))
+        or not all(map(_is_leading, begins[first:], own, [rows] * carries))
+    ):
+        return None
+    body: Graph = node["body"]
+    entry = [p.type for p in body.parameters]
+    state = [stand_in("index", entry[0])] if first else []
+    state += [
+        stand_in("carry", Type(t.dtype, b.type.shape, t.form))
+        for t, b in zip(entry[first:], begins[first:], strict=False)
+    ]
+    others = node.args[first + carries :]
+    inner = within(_over(body, [*state, *others]), state, [None] * first + own)
+    found = [inner.split.axes.get(k) for k in range(carries)]
+    if found != own:
+        return None
+    graphs = {"body": inner}
+    if not first:
+        graphs["test"] = within(_over(node["test"], [*state, *others]), state, own)
+        if graphs["test"].split.axes:
+            return None
+    return Driving(graphs, begins, packed(found), _in_order(node, inner, own, first))
+
+
+def _counts(number: Node, rows: Size) -> bool:
+    """Whether a number of iterations follows from that of the rows: each would go over all of them."""
+    return any(n.op is SIZE and set(atoms(rows)) & set(n.symbols) for n in topological([number]))
+
+
+def _is_leading(node: Node, axis: Any, rows: Size) -> bool:
+    """Whether it has all rows along its first axis, or is the same for all of them."""
+    return axis is None or (axis == 0 and not isinstance(axis, Merged) and missing_rows(node.type.shape[0], rows) == 0)
+
+
+def _over(graph: Graph, operands: Sequence[Node]) -> list[Node]:
+    """The results of a graph of a region on these operands, in the sizes of these."""
+    sizes, _ = matched(graph, operands, "a region")  # what else holds was checked where it was made
+    return instantiated(graph.results, dict(zip(graph.parameters, operands, strict=True)), sizes)
+
+
+def _in_order(node: Node, body: Inner, own: Sequence[Any], first: int) -> bool:
+    """Whether what an iteration computes of rows depends on what the one before has computed of them."""
+    graph = body.split.graph
+    carries = graph.parameters[first : first + len(own)]
+    changed = {p for p, r in zip(carries, graph.results, strict=True) if p is not r}
+    count = constant_value(node.args[0]) if first else None
+    hands_on = any(p in changed and a is not None for p, a in zip(carries, own, strict=True))
+    if hands_on and (count is None or int(count) > FEW):
+        return True
+    return any(changed & {*stage.before.reads, *stage.reads} for stage in body.split.stages)
+
+
+def _branch(node: Node, axes: Sequence[Any], within: Within) -> Driving | None:
+    """A branch that is the same for all rows; None where one of its graphs gives rows, and the other does not."""
+    op: Any = node.op
+    first = int(op.chooses)
+    if any(a is not None for a in axes[:first]):
+        return None
+    graphs = {name: within(_over(graph, node.args[first:]), [], []) for name, graph in op.graphs(node.params).items()}
+    found = [[g.split.axes.get(k) for k in range(len(node.types))] for g in graphs.values()]
+    if any(f != found[0] for f in found):
+        return None
+    return Driving(graphs, node.args[:first], packed(found[0]), in_order=True)

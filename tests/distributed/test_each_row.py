@@ -151,7 +151,7 @@ def test_loops_that_rows_leave_by_themselves_are_split_within_others(name: str):
 
 
 def coupled(x, y, w):
-    return tm.while_loop(lambda c: (c > 1).any(), lambda c: np.where(c > 1, c / (1 + c.mean()), c), y)
+    return tm.while_loop(lambda c: (c > 1).any(), lambda c: np.where(c > 1, c / (1 + (c**2).mean()), c), y)
 
 
 def not_kept(x, y, w):

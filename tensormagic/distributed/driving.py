@@ -76,7 +76,7 @@ def driving(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driv
 
 def _loop(node: Node, axes: Sequence[Any], rows: Size, within: Within) -> Driving | None:
     """A loop whose number of iterations, or test, is the same for all rows; None where what it hands on has other rows."""
-    first, carries = int(node.op.counted), node["carries"]  # type: ignore[attr-defined]  (it is a Repeat)
+    first, carries = int(node.op.counted), node["carries"]
     begins = node.args[: first + carries]
     own = list(axes[first : first + carries])
     if (

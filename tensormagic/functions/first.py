@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.staging.conditioned import finite
+from tensormagic.capture.staging.conditioned import Looks, Lost, alike
 from tensormagic.capture.staging.ordinary import Ordinary, ordinary
 from tensormagic.functions.left import young
 
@@ -19,6 +19,7 @@ TIME = 0.25  # seconds of this thread, after which the function is captured
 _BETWEEN = 32  # iterations between two looks at the clock
 _COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end
 _QUICKLY = 2**18  # bytes of arrays that are copied before it is known which may be stored into
+_AGAIN = 15e-6  # seconds of a run for each byte of code: to run it twice more takes no longer than to capture it
 _NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 _KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}
 enabled = True
@@ -48,7 +49,7 @@ def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed."""
-    with young():
+    with young(stays=True):
         found = ordinary(function)
         run = _running(function, found)
     if found is None or run is None:
@@ -63,10 +64,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
             return NOT  # captured code refuses such arguments
         kept = [(v, v.copy()) for v in arrays]
     try:
-        if not found.looks:
-            return run(*args)
-        with np.errstate(all="ignore"):  # captured code says nothing, and may have to compute it
-            return finite(run(*args))
+        return run(args, kept)
     except BaseException as error:
         for array, before in kept:
             array[...] = before
@@ -75,11 +73,47 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     return NOT  # of an error captured code tells more
 
 
-def _running(function: FunctionType, found: Ordinary | None) -> Callable[..., Any] | None:
-    """What runs for a function."""
+_Run = Callable[[tuple[Any, ...], list[tuple[Any, Any]]], Any]
+
+
+def _running(function: FunctionType, found: Ordinary | None) -> _Run | None:
+    """What runs for a function, with what is kept of what it stores into."""
     if found is None or not (found.asks or found.looks):
-        return found and function
-    return found.asking(itertools.chain.from_iterable(_times()))
+        return found and (lambda args, _: function(*args))
+    clock = itertools.chain.from_iterable(_times())
+    looks = Looks(_AGAIN * sum(len(f.__code__.co_code) for f in found.reached))
+    run = found.asking(clock, looks.names() if found.looks else {})
+    if not found.looks:
+        return lambda args, _: run(*args)
+
+    def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
+        # captured code says nothing, and may have to compute it
+        with np.errstate(all="ignore", under="call", call=looks.runs_under):
+            result = looks.ends(run(*args))
+            if looks.lost and not _stands(found, clock, result, args, kept):
+                raise Lost
+        return result
+
+    return looked
+
+
+def _stands(
+    found: Ordinary,
+    clock: Iterator[bool],
+    result: Any,
+    args: tuple[Any, ...],
+    kept: list[tuple[Any, Any]],
+) -> bool:
+    """Whether what a call gives and stores is the same where differences are off by rounding errors, one way and the other."""
+    for sign in (1, -1):
+        own = {id(array): before.copy() for array, before in kept}
+        again = Looks()
+        shaken = found.asking(clock, again.shaken(sign))
+        other = again.ends(shaken(*[own.get(id(v), v) for v in args]))
+        stored = [(array, own[id(array)]) for array, _ in kept]
+        if not alike(result, other) or not all(alike(*pair) for pair in stored):
+            return False
+    return True
 
 
 def _share(args: tuple[Any, ...]) -> bool:

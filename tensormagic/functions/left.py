@@ -45,8 +45,11 @@ _SELDOM = 10.0  # seconds
 
 
 @contextmanager
-def young() -> Generator[None]:
-    """Have the garbage collector leave alone what was there before: to look through what a trace made takes a millisecond."""
+def young(*, stays: bool = False) -> Generator[None]:
+    """Have the garbage collector leave alone what was there before: to look through what a trace made takes a millisecond.
+
+    What was made stays, where ``stays`` says so: the collector does not look through it in the next call.
+    """
     if not _frozen and _is_frozen_by_others(int(time.monotonic() / _SELDOM)):
         yield
         return
@@ -56,6 +59,8 @@ def young() -> Generator[None]:
     try:
         with sparsely():
             yield
+            if stays:
+                gc.freeze()  # what is frozen comes into the oldest generation
     finally:
         _frozen.pop()
         if not _frozen:

@@ -1,7 +1,9 @@
-"""What is looked at while Python runs a function: that no operation loses digits that captured code would keep.
+"""What is looked at while Python runs a function: whether an operation loses digits that captured code would keep.
 
 A rule for accuracy changes a result by more than rounding where an operation of the text cancels, leaves the range of its numbers, or is
-a logarithm near 1. Where none has done that, the result is as good as the best form gives it. One that has is an error here, :class:`Lost`.
+a logarithm near 1. Where none has done that, the result is as good as the best form gives it. A difference that cancels is noted
+(:attr:`Looks.lost`): the function may be run again with differences that are off by some rounding errors (:meth:`Looks.shaken`), and
+where that changes no result, what was lost was of no importance. Any other one is an error here, :class:`Lost`.
 """
 
 from __future__ import annotations
@@ -9,8 +11,11 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable
+import random
+import time
+from collections.abc import Callable, Iterable
 from functools import partial
+from math import fabs
 from typing import Any
 
 import numpy as np
@@ -26,17 +31,25 @@ from tensormagic.capture.staging.cancelling import (
     QUOTIENT,
     ROOT,
 )
-from tensormagic.capture.staging.trees import children, cloned, placed_at
+from tensormagic.capture.staging.trees import cloned, copied, placed_at
 
 _MOST = {False: 2.0**18, True: 2.0**8}
 """How many times larger than a difference its sides may be; by whether any is of 32 bits."""
 _DEEP = {False: 2.0**30, True: 2.0**11}
 """The same for a difference in a side of which there is one: times the largest such quotient before it."""
-_RANGE = {False: (1e-290, 1e290), True: (1e-30, 1e30)}
+_LEAST, _LARGEST = 1e-290, 1e290
+_RANGE = {False: (_LEAST, _LARGEST), True: (1e-30, 1e30)}
 _SHORT = {np.dtype(np.float32), np.dtype(np.complex64)}
+_LONG = {float, int, bool, complex, np.float64, np.int64}
 _LONGEST = 1024  # exponent
 _ENOUGH = 2.0**11  # times that a difference in another one may be smaller than its sides, whatever comes
 _INTEGER = np.dtype(np.int64)
+_SMALL = 2**18  # elements of a difference that has cancelled: what has more is not run again
+_SHAKES = 2.0, 4.0  # rounding errors of a side that a difference is off by: between these
+_BLOCK = 2**14  # elements
+_FAR = 2.0**8  # times that a side is larger than such a difference
+_ALIKE = {False: 2.0**-30, True: 2.0**-12}
+"""How far apart results may be where differences are off, as a part of them."""
 
 
 class Lost(Exception):  # noqa: N818 (it is no error of the user's)
@@ -44,76 +57,230 @@ class Lost(Exception):  # noqa: N818 (it is no error of the user's)
 
 
 def _is_short(*values: Any) -> bool:
-    return any(getattr(v, "dtype", None) in _SHORT for v in values)
+    return any(v.__class__ not in _LONG and getattr(v, "dtype", None) in _SHORT for v in values)
 
 
-class _Differences:
-    """The differences of a run."""
+class Looks:
+    """What looks at a run.
 
-    def __init__(self) -> None:
-        self.worst = 1.0
-        self.under = False
+    Parameters
+    ----------
+    quick
+        The seconds of this thread after which a difference that cancels is an error: to run it again takes longer than to capture it.
 
-    def differs(self, does: Callable[[Any, Any], Any], deep: bool, left: Any, right: Any) -> Any:
-        """A difference, or a sum, that has not cancelled."""
-        result = does(left, right)
-        if isinstance(result, float):  # NumPy's of 64 bits, too
-            size, most = abs(result), abs(left)
-            if size * self.worst < most or (deep and self.worst > _ENOUGH):
-                self._lost(most / size if size else math.inf if most else 1.0, deep, _is_short(left, right))
-            elif not size >= 0:
-                raise Lost
-            return result
-        kind = getattr(result, "dtype", _INTEGER).kind
-        if kind in "fc":
-            size, most = np.abs(result), np.abs(left)
-            if size.size:
-                quotient = float((most / size).max())
-                if math.isnan(quotient):  # 0 less 0 is 0
-                    quotient = float((most / np.where((size == 0) & (most == 0), 1, size)).max())
-                self._lost(quotient, deep, _is_short(left, right, result))
-        elif kind not in "biu":
-            raise Lost
+    Attributes
+    ----------
+    lost
+        Whether a difference has lost digits.
+    under
+        Whether NumPy has met numbers that are too small to have their digits.
+    """
+
+    def __init__(self, quick: float = math.inf) -> None:
+        self.lost = self.under = False
+        self._worst = 1.0
+        self._exponentials_under = self._zeros = False
+        self._quick = quick
+        self._until, self._begun = time.perf_counter() + quick, time.thread_time()
+
+    def names(self) -> dict[str, Any]:
+        """What looks at operations, by the names that code has for it."""
+        own: dict[str, Any] = {_name(EXPONENTIAL): self._exponential, _name(DENOMINATOR): self._denominator}
+        own |= {_name(kind): self._with_zeros for kind in (ROOT, QUOTIENT)}
+        for deep in (False, True):
+            for op, does in _OPERATIONS.items():
+                differs = self._differs(does, deep)
+                own[_name(DEEP if deep else DIFFERENCE, op)] = differs
+                own[_name(DEEP if deep else DIFFERENCE, op, True)] = _beside(differs)
+        return _OTHERS | own
+
+    def shaken(self, sign: float) -> dict[str, Any]:
+        """The same for a run where differences are off by rounding errors of their sides: up or down, as it is drawn, times ``sign``."""
+        own, shaking = self.names(), _Shaking(sign)
+        for op, does in _OPERATIONS.items():
+            for kind in (DIFFERENCE, DEEP):
+                own[_name(kind, op)] = partial(shaking.differs, does)
+                own[_name(kind, op, True)] = partial(shaking.beside, does)
+        return own
+
+    def ends(self, result: Any) -> Any:
+        """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
+        if self._zeros and self.under:
+            raise Lost  # what was 0 may be what was too small
+        for whole in result if isinstance(result, tuple | list) else (result,):
+            for (part,) in () if whole is None else _blocks(whole):
+                if not np.all(np.isfinite(part)):
+                    raise Lost
         return result
 
-    def beside(self, does: Callable[[Any, Any], Any], deep: bool, left: Any, right: Any) -> Any:
-        """What is added to something, or taken away, in place, where that does not cancel."""
-        self.differs(does, deep, left, right)
-        return right
+    def runs_under(self, *_: Any) -> None:
+        """What NumPy calls where numbers are too small."""
+        self.under = True
 
-    def _lost(self, quotient: float, deep: bool, short: bool) -> None:
+    def _differs(self, does: Callable[[Any, Any], Any], deep: bool) -> Callable[[Any, Any], Any]:
+        """A difference, or a sum, that is looked at."""
+        enough = _ENOUGH if deep else math.inf
+
+        def differs(left: Any, right: Any) -> Any:
+            result = does(left, right)
+            worst = self._worst
+            if isinstance(result, float):  # NumPy's of 64 bits, too
+                if not fabs(result) * worst >= fabs(left) or worst > enough:
+                    self._number(left, right, result, deep)
+                return result
+            kind = getattr(result, "dtype", _INTEGER).kind
+            if kind in "fc":
+                self._array(left, right, result, deep)
+            elif kind not in "biu":
+                raise Lost
+            return result
+
+        return differs
+
+    def _number(self, left: Any, right: Any, result: float, deep: bool) -> None:
+        size, most = fabs(result), fabs(left)
+        if math.isnan(size):
+            raise Lost
+        self._loses(most / size if size else math.inf if most else 1.0, deep, _is_short(left, right), 1)
+
+    def _array(self, left: Any, right: Any, result: Any, deep: bool) -> None:
+        short, count = _is_short(left, right, result), np.size(result)
+        for beside, own in _blocks(left, result) if count else ():
+            size, most = np.abs(own), np.abs(beside)
+            quotient = float((most / size).max())
+            if math.isnan(quotient):  # 0 less 0 is 0
+                quotient = float((most / np.where((size == 0) & (most == 0), 1, size)).max())
+            self._loses(quotient, deep, short, count)
+
+    def _loses(self, quotient: float, deep: bool, short: bool, count: int) -> None:
         """A difference is so many times smaller than a side; the other side is not much larger then."""
-        if not quotient <= _MOST[short] or (deep and quotient * self.worst > _DEEP[short]):
+        if quotient <= _MOST[short] and not (deep and quotient * self._worst > _DEEP[short]):
+            self._worst = max(self._worst, quotient)
+            return
+        if math.isnan(quotient) or count > _SMALL or self._takes_long():
             raise Lost
-        self.worst = max(self.worst, quotient)
+        self.lost = True
 
-    def exponential(self, value: Any) -> Any:
+    def _takes_long(self) -> bool:
+        """Whether the run goes on for long; the clock on the wall, which costs little, is never behind that of the thread."""
+        return time.perf_counter() > self._until and time.thread_time() - self._begun > self._quick
+
+    def _exponential(self, value: Any) -> Any:
         """Exponentials that are not beyond the largest number; below the smallest one they are no denominators."""
-        size, (least, most) = np.abs(value), _RANGE[_is_short(value)]
-        if not np.all(size < most):
-            raise Lost
-        self.under = self.under or not np.all(size > least)
+        least, most = _RANGE[_is_short(value)]
+        for (part,) in _blocks(value):
+            size = np.abs(part)
+            if not np.all(size < most):
+                raise Lost
+            self._exponentials_under = self._exponentials_under or not np.all(size > least)
         return value
 
-    def denominator(self, value: Any) -> Any:
+    def _denominator(self, value: Any) -> Any:
         """What is divided by, where exponentials are about: not made of such as are too small to have their digits."""
-        return _ranged(value) if self.under else value
+        return _ranged(value) if self._exponentials_under else value
+
+    def _with_zeros(self, value: Any) -> Any:
+        """Numbers that are far from the ends of their range, or of NumPy's and 0, where none was too small."""
+        if isinstance(value, float) and _LEAST < fabs(value) < _LARGEST:
+            return value
+        if isinstance(value, np.ndarray | np.generic) and not np.all(value):
+            self._zeros = True
+            _ranged(np.where(value == 0, 1, value))
+            return value
+        return _ranged(value)
+
+
+def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
+    """Parts of values that stay in the cache: what is made of large arrays would take new memory, which takes longer than the rest."""
+    if max(map(np.size, values)) <= _BLOCK:
+        return (values,)
+    found = np.nditer(values, ["external_loop", "buffered"], buffersize=_BLOCK)
+    return ((part,) for part in found) if len(values) == 1 else found
+
+
+def _beside(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """What is added to something, or taken away, in place."""
+
+    def beside(left: Any, right: Any) -> Any:
+        differs(left, right)
+        return right
+
+    return beside
+
+
+class _Shaking:
+    """What has differences be off by some rounding errors of their sides, where these are much larger."""
+
+    def __init__(self, sign: float) -> None:
+        self._sign = sign
+        self._draw, self._numbers = random.Random(0).random, np.random.default_rng(0)  # noqa: S311 (no secret)
+
+    def differs(self, does: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+        """A difference, or a sum, that is off."""
+        result = does(left, right)
+        if isinstance(result, float):
+            size, most = fabs(result), fabs(left)
+            if most <= _FAR * size:
+                return result
+            return type(result)(result + (most + size) * _rounding(left, right) * self._drawn())
+        if getattr(result, "dtype", _INTEGER).kind not in "fc":
+            return result
+        off = self._off(left, right, result)
+        return result if off is None else (result + off).astype(result.dtype)[()]
+
+    def beside(self, does: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+        """What is added to something, or taken away, in place, so that the result is off."""
+        result = does(left, right)
+        off = None if getattr(result, "dtype", _INTEGER).kind not in "fc" else self._off(left, right, result)
+        if off is None and isinstance(result, float):
+            off = self.differs(does, left, right) - result
+        return right if off is None else right + off if does is operator.add else right - off
+
+    def _off(self, left: Any, right: Any, result: Any) -> Any:
+        """By how much numbers are off; None, where nothing is."""
+        size, most = np.abs(result), np.abs(left)
+        far = most > _FAR * size
+        if not far.any():
+            return None
+        least, longest = _SHAKES
+        part = 2 * self._numbers.random(size.shape) - 1
+        off = np.copysign(least + (longest - least) * np.abs(part), self._sign * part) * _rounding(left, right, result)
+        return np.where(far, (most + size) * off, 0) * (1 + 1j if np.iscomplexobj(result) else 1)
+
+    def _drawn(self) -> float:
+        least, longest = _SHAKES
+        part = 2 * self._draw() - 1
+        return self._sign * math.copysign(least + (longest - least) * fabs(part), part)
+
+
+def _rounding(*values: Any) -> float:
+    """A rounding error of numbers, as a part of them."""
+    return 2.0**-23 if _is_short(*values) else 2.0**-52
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether results are the same up to what a first call may lose, number for number."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if one is None:
+        return True
+    if np.shape(one) != np.shape(other) or getattr(one, "dtype", None) != getattr(other, "dtype", None):
+        return False
+    if isinstance(one, int) or getattr(one, "dtype", np.dtype(float)).kind not in "fc":
+        return bool(np.all(one == other))
+    return bool(np.all(np.abs(one - other) <= _ALIKE[_is_short(one)] * np.abs(one)))
 
 
 def _ranged(value: Any) -> Any:
     """Numbers that are far from the ends of their range."""
-    if isinstance(value, float) and _RANGE[False][0] < abs(value) < _RANGE[False][1]:
+    if isinstance(value, float) and _LEAST < fabs(value) < _LARGEST:
         return value
-    size, (least, most) = np.abs(value), _RANGE[_is_short(value)]
-    if not (np.all(size > least) and np.all(size < most)):
-        raise Lost
-    return value
-
-
-def finite(value: Any) -> Any:
-    """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
-    for part in value if isinstance(value, tuple | list) else (value,):
-        if part is not None and not np.all(np.isfinite(part)):
+    least, most = _RANGE[_is_short(value)]
+    for (part,) in _blocks(value):
+        size = np.abs(part)
+        if not (np.all(size > least) and np.all(size < most)):
             raise Lost
     return value
 
@@ -121,8 +288,9 @@ def finite(value: Any) -> Any:
 def _logarithmic(value: Any) -> Any:
     """Numbers whose logarithms have the digits that they have."""
     short = _is_short(_ranged(value))
-    if not np.all(np.abs(value - 1) * _MOST[short] > 1):
-        raise Lost
+    for (part,) in _blocks(value):
+        if not np.all(np.abs(part - 1) * _MOST[short] > 1):
+            raise Lost
     return value
 
 
@@ -140,58 +308,25 @@ def _name(kind: str, operation: type[ast.operator] | None = None, place: bool = 
 _OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub}
 
 
-def looks() -> dict[str, Any]:
-    """What looks at a run, by the names that code has for it."""
-    run = _Differences()
-    return (
-        _OTHERS
-        | {
-            _name(kind, op, place): partial(run.beside if place else run.differs, does, kind == DEEP)
-            for kind in (DIFFERENCE, DEEP)
-            for op, does in _OPERATIONS.items()
-            for place in (False, True)
-        }
-        | {_name(EXPONENTIAL): run.exponential, _name(DENOMINATOR): run.denominator}
-    )
+_OTHERS: dict[str, Any] = {_name(DIVISOR): _ranged, _name(LOGARITHM): _logarithmic, _name(POWER): _exponent}
 
 
-_OTHERS: dict[str, Any] = {
-    _name(ROOT): _ranged,
-    _name(QUOTIENT): _ranged,
-    _name(DIVISOR): _ranged,
-    _name(LOGARITHM): _logarithmic,
-    _name(POWER): _exponent,
-}
-
-
-def looking(node: ast.AST, checks: dict[ast.AST, str]) -> None:
-    """Have code looked at as it runs: what ``checks`` says."""
-    for part in children(node):
-        looking(part, checks)
-    for name, value in list(ast.iter_fields(node)):
-        if isinstance(value, list):
-            setattr(node, name, [_looked_at(v, checks) if isinstance(v, ast.AST) else v for v in value])
-        elif isinstance(value, ast.AST):
-            setattr(node, name, _looked_at(value, checks))
-
-
-def _looked_at(node: Any, checks: dict[ast.AST, str]) -> Any:
-    kind = checks.get(node)
-    if kind is None:
-        return node
+def looked_at(node: Any, kind: str) -> ast.AST:
+    """What stands for an operation that is looked at, as what ``kind`` says."""
     if kind == EXPONENTIAL:
         return _call(_name(kind), [node])
+    node = copied(node)
     if isinstance(node, ast.Call):
         at = 1 if kind == POWER else 0
-        node.args[at] = _call(_name(kind), [node.args[at]])
+        node.args = [_call(_name(kind), [a]) if k == at else a for k, a in enumerate(node.args)]
         return node
     right = kind in {POWER, DENOMINATOR, QUOTIENT, DIVISOR}
     if isinstance(node, ast.AugAssign):
-        whole = (_name(kind), [node.value])
+        whole = (_name(DIVISOR if kind == QUOTIENT else kind), [node.value])
         node.value = _call(*whole if right else (_name(kind, type(node.op), True), [_loaded(node.target), node.value]))
         return node
     if kind == QUOTIENT:
-        node.left = _call(_name(kind), [node.left])
+        node.left, kind = _call(_name(kind), [node.left]), DIVISOR
     if right:
         node.right = _call(_name(kind), [node.right])
         return node

@@ -18,22 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture.staging import source
-from tensormagic.capture.staging.cancelling import ONE, PYTHONS, Mode, Told, is_exponential, is_store, told
-from tensormagic.capture.staging.conditioned import looking, looks
+from tensormagic.capture.staging.cancelling import ONE, Mode, Told, told
+from tensormagic.capture.staging.conditioned import looked_at
+from tensormagic.capture.staging.in_text import PYTHONS
+from tensormagic.capture.staging.known_text import Written, written
 from tensormagic.capture.staging.overwritten import overwritten
-from tensormagic.capture.staging.trees import children, cloned, placed_at, walk
+from tensormagic.capture.staging.trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
-_PARTS = (
-    ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Return, ast.Break, ast.Continue, ast.Pass, ast.BinOp,
-    ast.Expr, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Constant, ast.Name,
-)  # fmt: skip
-_ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype"}
-_METHODS = {
-    "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean",
-}  # fmt: skip
-_KEYWORDS = {"axis", "dtype", "keepdims", "copy", "k", "start"}
 _BUILTIN = {getattr(builtins, name) for name in PYTHONS}
 _MATH = {
     getattr(math, name)
@@ -47,41 +40,13 @@ _NAMES = (
     "transpose", "reshape", "expand_dims", "squeeze", "clip", "sign", "floor", "ceil", "rint", "nonzero", "flatnonzero", "count_nonzero",
     "isnan", "isfinite", "isinf", "sort", "argsort", "searchsorted", "cumsum", "tril", "triu", "bincount", "remainder", "mod",
     "floor_divide", "fmax", "fmin", "flip", "fliplr", "flipud", "ravel", "repeat", "tile", "take", "equal", "not_equal", "less",
-    "less_equal", "greater", "greater_equal", "mean", "sqrt", "sin", "cos", "tanh", "exp", "log", "std", "var", "power", "arctan",
-    "arctan2", "int8", "int16", "int32", "int64", "uint8",
+    "less_equal", "ndarray", "greater", "greater_equal", "mean", "sqrt", "sin", "cos", "tanh", "exp", "log", "std", "var", "power",
+    "arctan", "arctan2", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "float32", "float64", "complex128", "bool_", "intp",
 )  # fmt: skip
 _NUMPY = {getattr(np, name) for name in _NAMES}
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis"}), math: (_MATH, {"pi", "e", "inf", "nan", "tau"})}
-
-
-class Written(NamedTuple):
-    """What is known of a function by its text.
-
-    Parameters
-    ----------
-    node
-        The text.
-    called
-        What it calls by name, as ``f`` or ``np.where``, each with the largest number of arguments by position.
-    asked
-        What it asks modules for beside calls, as ``np.pi``.
-    stores, loops
-        Whether it may store into an array, and whether it has a loop.
-    exponentials
-        Whether it has exponentials.
-    told
-        What is told of its differences, by what is known of the functions around.
-    """
-
-    node: ast.FunctionDef
-    called: tuple[tuple[str, int], ...]
-    asked: tuple[str, ...]
-    stores: bool
-    loops: bool
-    exponentials: bool
-    told: dict[Mode, Told]
 
 
 class Ordinary(NamedTuple):
@@ -124,24 +89,25 @@ class Ordinary(NamedTuple):
         """Whether anything in it is looked at as it runs."""
         return any(_told(f, found, self.mode).checks for f, found in self.reached.items())
 
-    def asking(self, clock: Iterator[bool]) -> Callable[..., Any]:
-        """The function, whose loops and calls take one from a clock each time, and whose differences are looked at."""
+    def asking(self, clock: Iterator[bool], look: dict[str, Any]) -> Callable[..., Any]:
+        """The function, whose loops and calls take one from a clock each time, and whose differences are looked at by ``look``."""
+        own: Any = self.function  # no method: it is held as it is
+        watch: Callable[..., Any] = partial(itertools.compress, selectors=clock)
+        if self.asks and not self.hands and not self.looks and self.reached[own].ranges:  # as it is written
+            space = {**own.__globals__, "range": lambda *of: watch(range(*of))}
+            return FunctionType(own.__code__, space, own.__name__, own.__defaults__)
         spaces: dict[int, dict[str, Any]] = {}
         made: dict[FunctionType, FunctionType] = {}
-        look = looks() if self.looks else {}
         for function in self.reached:
             space = function.__globals__
-            own = {**space, WATCH: partial(itertools.compress, selectors=clock), TICK: clock.__next__} | look
-            own = spaces.setdefault(id(space), own)
-            made[function] = FunctionType(
-                _asking(function.__code__, self.asks, self.mode), own, function.__name__, function.__defaults__
-            )
+            space = spaces.setdefault(id(space), {**space, WATCH: watch, TICK: clock.__next__} | look)
+            code = _asking(function.__code__, self.asks, self.mode)
+            made[function] = FunctionType(code, space, function.__name__, function.__defaults__)
         for function, found in self.reached.items():
             for name, _ in found.called:
                 called = function.__globals__.get(name)
                 if isinstance(called, FunctionType) and called in made:
                     spaces[id(function.__globals__)][name] = made[called]
-        own: Any = self.function  # no method: it is held as it is
         return made[own]
 
 
@@ -161,7 +127,7 @@ def ordinary(function: FunctionType) -> Ordinary | None:
 
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
     """What is known of functions that call each other, of rules for accuracy."""
-    exponentials = any(found.exponentials for found in reached.values())
+    exponentials = any(found.traits.exponentials for found in reached.values())
     mode = Mode(exponentials=exponentials)
     storing = [f for f in called if reached[f].stores]
     while True:
@@ -239,100 +205,6 @@ def is_among_numpys(function: Any, count: int) -> bool:
 _THREE = {"where", "clip", "arange", "linspace", "full", "full_like", "roll"}  # take three that they only read
 
 
-@lru_cache(maxsize=1024)
-def written(code: CodeType) -> Written | None:
-    """What is known of a function by its text; None where anything in it is not among what is known here."""
-    node = source.syntax_of(code)
-    if not isinstance(node, ast.FunctionDef):
-        return None
-    args = node.args
-    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
-        return None
-    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-    called: dict[str, int] = {}
-    asked: dict[str, None] = {}
-    if not all(_known(part, called, asked) for part in body):
-        return None
-    parts = [n for part in body for n in walk(part)]
-    own = set(code.co_varnames)
-    if any(name.partition(".")[0] in own for name in (*called, *asked)):
-        return None
-    stores = any(map(_stores, parts))
-    return Written(
-        node,
-        tuple(called.items()),
-        tuple(asked),
-        stores,
-        any(isinstance(n, ast.For | ast.While) for n in parts),
-        any(map(is_exponential, parts)),
-        {},
-    )
-
-
-def _stores(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.AugAssign)
-        or is_store(node)
-        or (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
-    )
-
-
-def _known(part: ast.AST, called: dict[str, int], asked: dict[str, None]) -> bool:
-    """Whether code has only what is known here; ``called`` and ``asked`` get what it calls by name, and what it asks modules for."""
-    pending = [part]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Call):
-            if any(k.arg not in _KEYWORDS for k in node.keywords):
-                return False
-            pending += [*node.args, *(k.value for k in node.keywords)]
-            if not _called(node, called, pending):
-                return False
-            continue
-        if isinstance(node, ast.Attribute):
-            if not isinstance(node.ctx, ast.Load):
-                return False
-            if node.attr not in _ATTRIBUTES:
-                if not isinstance(node.value, ast.Name):
-                    return False
-                asked[f"{node.value.id}.{node.attr}"] = None
-                continue
-        elif not isinstance(node, _PARTS) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
-            return False
-        pending += children(node)
-    return True
-
-
-def _called(call: ast.Call, called: dict[str, int], pending: list[ast.AST]) -> bool:
-    """Note what a call calls: a name, a module's function or a method of an array; False for anything else."""
-    function, count = call.func, len(call.args)
-    if any(isinstance(a, ast.Starred) for a in call.args):
-        return False
-    if isinstance(function, ast.Attribute) and function.attr == "outer" and isinstance(function.value, ast.Attribute):
-        function = function.value  # of a ufunc
-    if isinstance(function, ast.Name):
-        called[function.id] = max(count, called.get(function.id, 0))
-        return True
-    if not isinstance(function, ast.Attribute):
-        return False
-    base, name = function.value, function.attr
-    if is_store(call) and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
-        called.setdefault(f"{base.value.id}.{base.attr}", 2)
-        return base.attr in _AT
-    if name == "solve" and count == 2 and ast.unparse(base) in {"np.linalg", "numpy.linalg"}:
-        called.setdefault(f"{ast.unparse(base)}.{name}", count)
-        return True
-    if isinstance(base, ast.Name) and base.id in {"np", "numpy", "math"}:
-        called[f"{base.id}.{name}"] = max(count, called.get(f"{base.id}.{name}", 0))
-        return True
-    pending.append(base)
-    return name in _METHODS and (count <= 1 or name in _ANY)
-
-
-_AT = {"add", "multiply", "maximum", "minimum"}  # whose stores at indices, some of them the same, are known
-_ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
-
-
 # loops that ask -------------------------------------------------------------------------------------------------------
 
 
@@ -341,7 +213,7 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
     known = found.told.get(mode)
     if known is None:
         code = function.__code__ if isinstance(function, FunctionType) else function
-        known = found.told[mode] = told(found.node.body, code.co_varnames[: code.co_argcount], mode)
+        known = found.told[mode] = told(found.node.body, code.co_varnames[: code.co_argcount], found.traits, mode)
     return known
 
 
@@ -350,20 +222,22 @@ def _asking(code: CodeType, asks: bool, mode: Mode) -> CodeType:
     """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at."""
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
-    node = cloned(found.node)
     checks = _told(code, found, mode).checks
-    if checks:
-        own = {a: b for a, b in zip(walk(found.node), walk(node), strict=True) if a in checks}
-        looking(node, {own[a]: name for a, name in checks.items()})
-    if not asks:
-        return source.compiled_anew(node, code)
-    for part in [n for n in walk(node) if isinstance(n, ast.For | ast.While)]:
-        if isinstance(part, ast.For):
-            part.iter = placed_at(ast.Call(ast.Name(WATCH, ast.Load()), [part.iter], []), part.iter)
-        else:
-            part.test = placed_at(ast.BoolOp(ast.And(), [_ask(), part.test]), part.test)
-    node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]
+    node = changed(found.node, partial(_changed, checks, asks), whole=bool(checks))
+    if asks:
+        node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]
     return source.compiled_anew(node, code)
+
+
+def _changed(checks: dict[ast.AST, str], asks: bool, written: ast.AST, node: ast.AST) -> ast.AST:
+    """What stands for a part of a function: ``node``, which is ``written`` with its own parts changed, or more."""
+    if asks and isinstance(node, ast.For | ast.While):
+        node = copied(node)
+        if isinstance(node, ast.For):
+            node.iter = placed_at(ast.Call(ast.Name(WATCH, ast.Load()), [node.iter], []), node.iter)
+        else:
+            node.test = placed_at(ast.BoolOp(ast.And(), [_ask(), node.test]), node.test)
+    return looked_at(node, checks[written]) if written in checks else node
 
 
 def _ask() -> ast.expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tensormagic.capture.staging.cancelling import is_store, name_of
+from tensormagic.capture.staging.in_text import is_store, name_of
 from tensormagic.capture.staging.trees import children, walk
 
 _NEW = {

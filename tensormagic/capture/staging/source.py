@@ -18,7 +18,7 @@ from typing import Any
 from tensormagic.capture.staging.arrived import locate, located
 from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
-from tensormagic.capture.staging.trees import cloned, placed, walk
+from tensormagic.capture.staging.trees import cloned, copied, placed, walk
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.modules import is_users
 
@@ -145,10 +145,15 @@ def code_as_written(function: FunctionType) -> CodeType:
 
 def syntax_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """The syntax of a function of the user's, as it was written; not to be changed. None where it is not to be had."""
-    node = _found(code) if is_stageable(code) else None
+    node = found(code)
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         return None
     return node if _identifiers(node).issuperset((*code.co_freevars, *code.co_names)) else None
+
+
+def found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """What stands where a function of the user's was: whoever asks is to see that its names are among those of the code."""
+    return _found(code) if is_stageable(code) else None
 
 
 def calls_of(code: CodeType) -> tuple[str, ...] | None:
@@ -160,13 +165,12 @@ def calls_of(code: CodeType) -> tuple[str, ...] | None:
 
 
 def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:
-    """The code of a function without free names whose syntax was changed."""
-    node.decorator_list, node.returns = [], None
+    """The code of a function without free names whose syntax was changed: a node of its own, whose parts may be shared."""
+    node.decorator_list, node.returns, node.args = [], None, copied(node.args)
     node.args.defaults = [
         ast.copy_location(ast.Constant(None), d) for d in node.args.defaults
     ]  # they are there already
-    for argument in node.args.args:
-        argument.annotation = None
+    node.args.args = [ast.copy_location(ast.arg(a.arg), a) for a in node.args.args]
     with _told_already():
         whole = compile(
             ast.Module([node], []), code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
@@ -286,9 +290,8 @@ def _identifiers(node: ast.AST) -> set[str]:
     """Every name in a function's source; with ``__class__``, where ``super`` is among them."""
     found: set[str] = set()
     for n in walk(node):
-        held = n.__dict__
-        for field in _NAMING:
-            if isinstance(value := held.get(field), str):
+        for field in _naming(n.__class__):
+            if isinstance(value := n.__dict__.get(field), str):
                 found.add(value)
                 if "." in value:
                     found.update(value.split("."))
@@ -298,6 +301,12 @@ def _identifiers(node: ast.AST) -> set[str]:
 
 
 _NAMING = ("id", "attr", "arg", "name", "module", "asname")
+
+
+@functools.cache
+def _naming(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold names."""
+    return tuple([name for name in _NAMING if name in kind._fields])
 
 
 def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
@@ -325,7 +334,9 @@ def _own_lines(code: CodeType, lines: list[str]) -> str:
     if code.co_name == "<lambda>" or not 0 <= first < len(lines):
         return ""
     margin = len(lines[first]) - len(lines[first].lstrip())
-    last = max((p[1] for p in code.co_positions() if p[1] is not None), default=first)
+    last = first + 1
+    while last < len(lines) and not lines[last - 1].lstrip().startswith(("def ", "async ")):  # decorators
+        last += 1
     while last < len(lines) and _is_within(lines[last], margin):
         last += 1
     before = ["\n"] * (first - 1) + ["if True:\n"] if margin else ["\n"] * first
@@ -335,7 +346,7 @@ def _own_lines(code: CodeType, lines: list[str]) -> str:
 def _is_within(line: str, margin: int) -> bool:
     """Whether a line may belong to the block before it, whose head stands at ``margin``."""
     text = line.lstrip()
-    return not text or text.startswith("#") or len(line) - len(text) > margin
+    return not text or text.startswith(("#", ")")) or len(line) - len(text) > margin
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

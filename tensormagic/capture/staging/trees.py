@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -84,3 +85,55 @@ def cloned(node: _Node) -> _Node:
         elif isinstance(value, list):
             own[name] = [cloned(v) if isinstance(v, ast.AST) else v for v in value]
     return made
+
+
+def copied(node: _Node) -> _Node:
+    """A node of its own with the same parts."""
+    made: _Node = node.__class__.__new__(node.__class__)
+    made.__dict__.update(node.__dict__)
+    return made
+
+
+def changed(node: _Node, change: Callable[[ast.AST, ast.AST], ast.AST], *, whole: bool) -> _Node:
+    """A tree like ``node``, with parts that are changed; what has none of these is shared. The root is always a node of its own.
+
+    Parameters
+    ----------
+    node
+        The tree.
+    change
+        What gives what stands for a part: it gets the part as it was, and with its own parts changed.
+    whole
+        Whether expressions are gone into; else statements are.
+    """
+    made = copied(node)
+    own: dict[str, Any] = made.__dict__
+    for name in parts_of(node.__class__):
+        value = own.get(name)
+        if isinstance(value, list):
+            own[name] = [_changed(v, change, whole) for v in value]
+        elif whole and isinstance(value, ast.AST):
+            own[name] = _changed(value, change, whole)
+    return made
+
+
+def _changed(node: Any, change: Callable[[ast.AST, ast.AST], ast.AST], whole: bool) -> Any:
+    if not isinstance(node, ast.AST if whole else ast.stmt):
+        return node
+    before: dict[str, Any] = node.__dict__
+    now: dict[str, Any] = {}
+    for name in parts_of(node.__class__):
+        value = before.get(name)
+        if isinstance(value, list):
+            parts = [_changed(v, change, whole) for v in value]
+            if any(map(operator.is_not, parts, value)):
+                now[name] = parts
+        elif whole and isinstance(value, ast.AST):
+            part = _changed(value, change, whole)
+            if part is not value:
+                now[name] = part
+    made = node
+    if now:
+        made = copied(node)
+        made.__dict__.update(now)
+    return change(node, made)

@@ -1,0 +1,292 @@
+"""What stands in the text of a function: quotients, roots, logarithms, stores, and the names that statements give something to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeGuard
+
+from tensormagic.capture.staging.trees import children, walk
+
+PYTHONS = ("range", "len", "abs", "min", "max", "int", "float", "bool", "enumerate", "zip", "round", "divmod")
+"""Names of Python's functions that give what is made of their arguments."""
+
+
+def sides_of(node: ast.AST) -> tuple[ast.expr, ast.expr]:
+    """What an operation is of."""
+    assert isinstance(node, ast.BinOp | ast.AugAssign)  # noqa: S101 (its caller has asked)
+    return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+
+
+def values_in(part: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of code but those of indices, of ranges and of sizes."""
+    pending = [part]
+    while pending:
+        node = pending.pop()
+        if not is_of_sizes(node):
+            yield node
+            pending += [node.value] if isinstance(node, ast.Subscript) else children(node)
+
+
+def is_of_sizes(node: ast.AST) -> bool:
+    """Whether a node is a size, or a range of such."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in {"shape", "size", "ndim"}
+    return isinstance(node, ast.Call) and name_of(node.func) in {"range", "len"}
+
+
+def is_fold(node: ast.AST) -> bool:
+    """Whether a value is added up of others, or is an exponential of complex numbers: no rule sees through it; a real one counts itself."""
+    if isinstance(node, ast.Call):
+        return name_of(node.func) in {"dot", "matmul", "sum", "outer", "exp"}
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+
+
+def is_quotient(node: ast.AST) -> bool:
+    """Whether a value is a quotient, a root, a power or a square."""
+    if isinstance(node, ast.Call):
+        return name_of(node.func) in {"sqrt", "mean", "std", "var", "power"}
+    if not isinstance(node, ast.BinOp | ast.AugAssign):
+        return False
+    if isinstance(node.op, ast.Div | ast.Pow):
+        return True
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or type(node.left) is not type(node.right):
+        return False
+    return _are_alike(node.left, node.right)
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Whether two parts of texts are written alike."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_are_alike, one, other))
+    if isinstance(one, ast.AST):
+        return all(_are_alike(getattr(one, f, None), getattr(other, f, None)) for f in one._fields)
+    return bool(one == other)
+
+
+def is_of_angles(node: ast.AST) -> bool:
+    """Whether a value is one of the functions that rules know in sums."""
+    return isinstance(node, ast.Call) and (name_of(node.func) in _IN_SUMS or is_logarithm(node))
+
+
+_IN_SUMS = {"sin", "cos", "tanh", "arctan", "arctan2"}
+
+
+def is_logarithm(node: ast.AST) -> bool:
+    """Whether a value is a logarithm, or an exponential of what is not seen to be complex: no rule is about such."""
+    if not isinstance(node, ast.Call):
+        return False
+    return name_of(node.func) == "log" or is_exponential(node)
+
+
+def is_exponential(node: ast.AST) -> bool:
+    """Whether a value is an exponential, of what is not seen to be complex."""
+    return isinstance(node, ast.Call) and name_of(node.func) == "exp" and not any(map(is_complex, node.args))
+
+
+def is_users(node: ast.AST) -> bool:
+    """Whether a call may be of a function of the user's."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in PYTHONS
+
+
+def is_store(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a value is a call of a ufunc's ``at``, which stores."""
+    return isinstance(node, ast.Call) and name_of(node.func) == "at" and len(node.args) == 3
+
+
+def is_complex(value: ast.AST) -> bool:
+    """Whether a value is made of a complex number that is written there."""
+    return any(isinstance(n, ast.Constant) and isinstance(n.value, complex) for n in walk(value))
+
+
+def name_of(function: ast.expr) -> str:
+    """The name that a function is called by, without its module."""
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def bound_by(node: ast.AST) -> Iterator[str]:
+    """The names that a statement binds or stores into, see :func:`roots_of`."""
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AugAssign | ast.For)
+        else []
+    )
+    for target in targets:
+        yield from roots_of(target)
+
+
+def stored_by(statement: ast.Assign | ast.AugAssign) -> Iterator[str]:
+    """The names of arrays that a statement stores into, at whatever place."""
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        if isinstance(statement, ast.AugAssign):
+            yield from (n.id for n in walk(target) if isinstance(n, ast.Name))
+        yield from (n.value.id for n in walk(target) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name))
+
+
+def viewed_by(value: ast.AST) -> str:
+    """The name of the array that a value may be a view of."""
+    while not isinstance(value, ast.Name):
+        if isinstance(value, ast.Subscript | ast.Attribute):
+            value = value.value
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            value = value.args[0] if name_of(value.func.value) in {"np", "numpy"} and value.args else value.func.value
+        else:
+            return ""
+    return value.id
+
+
+def roots_of(target: ast.expr) -> Iterator[str]:
+    """The names that a target binds, and those of arrays that it stores into at a place that is known: what else they hold is not."""
+    pending: list[ast.expr] = [target]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Subscript):
+            pending += [] if any(isinstance(n, ast.Name) for n in walk(node.slice)) else [node.value]
+        elif isinstance(node, ast.Tuple | ast.List):
+            pending += node.elts
+
+
+class Seen(NamedTuple):
+    """What stands in a value, whatever its names have got.
+
+    Parameters
+    ----------
+    names
+        The names in it.
+    visible
+        Those that rules see.
+    near, alone
+        Whether there is a quotient or the like, a function of angles.
+    calls
+        The names of functions that are called in it, whose results rules see.
+    sums
+        The sums and differences in it.
+    """
+
+    names: frozenset[str]
+    visible: frozenset[str]
+    near: bool = False
+    alone: bool = False
+    calls: frozenset[str] = frozenset()
+    sums: tuple[ast.AST, ...] = ()
+
+
+class Step(NamedTuple):
+    """What a statement gives to names.
+
+    Parameters
+    ----------
+    returned
+        What stands in the value that it returns.
+    given, value
+        What stands in what names get, and in the value that is written.
+    bound, stored, anew
+        The names that it binds or stores into at a known place, that it stores into at any, and that have got nothing else then.
+    viewed
+        The array of which the one that is bound may be a view.
+    """
+
+    returned: Seen | None
+    given: Seen | None
+    value: Seen
+    bound: frozenset[str]
+    stored: frozenset[str]
+    anew: frozenset[str]
+    viewed: str
+
+
+_NONE = frozenset[str]()
+_NOTHING = Seen(_NONE, _NONE)
+_NO_STEP = Step(None, None, _NOTHING, _NONE, _NONE, _NONE, "")
+Noted = tuple[ast.AST, str, tuple[Seen, ...]]
+"""A node that may have to be looked at, its kind (of operator, or the name of what is called), and what stands in its parts."""
+
+
+class Text:
+    """The text of a function, of which each part is looked through once, whatever is asked of it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[ast.AST, Seen] = {}
+        self._steps: dict[ast.AST, Step] = {}
+        self._notable: dict[ast.AST, list[Noted]] = {}
+
+    def notable(self, part: ast.AST) -> list[Noted]:
+        """The calls, sums, quotients and powers in a statement or an expression, what is inside first."""
+        found = self._notable.get(part)
+        if found is None:
+            found = self._notable[part] = []
+            for node in list(values_in(part))[::-1]:
+                if isinstance(node, ast.Call):
+                    found.append((node, name_of(node.func), tuple(map(self.seen, node.args))))
+                elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _NOTABLE):
+                    found.append((node, node.op.__class__.__name__, tuple(map(self.seen, sides_of(node)))))
+        return found
+
+    def step(self, statement: ast.stmt) -> Step:
+        """What a statement gives to which names."""
+        found = self._steps.get(statement)
+        if found is None:
+            found = self._steps[statement] = self._step(statement)
+        return found
+
+    def _step(self, statement: ast.stmt) -> Step:
+        if isinstance(statement, ast.Expr) and is_store(statement.value):
+            target, _, value = statement.value.args
+            statement = ast.AugAssign(target, ast.Add(), value)  # type: ignore[arg-type]  (or a mistake, that Python tells)
+        if isinstance(statement, ast.Return) and statement.value is not None:
+            return _NO_STEP._replace(returned=self.seen(statement.value))
+        if not isinstance(statement, ast.Assign | ast.AugAssign):
+            return _NO_STEP
+        plain = isinstance(statement, ast.Assign)
+        anew = frozenset({t.id for t in statement.targets if isinstance(t, ast.Name)}) if plain else _NONE
+        return Step(
+            None,
+            self.seen(statement.value if plain else statement),
+            self.seen(statement.value),
+            frozenset(bound_by(statement)),
+            frozenset(stored_by(statement)),
+            anew,
+            viewed_by(statement.value) if len(anew) == 1 else "",
+        )
+
+    def seen(self, node: ast.AST) -> Seen:
+        """What stands in a value."""
+        found = self._seen.get(node)
+        if found is None:
+            found = self._seen[node] = self._look(node)
+        return found
+
+    def _look(self, node: ast.AST) -> Seen:
+        if isinstance(node, ast.Name):
+            name = frozenset({node.id})
+            return Seen(name, name)
+        if isinstance(node, ast.Constant) or is_of_sizes(node):
+            return _NOTHING
+        if isinstance(node, ast.Subscript):
+            return self.seen(node.value)
+        calls = frozenset({name_of(node.func)}) if isinstance(node, ast.Call) else _NONE
+        near, alone = is_quotient(node), is_of_angles(node)
+        sums = (node,) if isinstance(getattr(node, "op", None), ast.Add | ast.Sub) else ()
+        parts = [self.seen(part) for part in children(node)]
+        if len(parts) == 1 and not (near or alone or sums or calls):
+            return parts[0]
+        names = _NONE.union(*[part.names for part in parts])
+        if is_fold(node):
+            return Seen(names, _NONE, near, alone, calls, sums)
+        return Seen(
+            names,
+            _NONE.union(*[part.visible for part in parts]),
+            near or any(part.near for part in parts),
+            alone or any(part.alone for part in parts),
+            calls.union(*[part.calls for part in parts]),
+            sums + tuple([n for part in parts for n in part.sums]),
+        )
+
+
+_NOTABLE = (ast.Add, ast.Sub, ast.Div, ast.Pow)

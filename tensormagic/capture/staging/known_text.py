@@ -1,0 +1,206 @@
+"""The texts of functions that have only what is known: arithmetic, items, loops, branches, calls of what may turn out to be known."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from types import CodeType
+from typing import NamedTuple
+
+from tensormagic.capture.staging import source
+from tensormagic.capture.staging.cancelling import Mode, Told, Traits
+from tensormagic.capture.staging.in_text import (
+    Text,
+    is_exponential,
+    is_logarithm,
+    is_of_angles,
+    is_quotient,
+    is_store,
+    name_of,
+)
+from tensormagic.capture.staging.trees import children
+
+_PARTS = {
+    ast.Assign, ast.For, ast.While, ast.If, ast.Return, ast.Break, ast.Continue, ast.Pass, ast.Expr, ast.BoolOp,
+    ast.Compare, ast.IfExp, ast.Slice, ast.Tuple, ast.List,
+}  # fmt: skip
+"""What is nothing but its parts; what else is known is looked at."""
+_ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype"}
+_SIZES = {"shape", "size", "ndim"}
+_METHODS = {
+    "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean",
+}  # fmt: skip
+_KEYWORDS = {"axis", "dtype", "keepdims", "copy", "k", "start"}
+_AT = {"add", "multiply", "maximum", "minimum"}  # whose stores at indices, some of them the same, are known
+_ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
+
+
+class Written(NamedTuple):
+    """What is known of a function by its text.
+
+    Parameters
+    ----------
+    node
+        The text.
+    called
+        What it calls by name, as ``f`` or ``np.where``, each with the largest number of arguments by position.
+    asked
+        What it asks modules for beside calls, as ``np.pi``.
+    stores, loops
+        Whether it may store into an array, and whether it has a loop.
+    ranges
+        Whether all ``range`` in it is gone over by loops, and these go over nothing else.
+    traits
+        What stands in it, for rules for accuracy.
+    told
+        What is told of its differences, by what is known of the functions around.
+    """
+
+    node: ast.FunctionDef
+    called: tuple[tuple[str, int], ...]
+    asked: tuple[str, ...]
+    stores: bool
+    loops: bool
+    ranges: bool
+    traits: Traits
+    told: dict[Mode, Told]
+
+
+@lru_cache(maxsize=1024)
+def written(code: CodeType) -> Written | None:
+    """What is known of a function by its text; None where anything in it is not among what is known here."""
+    node = source.found(code)
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    args = node.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
+        return None
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    reading = _Reading()
+    if not reading.reads(body) or not reading.names.issuperset(code.co_names):
+        return None  # not known, or not its source
+    own = set(code.co_varnames)
+    if any(name.partition(".")[0] in own for name in (*reading.called, *reading.asked)):
+        return None
+    traits = Traits(reading.holds, reading.negates, reading.exponentials, frozenset(reading.held), Text())
+    called, asked = tuple(reading.called.items()), tuple(reading.asked)
+    ranges = reading.loops == reading.ranges == reading.counted
+    return Written(node, called, asked, reading.stores, reading.loops > 0, ranges, traits, {})
+
+
+class _Reading:
+    """A text that is gone through once, and what was found in it."""
+
+    def __init__(self) -> None:
+        self.called: dict[str, int] = {}
+        self.asked: dict[str, None] = {}
+        self.names: set[str] = set()
+        self.held: set[str] = set()
+        self.stores = self.holds = self.negates = self.exponentials = False
+        self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops that go over one
+
+    def reads(self, body: list[ast.stmt]) -> bool:
+        """Whether there is only what is known. What stands in indices, ranges and sizes comes second: rules are not about it."""
+        inside: list[ast.AST] = []
+        return self._goes_through([*body], inside, counts=True) and self._goes_through(inside, inside, counts=False)
+
+    def _goes_through(self, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
+        while pending:
+            node = pending.pop()
+            kind = node.__class__
+            if kind is ast.Name:
+                self.names.add(node.id)  # type: ignore[attr-defined]
+            elif kind in _PARTS:
+                if kind is ast.For or kind is ast.While:
+                    over = getattr(node, "iter", None)
+                    self.loops += 1
+                    self.counted += isinstance(over, ast.Call) and name_of(over.func) == "range"
+                pending += children(node)
+            elif not self._meets(node, pending, inside, counts=counts):
+                return False
+        return True
+
+    def _meets(self, node: ast.AST, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
+        """Note what is no name, and more than its parts; False for what is not known."""
+        if isinstance(node, ast.Subscript):
+            self.stores = self.stores or isinstance(node.ctx, ast.Store)
+            if counts and isinstance(node.value, ast.Name):
+                self.held.add(node.value.id)
+            pending.append(node.value)
+            inside.append(node.slice)
+            return True
+        if isinstance(node, ast.BinOp | ast.AugAssign | ast.UnaryOp):
+            self.stores = self.stores or isinstance(node, ast.AugAssign)
+            if counts:
+                self.negates = self.negates or isinstance(node.op, ast.Sub | ast.USub)
+                self.holds = self.holds or is_quotient(node)
+            pending += children(node)
+            return True
+        if isinstance(node, ast.Call):
+            return self._calls(node, pending, inside, counts=counts)
+        if isinstance(node, ast.Attribute):
+            return self._asks(node, inside if node.attr in _SIZES else pending)
+        return isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
+
+    def _asks(self, node: ast.Attribute, pending: list[ast.AST]) -> bool:
+        """Note what is asked of an array or a module; False for anything else."""
+        if not isinstance(node.ctx, ast.Load):
+            return False
+        self.names.add(node.attr)
+        if node.attr not in _ATTRIBUTES:
+            if not isinstance(node.value, ast.Name):
+                return False
+            self.asked[f"{node.value.id}.{node.attr}"] = None
+        pending.append(node.value)
+        return True
+
+    def _calls(self, call: ast.Call, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
+        """Note what a call calls, and of what: a name, a module's function or a method of an array; False for anything else."""
+        if any(k.arg not in _KEYWORDS for k in call.keywords):
+            return False
+        name = name_of(call.func)
+        if counts and name not in {"range", "len"}:
+            logarithm = is_logarithm(call)
+            self.negates = self.negates or logarithm
+            self.holds = self.holds or logarithm or is_of_angles(call) or is_quotient(call)
+        self.ranges += name == "range"
+        self.exponentials = self.exponentials or is_exponential(call)
+        self.stores = self.stores or is_store(call)
+        of = inside if name in {"range", "len"} else pending
+        of += call.args
+        of += [k.value for k in call.keywords]
+        return self._is_called(call, of)
+
+    def _is_called(self, call: ast.Call, pending: list[ast.AST]) -> bool:
+        function, count = call.func, len(call.args)
+        if any(isinstance(a, ast.Starred) for a in call.args):
+            return False
+        if (
+            isinstance(function, ast.Attribute)
+            and function.attr == "outer"
+            and isinstance(function.value, ast.Attribute)
+        ):
+            self.names.add(function.attr)
+            function = function.value  # of a ufunc
+        if isinstance(function, ast.Name):
+            self._note(function.id, count, function.id)
+            return True
+        if not isinstance(function, ast.Attribute):
+            return False
+        base, name = function.value, function.attr
+        self.names.add(name)
+        if is_store(call) and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
+            self._note(f"{base.value.id}.{base.attr}", 2, base.value.id, base.attr)
+            return base.attr in _AT
+        if name == "solve" and count == 2 and ast.unparse(base) in {"np.linalg", "numpy.linalg"}:
+            self._note(f"{ast.unparse(base)}.{name}", count, *ast.unparse(base).split("."))
+            return True
+        if isinstance(base, ast.Name) and base.id in {"np", "numpy", "math"}:
+            self._note(f"{base.id}.{name}", count, base.id)
+            return True
+        pending.append(base)
+        return name in _METHODS and (count <= 1 or name in _ANY)
+
+    def _note(self, called: str, count: int, *names: str) -> None:
+        self.called[called] = max(count, self.called.get(called, 0))
+        self.names.update(names)

@@ -42,7 +42,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 BY_NAME = (  # where ops are known by their names: the ops themselves, rules, and what other libraries call them
     "ops/",
     "transform/rewriting/",
-    "backend/cuda/library.py",
+    "backend/cuda/library",
 )
 LISTS = {  # lists of names that are those of ops, too, and name something else: files, and how many each has; none may be added
     # kinds of sizes, and what is told of a value: min, max, mean

@@ -7,71 +7,25 @@ What runs on a card runs on the fake device with NumPy in the library's place. A
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda.device import Device, DeviceArray
+from tensormagic.backend.cuda import library_matrices, library_places
+from tensormagic.backend.cuda.device import DeviceArray
+from tensormagic.backend.cuda.library_call import LIBRARY, Call, call
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size
-from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fft import FFT, IFFT, IRFFT, RFFT
 from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMPROD, CUMSUM, PROD, SUM
-from tensormagic.ops.indices.scatter import are_unique
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
+from tensormagic.ops.indices.scatter import SCATTER_ADD
 from tensormagic.ops.matrices.gram import GRAM
 from tensormagic.ops.move import concrete_slices
 from tensormagic.ops.op import Op, Value
 from tensormagic.ops.scalars.comparison import where
 
-Raises = Callable[[], None]
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One node with its operands: arrays of the device, and numbers in the dtypes of the node's operands.
-
-    Parameters
-    ----------
-    fails
-        ``fails(flag, raises)``: where the flag turns out to be true, what is raised.
-    """
-
-    device: Device
-    node: Node
-    values: Sequence[Any]
-    size: Callable[[Size], int]
-    fails: Callable[[DeviceArray, Raises], None]
-
-    @property
-    def xp(self) -> Any:
-        """The library."""
-        return self.device.library
-
-    def array(self, k: int) -> DeviceArray:
-        """An operand as an array of the device."""
-        value = self.values[k]
-        return value if self.device.is_array(value) else self.xp.asarray(value, dtype=self.node.args[k].type.dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape that the node says, of those that say one: other results are as large as their operands make them."""
-        return tuple(map(self.size, self.node["shape"]))
-
-
-Function = Callable[[Call], Value]
-LIBRARY: dict[str, Function] = {}
-
-
-def _call(*names: str) -> Callable[[Function], Function]:
-    def add(function: Function) -> Function:
-        for name in names:
-            LIBRARY[name] = function
-        return function
-
-    return add
-
+OTHERS = (library_matrices, library_places)  # which enter their calls when they are imported
 
 # scalar functions -----------------------------------------------------------------------------------------------------
 
@@ -100,12 +54,12 @@ def _of_special(c: Call) -> Value:
     return getattr(c.device.special, c.node.op.name)(*c.values)
 
 
-LIBRARY.update(dict.fromkeys(_PLAIN, _plain))
-LIBRARY.update(dict.fromkeys(_SPECIAL, _of_special))
-LIBRARY["stop_gradient"] = lambda c: c.values[0]
+call(*_PLAIN)(_plain)
+call(*_SPECIAL)(_of_special)
+call("stop_gradient")(lambda c: c.values[0])
 
 
-@_call("power")
+@call("power")
 def _power(c: Call) -> Value:
     base, exponent = c.values
     if c.node.args[1].type.dtype.kind == "i":
@@ -118,27 +72,27 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-@_call("sigmoid")
+@call("sigmoid")
 def _sigmoid(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     e = xp.exp(-xp.absolute(x))
     return xp.where(x >= 0, x.dtype.type(1), e) / (e + x.dtype.type(1))
 
 
-@_call("softplus")
+@call("softplus")
 def _softplus(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     return xp.log1p(xp.exp(-xp.absolute(x))) + xp.maximum(x, x.dtype.type(0))
 
 
-@_call("log1mexp")
+@call("log1mexp")
 def _log1mexp(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     near = (x > x.dtype.type(-np.log(2))) & (x <= 0)
     return xp.where(near, xp.log(-xp.expm1(x)), xp.log1p(-xp.exp(x)))
 
 
-@_call("from_parts")
+@call("from_parts")
 def _from_parts(c: Call) -> Value:
     shape = np.broadcast_shapes(*(np.shape(v) for v in c.values))
     made = c.xp.empty(shape, c.node.type.dtype)
@@ -146,7 +100,7 @@ def _from_parts(c: Call) -> Value:
     return made
 
 
-@_call("astype")
+@call("astype")
 def _astype(c: Call) -> Value:
     x, dtype = c.array(0), c.node.type.dtype
     if x.dtype.kind == "c" and dtype.kind != "c":
@@ -154,7 +108,7 @@ def _astype(c: Call) -> Value:
     return x.astype(dtype)
 
 
-@_call("reinterpret")
+@call("reinterpret")
 def _reinterpret(c: Call) -> Value:
     return c.array(0).copy().view(np.dtype(c.node["dtype"]))
 
@@ -162,27 +116,27 @@ def _reinterpret(c: Call) -> Value:
 # moves ----------------------------------------------------------------------------------------------------------------
 
 
-@_call("iota")
+@call("iota")
 def _iota(c: Call) -> Value:
     axis, shape = c.node["axis"], c.shape
     ramp = c.xp.arange(shape[axis], dtype=np.int64)
     return c.xp.broadcast_to(c.xp.reshape(ramp, [-1 if k == axis else 1 for k in range(len(shape))]), shape)
 
 
-@_call("broadcast")
+@call("broadcast")
 def _broadcast(c: Call) -> Value:
     if any(n < 0 for n in c.shape):
         raise ValueError("negative dimensions are not allowed")
     return c.xp.broadcast_to(c.array(0), c.shape)
 
 
-LIBRARY["transpose"] = lambda c: c.xp.transpose(c.array(0), c.node["permutation"])
-LIBRARY["reshape"] = lambda c: c.xp.reshape(c.array(0), c.shape)
-LIBRARY["slice"] = lambda c: c.array(0)[concrete_slices(c.node, c.size)]
-LIBRARY["concatenate"] = lambda c: c.xp.concatenate([c.array(k) for k in range(len(c.values))], axis=c.node["axis"])
-LIBRARY["form"] = LIBRARY["named"] = LIBRARY["fixed"] = lambda c: c.values[0]
-LIBRARY["after"] = lambda c: c.values[1]
-LIBRARY["item"] = lambda c: c.values[0][c.node["index"]]
+call("transpose")(lambda c: c.xp.transpose(c.array(0), c.node["permutation"]))
+call("reshape")(lambda c: c.xp.reshape(c.array(0), c.shape))
+call("slice")(lambda c: c.array(0)[concrete_slices(c.node, c.size)])
+call("concatenate")(lambda c: c.xp.concatenate([c.array(k) for k in range(len(c.values))], axis=c.node["axis"]))
+call("form", "named", "fixed")(lambda c: c.values[0])
+call("after")(lambda c: c.values[1])
+call("item")(lambda c: c.values[0][c.node["index"]])
 
 
 # folds ----------------------------------------------------------------------------------------------------------------
@@ -195,17 +149,17 @@ def _axis(c: Call) -> Any:
     return axes[0] if len(axes) == 1 else tuple(axes)
 
 
-@_call("sum", "prod")
+@call("sum", "prod")
 def _sum(c: Call) -> Value:
     return getattr(c.xp, c.node.op.name)(c.array(0), axis=_axis(c), dtype=c.node.type.dtype)
 
 
-@_call("any", "all")
+@call("any", "all")
 def _any(c: Call) -> Value:
     return getattr(c.xp, c.node.op.name)(c.array(0), axis=_axis(c))
 
 
-@_call("max", "min")
+@call("max", "min")
 def _max(c: Call) -> Value:
     x, name = c.array(0), c.node.op.name
     rest = _rest(c, x)
@@ -221,7 +175,7 @@ def _rest(c: Call, x: DeviceArray) -> tuple[int, ...]:
     return tuple(n for k, n in enumerate(x.shape) if k not in c.node["axes"])
 
 
-@_call("argmax", "argmin")
+@call("argmax", "argmin")
 def _argmax(c: Call) -> Value:
     x, axes, name = c.array(0), c.node["axes"], c.node.op.name
     if 0 in [x.shape[k] for k in axes]:
@@ -244,14 +198,14 @@ def _finite(c: Call, x: DeviceArray) -> DeviceArray:
     return c.xp.where(c.xp.isfinite(top), top, x.dtype.type(0))
 
 
-@_call("logsumexp")
+@call("logsumexp")
 def _logsumexp(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     shift = _finite(c, x)
     return xp.reshape(xp.log(_total(c, xp.exp(x - shift))) + shift, _rest(c, x))
 
 
-@_call("softmax")
+@call("softmax")
 def _softmax(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     if "whole" in c.node.params:
@@ -261,19 +215,19 @@ def _softmax(c: Call) -> Value:
     return e / _total(c, e)
 
 
-@_call("log_softmax")
+@call("log_softmax")
 def _log_softmax(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     shifted = x - _finite(c, x)
     return shifted - xp.log(_total(c, xp.exp(shifted)))
 
 
-@_call("cumsum", "cumprod")
+@call("cumsum", "cumprod")
 def _cumulative(c: Call) -> Value:
     return getattr(c.xp, c.node.op.name)(c.array(0), axis=c.node["axes"][0], dtype=c.node.type.dtype)
 
 
-@_call("cummax", "cummin")
+@call("cummax", "cummin")
 def _running(c: Call) -> Value:
     """By doubling: after each step, an element is the extreme of twice as many before it."""
     x, (axis,) = c.array(0).copy(), c.node["axes"]
@@ -288,7 +242,7 @@ def _running(c: Call) -> Value:
     return x
 
 
-@_call("prod_others")
+@call("prod_others")
 def _others(c: Call) -> Value:
     xp, x, axes = c.xp, c.array(0), c.node["axes"]
     last = tuple(range(x.ndim - len(axes), x.ndim))
@@ -300,223 +254,10 @@ def _others(c: Call) -> Value:
     return xp.moveaxis(xp.reshape(before * after, moved.shape), last, axes)
 
 
-# products -------------------------------------------------------------------------------------------------------------
-
-
-@_call("contract")
-def _contract(c: Call) -> Value:
-    x, y = c.array(0), c.array(1)
-    (a, b), out = split(c.node["subscripts"])
-    if 1 <= len(a) <= 2 and 1 <= len(b) <= 2 and a[-1] == b[0] and a[:-1] + b[1:] == out:
-        return c.xp.matmul(x, y)
-    return c.xp.einsum(c.node["subscripts"], x, y)
-
-
-@_call("gram")
-def _gram(c: Call) -> Value:
-    x = c.array(0)
-    return c.xp.matmul(c.xp.swapaxes(x, -1, -2), x)
-
-
-# stores and indices ---------------------------------------------------------------------------------------------------
-
-
-@_call("set", "add_at")
-def _update(c: Call) -> Value:
-    """Into a copy; the executor hands over an array of its own where nothing else reads it."""
-    result = c.values[0] if c.device.is_array(c.values[0]) else c.array(0)
-    part = concrete_slices(c.node, c.size)
-    result[part] = result[part] + c.values[1] if c.node.op.adds else c.values[1]  # type: ignore[attr-defined]
-    return result
-
-
-def _places(c: Call, axis: int, extent: int) -> DeviceArray:
-    """The indices of the second operand as int64, checked: what is out of bounds is NumPy's IndexError."""
-    index = c.array(1).astype(np.int64)
-    if index.size:
-
-        def raises() -> None:
-            shape = (*[1] * axis, extent)
-            np.take(np.broadcast_to(np.int8(0), shape), c.device.fetch(index), axis=axis)
-
-        c.fails(c.xp.any((index < -extent) | (index >= extent)), raises)
-    return index
-
-
-def _wrapped(c: Call, index: DeviceArray, extent: int) -> DeviceArray:
-    """Indices that count from the front, and lie inside."""
-    counted = c.xp.where(index < 0, index + extent, index)
-    return c.xp.clip(counted, 0, max(extent - 1, 0))
-
-
-@_call("gather")
-def _gather(c: Call) -> Value:
-    x, axis = c.array(0), c.node["axis"]
-    extent = x.shape[axis]
-    index = _places(c, axis, extent)
-    if not extent:
-        return c.xp.zeros((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), x.dtype)
-    return c.xp.take(x, _wrapped(c, index, extent), axis=axis)
-
-
-@_call("take_along_axis")
-def _take_along(c: Call) -> Value:
-    x, axis = c.array(0), c.node["axis"]
-    extent = x.shape[axis]
-    index = _places(c, axis, extent)
-    if not extent or not index.size:
-        return c.xp.zeros(index.shape, x.dtype)
-    return c.xp.take_along_axis(x, _wrapped(c, index, extent), axis=axis)
-
-
-@_call("scatter_set")
-def _scatter_set(c: Call) -> Value:
-    """Of repeated places the last one counts: each place is asked for the last value that goes there."""
-    x, axis, values = c.values[0], c.node["axis"], c.array(2)
-    extent = x.shape[axis]
-    index = _places(c, axis, extent)
-    if not values.size:
-        return x
-    head: tuple[slice, ...] = (slice(None),) * axis
-    index = _wrapped(c, index, extent)
-    if are_unique(c.node.args[1]):
-        x[(*head, index)] = values
-        return x
-    count = index.size
-    flat = c.xp.reshape(index, (count,))
-    rows = c.xp.reshape(values, (*values.shape[:axis], count, *x.shape[axis + 1 :]))
-    last = c.xp.zeros((extent,), np.uint64)  # one more than the number of the last value; no value is 0
-    c.device.scatter("max", last, flat, c.xp.arange(1, count + 1, dtype=np.uint64))
-    taken = c.xp.take(rows, c.xp.maximum(last.astype(np.int64) - 1, 0), axis=axis)
-    stored = c.xp.reshape(last > 0, (extent, *[1] * (x.ndim - axis - 1)))
-    return c.xp.where(stored, taken, x)
-
-
-@_call("scatter_add")
-def _scatter_add(c: Call) -> Value:
-    x, axis = c.values[0], c.node["axis"]
-    index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
-    return _added(c, x, (*(slice(None),) * axis, index), c.array(2))
-
-
-@_call("add_along_axis")
-def _add_along(c: Call) -> Value:
-    x, axis = c.values[0], c.node["axis"]
-    index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
-    shape = index.shape
-    ramps = [c.xp.arange(n, dtype=np.int64) for n in shape]
-    grid = [c.xp.reshape(r, [-1 if j == k else 1 for j in range(len(shape))]) for k, r in enumerate(ramps)]
-    return _added(c, x, tuple([index if k == axis else place for k, place in enumerate(grid)]), c.array(2))
-
-
-def _added(c: Call, x: DeviceArray, places: tuple[Any, ...], values: DeviceArray) -> DeviceArray:
-    """Sums into places by atomic additions; integers wrap, so that signed ones are added as unsigned ones are."""
-    if values.size and x.size:
-        signed = x.dtype == np.int64
-        target, added = (x.view(np.uint64), values.astype(np.int64).view(np.uint64)) if signed else (x, values)
-        c.device.scatter("add", target, places, added)
-    return x
-
-
-@_call("position")
-def _position(c: Call) -> Value:
-    index, extent, number = c.array(0).astype(np.int64), c.size(c.node["extent"]), c.node["number"]
-
-    def raises() -> None:
-        c.node.op.numpy(c.device.fetch(index), extent, number)
-
-    c.fails(c.xp.any((index < -extent) | (index >= extent)), raises)
-    return c.xp.where(index < 0, index + extent, index)
-
-
-LIBRARY["places"] = lambda c: c.xp.flatnonzero(c.array(0))
-
-
-# sorting --------------------------------------------------------------------------------------------------------------
-
-
-@_call("sort", "argsort")
-def _sort(c: Call) -> Value:
-    x = c.array(0)
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    function = getattr(c.xp, c.node.op.name)
-    return function(x, axis=c.node["axis"], kind="stable") if x.size else function(x, axis=c.node["axis"])
-
-
-LIBRARY["searchsorted"] = lambda c: c.xp.searchsorted(c.array(0), c.array(1), side=c.node["side"])
-
-
-# linear algebra and transforms ----------------------------------------------------------------------------------------
-
-_INEXACT = frozenset("fc")
-
-
-def _lin(c: Call, *options: str) -> Value:
-    given = {name: c.node[name] for name in options if name in c.node.params}
-    return getattr(c.xp.linalg, c.node.op.name)(*[c.array(k) for k in range(len(c.values))], **given)
-
-
-LIBRARY.update(dict.fromkeys(("inv", "det"), _lin))
-LIBRARY["slogdet"] = lambda c: tuple(_lin(c))
-LIBRARY["eigvalsh"] = lambda c: _lin(c, "UPLO")
-LIBRARY["eigh"] = lambda c: tuple(_lin(c, "UPLO"))
-LIBRARY["svd"] = lambda c: tuple(_lin(c, "full_matrices"))
-LIBRARY["svdvals"] = lambda c: c.xp.linalg.svd(c.array(0), compute_uv=False)
-LIBRARY["qr"] = lambda c: tuple(_lin(c, "mode"))
-
-
-@_call("cholesky")
-def _cholesky(c: Call) -> Value:
-    """Of the lower triangle; an upper factor is the adjoint of that of the adjoint."""
-    x = c.array(0)
-    if not c.node.params.get("upper"):
-        return c.xp.linalg.cholesky(x)
-    factor = c.xp.linalg.cholesky(c.xp.conjugate(c.xp.swapaxes(x, -1, -2)))
-    return c.xp.conjugate(c.xp.swapaxes(factor, -1, -2))
-
-
-@_call("solve")
-def _solve(c: Call) -> Value:
-    a, b = c.array(0), c.array(1)
-    if b.ndim > 1:
-        return c.xp.linalg.solve(a, b)
-    found = c.xp.linalg.solve(a, c.xp.broadcast_to(c.xp.reshape(b, (-1, 1)), (*a.shape[:-2], b.shape[0], 1)))
-    return found[..., 0]
-
-
-@_call("fft", "ifft", "rfft", "irfft")
-def _fft(c: Call) -> Value:
-    function = getattr(c.xp.fft, c.node.op.name)
-    return function(c.array(0), n=c.size(c.node["n"]), axis=c.node["axis"], norm=c.node.params.get("norm"))
-
-
-@_call("resolved")
-def _resolved(c: Call) -> Value:
-    xp, differences, values = c.xp, c.array(0), c.array(1)
-    if not values.size:
-        return differences
-    bound = xp.max(xp.absolute(values), axis=-1) * values.dtype.type(values.shape[-1] * np.finfo(values.dtype).eps)
-    bound = xp.reshape(bound, (*bound.shape, *[1] * (differences.ndim - bound.ndim)))
-    return xp.where(xp.absolute(differences) <= bound, differences.dtype.type(0), differences)
-
-
-@_call("over_gaps")
-def _over_gaps(c: Call) -> Value:
-    xp, x, gaps = c.xp, c.array(0), c.array(1)
-    zero = xp.equal(gaps, 0)
-
-    def raises() -> None:
-        c.node.op.numpy(np.ones(1), np.zeros(1), c.node["what"])
-
-    c.fails(xp.any(xp.logical_and(zero, xp.not_equal(x, 0))), raises)
-    return xp.where(zero, x.dtype.type(0), x / xp.where(zero, gaps.dtype.type(1), gaps))
-
-
 # what there is --------------------------------------------------------------------------------------------------------
 
 _CASTS = frozenset(["astype", "where", "equal", "not_equal", "real", "imag", "from_parts"])
-_ADDS = {"add_along_axis", "scatter_add"}
+_ADDS = {ADD_ALONG_AXIS, SCATTER_ADD}
 _SUMMED = frozenset(["int32", "int64", "uint32", "uint64", "float16", "float32", "float64"])
 
 
@@ -538,7 +279,7 @@ def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
         return f"{op.name} of signed and unsigned integers is not supported on the device"
     if op.kind == "fold" and complex_ and op not in {SUM, PROD, CUMSUM, CUMPROD, ANY, ALL}:
         return f"{op.name} of complex numbers is not supported on the device"
-    if op.name in _ADDS and node.type.dtype.name not in _SUMMED:
+    if op in _ADDS and node.type.dtype.name not in _SUMMED:
         return f"{op.name} into {node.type.dtype} is not supported on the device"
     if op in {CONTRACT, GRAM} and kinds == {"b"}:
         return f"{op.name} of truth values is not supported on the device"
@@ -546,8 +287,3 @@ def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
     if half and (op in {FFT, IFFT, RFFT, IRFFT} or op.name in _SPECIAL):
         return f"{op.name} of float16 is not supported on the device"
     return ""
-
-
-def twins() -> Mapping[str, Function]:
-    """The table, to look at."""
-    return LIBRARY

@@ -16,7 +16,8 @@ import numpy as np
 
 from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, current
-from tensormagic.backend.cuda.library import LIBRARY, Call, Raises, lacking
+from tensormagic.backend.cuda.library import lacking
+from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
 from tensormagic.backend.cuda.planned import Execution, planned
 from tensormagic.config import config
 from tensormagic.ir import site

@@ -10,8 +10,10 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.cuda.library_call import LIBRARY
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.type import hint
+from tensormagic.ops.op import registry
 
 _RNG = np.random.default_rng(7)
 X, Y, W = _RNG.standard_normal((6, 4)), _RNG.standard_normal(6), _RNG.standard_normal(4)
@@ -229,3 +231,7 @@ def test_a_machine_without_a_card_says_what_is_missing():
     with pytest.raises(TensorError, match=why[0][:20]) as caught:
         devices.current()
     assert caught.value.hint
+
+
+def test_calls_of_the_library_are_of_ops_that_there_are():
+    assert set(LIBRARY) <= set(registry)

@@ -1,0 +1,141 @@
+"""Calls of the device's library that store into arrays, take elements by their places, and sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cuda.device import DeviceArray
+from tensormagic.backend.cuda.library_call import Call, call
+from tensormagic.ops.indices.scatter import are_unique
+from tensormagic.ops.move import concrete_slices
+from tensormagic.ops.op import Value
+
+# stores and indices ---------------------------------------------------------------------------------------------------
+
+
+@call("set", "add_at")
+def _update(c: Call) -> Value:
+    """Into a copy; the executor hands over an array of its own where nothing else reads it."""
+    result = c.values[0] if c.device.is_array(c.values[0]) else c.array(0)
+    part = concrete_slices(c.node, c.size)
+    result[part] = result[part] + c.values[1] if c.node.op.adds else c.values[1]  # type: ignore[attr-defined]
+    return result
+
+
+def _places(c: Call, axis: int, extent: int) -> DeviceArray:
+    """The indices of the second operand as int64, checked: what is out of bounds is NumPy's IndexError."""
+    index = c.array(1).astype(np.int64)
+    if index.size:
+
+        def raises() -> None:
+            shape = (*[1] * axis, extent)
+            np.take(np.broadcast_to(np.int8(0), shape), c.device.fetch(index), axis=axis)
+
+        c.fails(c.xp.any((index < -extent) | (index >= extent)), raises)
+    return index
+
+
+def _wrapped(c: Call, index: DeviceArray, extent: int) -> DeviceArray:
+    """Indices that count from the front, and lie inside."""
+    counted = c.xp.where(index < 0, index + extent, index)
+    return c.xp.clip(counted, 0, max(extent - 1, 0))
+
+
+@call("gather")
+def _gather(c: Call) -> Value:
+    x, axis = c.array(0), c.node["axis"]
+    extent = x.shape[axis]
+    index = _places(c, axis, extent)
+    if not extent:
+        return c.xp.zeros((*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]), x.dtype)
+    return c.xp.take(x, _wrapped(c, index, extent), axis=axis)
+
+
+@call("take_along_axis")
+def _take_along(c: Call) -> Value:
+    x, axis = c.array(0), c.node["axis"]
+    extent = x.shape[axis]
+    index = _places(c, axis, extent)
+    if not extent or not index.size:
+        return c.xp.zeros(index.shape, x.dtype)
+    return c.xp.take_along_axis(x, _wrapped(c, index, extent), axis=axis)
+
+
+@call("scatter_set")
+def _scatter_set(c: Call) -> Value:
+    """Of repeated places the last one counts: each place is asked for the last value that goes there."""
+    x, axis, values = c.values[0], c.node["axis"], c.array(2)
+    extent = x.shape[axis]
+    index = _places(c, axis, extent)
+    if not values.size:
+        return x
+    head: tuple[slice, ...] = (slice(None),) * axis
+    index = _wrapped(c, index, extent)
+    if are_unique(c.node.args[1]):
+        x[(*head, index)] = values
+        return x
+    count = index.size
+    flat = c.xp.reshape(index, (count,))
+    rows = c.xp.reshape(values, (*values.shape[:axis], count, *x.shape[axis + 1 :]))
+    last = c.xp.zeros((extent,), np.uint64)  # one more than the number of the last value; no value is 0
+    c.device.scatter("max", last, flat, c.xp.arange(1, count + 1, dtype=np.uint64))
+    taken = c.xp.take(rows, c.xp.maximum(last.astype(np.int64) - 1, 0), axis=axis)
+    stored = c.xp.reshape(last > 0, (extent, *[1] * (x.ndim - axis - 1)))
+    return c.xp.where(stored, taken, x)
+
+
+@call("scatter_add")
+def _scatter_add(c: Call) -> Value:
+    x, axis = c.values[0], c.node["axis"]
+    index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
+    return _added(c, x, (*(slice(None),) * axis, index), c.array(2))
+
+
+@call("add_along_axis")
+def _add_along(c: Call) -> Value:
+    x, axis = c.values[0], c.node["axis"]
+    index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
+    shape = index.shape
+    ramps = [c.xp.arange(n, dtype=np.int64) for n in shape]
+    grid = [c.xp.reshape(r, [-1 if j == k else 1 for j in range(len(shape))]) for k, r in enumerate(ramps)]
+    return _added(c, x, tuple([index if k == axis else place for k, place in enumerate(grid)]), c.array(2))
+
+
+def _added(c: Call, x: DeviceArray, places: tuple[Any, ...], values: DeviceArray) -> DeviceArray:
+    """Sums into places by atomic additions; integers wrap, so that signed ones are added as unsigned ones are."""
+    if values.size and x.size:
+        signed = x.dtype == np.int64
+        target, added = (x.view(np.uint64), values.astype(np.int64).view(np.uint64)) if signed else (x, values)
+        c.device.scatter("add", target, places, added)
+    return x
+
+
+@call("position")
+def _position(c: Call) -> Value:
+    index, extent, number = c.array(0).astype(np.int64), c.size(c.node["extent"]), c.node["number"]
+
+    def raises() -> None:
+        c.node.op.numpy(c.device.fetch(index), extent, number)
+
+    c.fails(c.xp.any((index < -extent) | (index >= extent)), raises)
+    return c.xp.where(index < 0, index + extent, index)
+
+
+call("places")(lambda c: c.xp.flatnonzero(c.array(0)))
+
+
+# sorting --------------------------------------------------------------------------------------------------------------
+
+
+@call("sort", "argsort")
+def _sort(c: Call) -> Value:
+    x = c.array(0)
+    if x.dtype.kind == "b":
+        x = x.astype(np.uint8)
+    function = getattr(c.xp, c.node.op.name)
+    return function(x, axis=c.node["axis"], kind="stable") if x.size else function(x, axis=c.node["axis"])
+
+
+call("searchsorted")(lambda c: c.xp.searchsorted(c.array(0), c.array(1), side=c.node["side"]))

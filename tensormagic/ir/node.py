@@ -30,7 +30,8 @@ class Node:
     """One vertex: ``op, args, params, type``. Equal nodes are the same object.
 
     Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
-    mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold.
+    mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold, ``below``
+    what it is without changes of form and checks (None for itself), and ``heads`` what :func:`tensormagic.ir.table.heads` has found.
     """
 
     __slots__ = (
@@ -38,7 +39,9 @@ class Node:
         "_params",
         "_symbols",
         "args",
+        "below",
         "guards",
+        "heads",
         "needs",
         "op",
         "param_items",
@@ -54,6 +57,8 @@ class Node:
     type: Type  # of a node with one result
     types: tuple[Type, ...]
     serial: int
+    below: Node | None
+    heads: frozenset[str] | None
     sized_by: tuple[Node, ...]
     needs: tuple[Node, ...]
 
@@ -69,6 +74,9 @@ class Node:
         self.guards: tuple[Any, ...] | None = None
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
+        first = args[0] if getattr(op, "hands_on", False) else None  # kept, because rules ask for it at each look
+        self.heads = None
+        self.below = first if first is None or first.below is None else first.below
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 
     def __getattr__(self, name: str) -> Any:

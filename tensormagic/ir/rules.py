@@ -371,9 +371,8 @@ def looked_through(node: Node) -> Iterator[Node]:
 
 def bare(node: Node) -> Node:
     """What :func:`plain` gives, below checks too."""
-    while hands_on(node):
-        node = node.args[0]
-    return node
+    below = node.below
+    return node if below is None else below
 
 
 # matching -------------------------------------------------------------------------------------------------------------

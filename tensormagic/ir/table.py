@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from tensormagic.ir.node import Node, hands_on, is_constant, moves
+from tensormagic.ir.node import Node, is_constant, moves
 from tensormagic.ir.rules import SAME, Found, Rule, bare, number
 
 
-def heads(node: Node) -> set[str]:
+def heads(node: Node) -> frozenset[str]:
     """The names of the ops that operands are, also below moves and checks, and the numbers that they are.
 
     ``SAME`` is among them where two operands are the same.
     """
+    if node.heads is None:
+        node.heads = frozenset(_heads(node))
+    return node.heads
+
+
+def _heads(node: Node) -> set[str]:
     found: set[str] = set()
     args = node.args
     for arg in args:
         found.add(arg.op.name)
-        while hands_on(arg) or moves(arg):
+        while arg.below is not None or moves(arg):
             arg = arg.args[0]  # noqa: PLW2901 (going down)
             found.add(arg.op.name)
         if is_constant(arg) and not arg.type.shape:

@@ -186,6 +186,32 @@ EXAMPLES = [
         level="real",
     ),
     Example("logarithms_of_tails", ((N,),), lambda x: scalar.log(0.5 * special.erfc(x)), scale=3),
+    Example(
+        "angles_between_directions",
+        ((N,), (N,)),
+        lambda x, y: scalar.arccos(
+            scalar.sin(x) * scalar.sin(y) + scalar.cos(x) * scalar.cos(y) * scalar.cos(x - y + 0.1)
+        ),
+    ),
+    Example(
+        "logarithms_of_mixtures",
+        ((N,), (N,)),
+        lambda x, y: scalar.log(scalar.square(x) * scalar.exp(y) + scalar.square(y) * scalar.exp(x)),
+        scale=3,
+    ),
+    Example(
+        "logarithms_of_sums_near_one",
+        ((N,), (N,)),
+        lambda x, y: scalar.log(scalar.square(1 + scalar.square(x)) + scalar.square(y)),
+    ),
+    Example("logarithms_beside_one", ((N,),), lambda x: scalar.log(one_less_cosine(x))),
+    Example("squares_of_squares_apart", ((N,),), lambda x: scalar.square(x * x) - x * x),
+    Example(
+        "logistic_functions_of_odds",
+        ((N,),),
+        lambda x: scalar.sigmoid(scalar.log(scalar.sigmoid(x) / (1 - scalar.sigmoid(x)))),
+        level="real",
+    ),
     Example("logarithms_of_quotients", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) / scalar.exp(y))),
     Example("variances", ((N, M),), lambda x: fold.mean(scalar.square(x), (1,)) - scalar.square(fold.mean(x, (1,)))),
     Example("inverse_sines", ((N,),), lambda x: scalar.log(cancelled(scalar.sqrt(x * x + 1), x))),

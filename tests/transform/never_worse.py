@@ -359,7 +359,7 @@ _EXTRA = {
 }
 TRUE = {**oracle.TRUE, **_EXTRA}
 TRUE.update(
-    cbrt=lambda x: mp.sign(x) * mp.cbrt(abs(x)),
+    cbrt=lambda x: mp.cbrt(x) if x >= mp.mpf(0) else mp.mpf(-1) * mp.cbrt(abs(x)),
     exp2=lambda x: mp.mpf(2) ** x,
     arctan=mp.atan,
     gammaln=mp.loggamma,
@@ -373,13 +373,13 @@ def truth(graph: Graph, point: Sequence[Any]) -> Any:
     """The real number that the text is; None where it is none. Digits by the largest and smallest number on the way."""
     kept = mp.dps
     try:
-        digits = 60
+        digits, value = 60, None
         for _ in range(3):
             mp.dps = digits
             value, spread = _at(graph, [mp.mpf(float(v)) for v in point])
             asked = int(45 + 2.5 * spread)
             if value is None or asked <= digits or digits >= 1500:
-                return value
+                break
             digits = min(asked, 1500)
         return value
     finally:
@@ -464,7 +464,7 @@ def compared(subject: str, text: str, dtype: Any, count: int, seed: int, most: i
         found.judged += 1
         if true is None:
             continue  # where there is no real number, the text has one by its roundings
-        was, is_ = oracle.ulps(old[k], true, dtype), oracle.ulps(new[k], true, dtype)
+        was, is_ = oracle.ulps(float(old[k]), true, dtype), oracle.ulps(float(new[k]), true, dtype)
         if is_ <= was + 1:
             continue
         found.above += 1
@@ -518,4 +518,6 @@ def _around(function: Any, before: Graph, after: Graph, point: tuple[Any, ...], 
         if true is not None:
             was.append(min(oracle.ulps(old[k], true, dtype), 1e30))
             is_.append(min(oracle.ulps(new[k], true, dtype), 1e30))
-    return bool(was) and np.mean(is_) > np.mean(was) + (1 if count < 100 else 0.5) and np.mean(is_) > 1.5 * np.mean(was)
+    return bool(was) and bool(
+        np.mean(is_) > np.mean(was) + (1 if count < 100 else 0.5) and np.mean(is_) > 1.5 * np.mean(was)
+    )

@@ -256,6 +256,21 @@ def test_rules_that_change_nothing_are_refused():
             yield x + np.exp(y), np.exp(y) + x
 
 
+@pytest.mark.parametrize("level", ["stable", "real"])
+def test_rules_that_lose_a_number_are_refused_with_it(level):
+    with pytest.raises(RuleError, match=r"log\(x \* x\) is .*, 2 \* log\(x\) is nan"):
+
+        @tm.rule(level=level)
+        def halved(x):
+            yield np.log(x * x), 2 * np.log(x)
+
+    @tm.rule(level="real")
+    def told(x):
+        yield np.log(x * x), 2 * np.log(x), x > 0
+
+    assert set(tm.rules.own) == {"told"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -84,6 +84,12 @@ ONE = [
     "2 - 2 * np.cos(x)",
     "np.cos(x) ** 2 - np.sin(x) ** 2",
     "np.log((1 + np.sin(x)) / (1 - np.sin(x))) / 2",
+    "np.log(x ** 2 + 1) - 2 * np.log(x)",
+    "np.log(np.tanh(x))",
+    "np.log(np.cos(x))",
+    "np.log(1 - 0.3 ** np.abs(x))",
+    "np.log(x / (1 - x))",
+    "x * np.log(1 + 1 / x) - 1",
 ]
 TWO = [
     "np.sqrt(x + y) - np.sqrt(x)",
@@ -145,6 +151,20 @@ TWO = [
     "np.sqrt(x * x + y * y) - np.abs(x)",
     "x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))",
     "(x + y + 1) / 2 - x",
+    "np.log(y / x) + x ** 2 / (2 * y ** 2) - 0.5",
+    "0.5 * (x * np.log(2 * x / (x + y)) + y * np.log(2 * y / (x + y)))",
+    "np.log(x / (1 - x)) - np.log(y / (1 - y))",
+    "0.5 * np.log((1 + x) / (1 - x)) - 0.5 * np.log((1 + y) / (1 - y))",
+    "np.sqrt(1 + x * x) - np.sqrt(1 + y * y)",
+    "(x ** y - (x + 1) ** y) / y",
+    "np.exp(x) * np.cos(y) - 1",
+    "1 - (x + y) / (1 + x * y)",
+    "np.exp(x * y) - np.exp(-(1 - x) * y)",
+    "0.5 * np.log((1 + x) ** 2 + y ** 2)",
+    "np.log(1 - (1 - x * x) ** np.abs(y))",
+    "np.log(y * np.exp(x) + (1 - y) * np.exp(-x))",
+    "np.arccos(np.sin(x) * np.sin(y) + np.cos(x) * np.cos(y))",
+    "np.arccos(np.sin(x) * np.sin(y) + np.cos(x) * np.cos(y) * np.cos(y - 1))",
 ]
 TEXTS = {**dict.fromkeys(ONE, 1), **dict.fromkeys(TWO, 2)}
 TRUE.update(
@@ -245,6 +265,24 @@ GAINS = {  # at a point where the text has lost all its digits, or nearly
     "np.sqrt(x ** 2 + y ** 2 - 2 * x * y * np.cos(y - 1))": (1 + 1e-9, 1 + 1e-8),
     "np.sqrt(x * x + y * y) - np.abs(x)": (-3.0, 1e-7),
     "x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))": (0.3, 0.3 + 1e-7),
+    "x * np.log(1 + 1 / x) - 1": (1e6,),
+    "np.log(y / x) + x ** 2 / (2 * y ** 2) - 0.5": (3.0, 3.0 + 1e-7),
+    "0.5 * (x * np.log(2 * x / (x + y)) + y * np.log(2 * y / (x + y)))": (3.0, 3.0 + 1e-7),
+    "np.log(x ** 2 + 1) - 2 * np.log(x)": (1e6,),
+    "np.log(np.tanh(x))": (15.0,),
+    "np.log(np.cos(x))": (1e-6,),
+    "np.log(1 - 0.3 ** np.abs(x))": (1e-9,),
+    "np.log(x / (1 - x)) - np.log(y / (1 - y))": (0.3, 0.3 + 1e-12),
+    "0.5 * np.log((1 + x) / (1 - x)) - 0.5 * np.log((1 + y) / (1 - y))": (0.3, 0.3 + 1e-12),
+    "np.sqrt(1 + x * x) - np.sqrt(1 + y * y)": (3.0, 3.0 + 1e-12),
+    "np.exp(x) * np.cos(y) - 1": (1e-10, 1e-8),
+    "1 - (x + y) / (1 + x * y)": (1 + 1e-9, 1 - 1e-8),
+    "np.exp(x * y) - np.exp(-(1 - x) * y)": (0.3, 1e-9),
+    "0.5 * np.log((1 + x) ** 2 + y ** 2)": (1e-9, 1e-5),
+    "np.log(1 - (1 - x * x) ** np.abs(y))": (0.3, 1e-9),
+    "np.log(y * np.exp(x) + (1 - y) * np.exp(-x))": (800.0, 0.3),
+    "np.arccos(np.sin(x) * np.sin(y) + np.cos(x) * np.cos(y))": (1.0, 1 + 1e-9),
+    "np.arccos(np.sin(x) * np.sin(y) + np.cos(x) * np.cos(y) * np.cos(y - 1))": (1.0, 1 + 1e-9),
 }
 
 
@@ -267,6 +305,8 @@ PLACES = {  # of the text's domain
     "x - np.sqrt(x * x - 1)": [[1.5], [1e5]],
     "np.sqrt(x * x - y) - x": [[0.9, 1e-7], [-0.9, 1e-7], [3.0, 5.0]],
     "-x - np.sqrt(x * x - 4 * y)": [[0.9, 1e-7], [-0.9, 1e-7], [3.0, 2.0]],
+    "np.arccos(np.sin(x) * np.sin(y) + np.cos(x) * np.cos(y))": [[0.9, 1.1], [0.9, 2.7]],
+    "np.arccos(np.sin(x) * np.sin(y) + np.cos(x) * np.cos(y) * np.cos(y - 1))": [[0.9, 1.1], [0.9, 0.4]],
 }
 
 

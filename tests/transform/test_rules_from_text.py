@@ -97,7 +97,8 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "differences": "np.sqrt(1 + x) - 1; np.exp(v) - np.exp(x); 1 / (v + 1) - 1 / v; (1 + x) ** 3 - 1; x - np.sqrt(x * x + 1)",
     "remainders": "np.sin(x) - x; v - np.tan(v); np.exp(x) - 1 - x; np.log(1 + v) - v; x * np.cos(x) - np.sin(x); "
     "x / np.tan(x) - 1 + x**2 / 3; np.sin(v) - v + v**3 / 6; np.cos(x) - 1 + x**2 / 2; "
-    "1 / (np.exp(x) - 1) - 1 / x + 0.5; 1 - np.exp(-v) - v * np.exp(-v)",
+    "1 / (np.exp(x) - 1) - 1 / x + 0.5; 1 - np.exp(-v) - v * np.exp(-v); "
+    "x * np.log(1 + 1 / x) - 1; np.log(v / x) + x**2 / (2 * v**2) - 0.5",
     "quotients_of_remainders": "(x - np.sin(x)) / x**3; (v * np.cos(v) - np.sin(v)) / (v * v); (np.exp(x) - 1 - x) / x**2",
     "logarithms_of_quotients": "np.log(v / x); np.log((x + 0.5) / x)",
     "inverse_sines": "np.log(x + np.sqrt(x ** 2 + 1)); np.log(v + np.sqrt(v * v + 1))",
@@ -115,6 +116,14 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "logarithms_of_products_of_exponentials": "np.log(np.exp(-x * x) / 3); np.log(np.exp(-v) * v**x); np.log(2 * np.cosh(x))",
     "logarithms_of_positive_products": "np.log(v * np.exp(x)); np.log(x**x * (1 + v) ** (x - v))",
     "logarithms_of_tails": "np.log(0.5 * special.erfc(v)); np.log((1 + special.erf(v)) / 2)",
+    "logarithms_beside_one": "np.log(1 - (1 - x / 9)**v); np.log(1 - 0.3**x)",
+    "logarithms_of_sums_near_one": "np.log((1 + x)**2 + v**2); 0.5 * np.log((1 - v)**2 + x * x)",
+    "logarithms_of_mixtures": "np.log(x * np.exp(v) + (3 - x) * np.exp(-v)); "
+    "np.log(0.3 * np.exp(-(x**2)) / v + 0.7 * np.exp(-((x - 3) ** 2)))",
+    "angles_between_directions": "np.arccos(np.sin(x) * np.sin(v) + np.cos(x) * np.cos(v) * np.cos(x - v)); "
+    "np.arccos(np.cos(v) * np.cos(x) + np.sin(v) * np.sin(x))",
+    "squares_of_squares_apart": "(x * x) ** 2 - x * x; v**2 - v**2 * v**2",
+    "logistic_functions_of_odds": "special.expit(np.log(x / 9 / (1 - x / 9)))",
     "right_angles": "np.pi / 2 - np.arctan(x); np.pi / 2 - np.arctan(v * 2)",
     "inverse_cosines": "np.log(np.exp(x) + np.sqrt(np.exp(x) ** 2 - 1))",
     "logarithms_of_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Constant, Positive, Unsigned, assuming, extending, is_constant, plain
+from tensormagic.ir.rules import Constant, Found, Positive, Unsigned, assuming, bare, extending, is_constant, plain
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
@@ -33,6 +33,7 @@ from tensormagic.ops.scalars.scalar import (
     real as real_part,
 )
 from tensormagic.transform.rewriting.notation import exact, real, stable
+from tensormagic.transform.rewriting.terms import key_of
 
 Rewrites = Iterator[tuple[Any, ...]]
 
@@ -196,6 +197,16 @@ def never_worse(x: Node) -> Rewrites:
     yield 1 / (1 / x), x
     yield sqrt(square(x)), absolute(x)
     yield sqrt(x * x), absolute(x)
+
+
+@stable(roots="subtract", fuel=1, extends="a value where both squares are infinite")
+def squares_of_squares_apart(node: Node) -> Found | None:
+    """``u * u - u -> u * (u - 1) where u is a square, whose one rounding the text shows less of than (x - y) * (x + y)``."""
+    left, right = map(bare, node.args)
+    for square_, root, rest in ((left, right, lambda u: u - 1), (right, left, lambda u: 1 - u)):
+        if isinstance(key_of(root), tuple) and key_of(square_) == ("square", root):
+            return Found(root * rest(root), absorbs=(square_,))
+    return None
 
 
 @stable(fuel=1)

@@ -6,9 +6,14 @@ taken away term by term, so ``sqrt(x + h) - sqrt(x)`` has all digits of ``h``. W
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
@@ -63,7 +68,8 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
-    if inner is None or ((whole or first.name in _WRITTEN) and not (inner.known or inner.near is not None)):
+    written_ = whole or (first.name in _WRITTEN and not _is_any_power(first))
+    if inner is None or (written_ and not (inner.known or inner.near is not None)):
         return _by_exponents(a, b) or _of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
     where_ = both(inner.near, near)
@@ -71,6 +77,12 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     if not isinstance(where_, Node):
         return Apart(value, None, parts, inner.known, inner.local) if where_ else None
     return Apart(value, where_, parts, inner.known, inner.local)
+
+
+def _is_any_power(of: Image) -> bool:
+    """Whether a power has an exponent that is no whole number."""
+    n = number_of(of.more) if isinstance(of.more, Node) else None
+    return of.name == "power" and (n is None or n.denominator != 1)
 
 
 def _by_exponents(a: Node, b: Node) -> Apart | None:
@@ -126,7 +138,7 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     if depth and (found := _of_terms(less_, depth)) is not None:
         return found
     sides = [i.argument if i.argument is not None else _number(i.meant) for i in (first, second)]
-    if depth and None not in sides and (found := over_common(*sides, known)) is not None:  # type: ignore[arg-type]
+    if depth and None not in sides and (found := over_common(*sides, known, within=True)) is not None:  # type: ignore[arg-type]
         return found
     if first.argument is None or second.argument is None:
         return None
@@ -135,7 +147,15 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     series = less_beginning(less_, first.argument.type.dtype)
     if series is not None:
         return Apart(series.value, series.near, tuple(bare(n) for n in own), known=True, local=True)
-    return Apart(first.argument - second.argument)
+    return Apart(_multiple_apart(less_) or first.argument - second.argument)
+
+
+def _multiple_apart(rest: Sum) -> Node | None:
+    """``c * u - c * v``, subtracted before it is rounded."""
+    if len(rest.terms) != 2 or rest.number or rest.terms[0][2] != -rest.terms[1][2] or abs(rest.terms[0][2]) == 1:
+        return None
+    (_, u, times), (_, v, _) = rest.terms
+    return (u - v) * float(times)
 
 
 def _of_terms(rest: Sum, depth: int) -> Apart | None:
@@ -153,6 +173,55 @@ def _of_terms(rest: Sum, depth: int) -> Apart | None:
     if found is None or times == 1:
         return found
     return Apart(found.value * float(times), found.near, found.parts, found.known)
+
+
+def _of_multiples(a: Node, b: Node) -> Apart | None:
+    """``c * f(x) - c * f(y)``."""
+    if not (_is_multiple(bare(a)) and _is_multiple(bare(b))):
+        return None
+    rest = sum_of(a).minus(sum_of(b))
+    if any(isinstance(key, tuple) for key, _, _ in rest.terms) or (found := _of_terms(rest, _DEEP)) is None:
+        return None
+    return replace(found, parts=(bare(a), bare(b), *found.parts))
+
+
+_MOST_TIMES = 4
+
+
+def _of_logarithms(a: Node, b: Node) -> Apart | None:
+    """``log(x**2 + 1) - 2 * log(x)``, by the difference of ``x**2 + 1`` and ``x**2``."""
+    if not (_is_multiple(bare(a)) or _is_multiple(bare(b))):
+        return None
+    terms = sum_of(a).minus(sum_of(b))
+    logs = [(image(n), t) for _, n, t in terms.terms]
+    if len(logs) != 2 or terms.number:
+        return None
+    (first, times), (second, other) = sorted(logs, key=lambda n: n[1] < 0)
+    if first is None or second is None or not first.name == second.name == "log":
+        return None
+    shared = Fraction(math.gcd(times.numerator * other.denominator, other.numerator * times.denominator), 1)
+    shared = shared / (times.denominator * other.denominator)
+    m, n = times / shared, -other / shared
+    if not (0 < m <= _MOST_TIMES and 0 < n <= _MOST_TIMES):
+        return None
+    u, v = first.at(), second.at()
+    if not isinstance(u, Node) or not isinstance(v, Node):
+        return None
+    x, y = (square(w) if k == 2 else reduce(multiply, [w] * int(k)) for w, k in ((u, m), (v, n)))
+    found = factors_apart(x, y, 0)
+    if found is None:
+        return None
+    near = both(within(found.value, y * 0.5), found.near, less(0, u), less(0, v), isfinite(y))
+    near = both(near, less(float(np.finfo(y.type.dtype.type).tiny), y))
+    value = log1p(found.value / y)
+    parts = (bare(a), bare(b), *(bare(n) for _, n, _ in terms.terms), *(n for n in found.parts if n.args))
+    return Apart(
+        value if shared == 1 else value * float(shared), near if isinstance(near, Node) else None, parts, known=True
+    )
+
+
+def _is_multiple(node: Node) -> bool:
+    return node.op in {multiply, divide} and any(number_of(bare(arg)) is not None for arg in node.args)
 
 
 def _of_products_alike(rest: Sum) -> Apart | None:
@@ -306,7 +375,7 @@ def differences(node: Node) -> Found | None:
         return None
     sides = list(_sides(node))
     for a, b in sides:
-        found = apart(a, b)
+        found = apart(a, b) or _of_multiples(a, b) or _of_logarithms(a, b)
         if found is None or not isinstance(found.value, Node):
             continue
         if found.local and less_beginning(node, node.type.dtype) is not None:
@@ -317,7 +386,7 @@ def differences(node: Node) -> Found | None:
     if not sides and worth_it(*node.args) and _subtracts(node):
         sides = [(node.args[0], negative(node.args[1]))]
     for a, b in sides:
-        common = over_common(a, b, known) or _beside_one(a, b)
+        common = over_common(a, b, known) or _beside_one(a, b) or negated(_beside_one(b, a))
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
             return None
         if common is not None:
@@ -356,6 +425,11 @@ def _beside_one(a: Node, b: Node) -> Apart | None:
             parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
             return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
     return None
+
+
+def negated(found: Apart | None) -> Apart | None:
+    """The same difference, the other way round."""
+    return found if found is None else replace(found, value=-found.value)
 
 
 def _is_less_than_one(node: Node) -> bool:

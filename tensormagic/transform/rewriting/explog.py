@@ -22,6 +22,7 @@ from tensormagic.ops.scalars.scalar import (
     arctanh,
     cos,
     cosh,
+    divide,
     exp,
     expm1,
     hypot,
@@ -33,6 +34,7 @@ from tensormagic.ops.scalars.scalar import (
     logaddexp,
     logical_and,
     maximum,
+    multiply,
     power,
     sigmoid,
     sin,
@@ -109,6 +111,25 @@ def logarithms_of_cosines(x: Node) -> Rewrites:
     yield log(1 / cosh(x)), -_log_cosh(x)
     yield log1p(-square(tanh(x))), -2 * _log_cosh(x)
     yield log1p(-(tanh(x) * tanh(x))), -2 * _log_cosh(x)
+
+
+def _log_beside_one(f: Node, near: Node, rest: Node) -> Node:
+    """The logarithm of ``f``, by 1 less ``f`` where that is small."""
+    return where(near, log1p(-where(near, rest, 0)), log(where(near, 1, f)))
+
+
+_CLOSE = 0.875
+"""From here on the logarithm of what is near 1 shows its rounding by more than its own."""
+
+
+@stable(fuel=1, judged=True)
+def logarithms_of_functions_near_one(x: Node) -> Rewrites:
+    """Logarithms of functions that come near 1, by what they are less than 1."""
+    yield log(tanh(x)), _log_beside_one(tanh(x), less(1, x), 2 * sigmoid(-2 * x))
+    yield log(erf(x)), _log_beside_one(erf(x), less(1, x), erfc(x))
+    yield log(cos(x)), _log_beside_one(cos(x), less(_CLOSE, cos(x)), 2 * square(sin(x * 0.5)))
+    cosine = square(cos(x))
+    yield log(sin(x)), _log_beside_one(sin(x), less(_CLOSE, sin(x)), cosine / (1 + sin(x)))
 
 
 @stable
@@ -218,7 +239,6 @@ def true_of_reals(x: Node, y: Node, c: Constant) -> Rewrites:
     yield x * log(x), xlogy(x, x), assuming("0 * log(0) is 0")
     yield exp(x) * exp(y), exp(x + y)
     yield exp(x) / exp(y), exp(x - y)
-    yield sigmoid(log(x / (1 - x))), x, assuming("0 < x < 1")
     yield sigmoid(logit(x)), x, assuming("0 < x < 1")
     yield exp(-log(x)), 1 / x, assuming("x > 0")
     yield log(power(x, y)), y * log(x), assuming("x > 0")
@@ -283,6 +303,47 @@ def logarithms_of_exponentials(node: Node) -> Found | None:
     return Found(
         where(ordinary, (log1p if one else log)(where(ordinary, node.args[0], 1)), value), absorbs=(bare(node.args[0]),)
     )
+
+
+def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
+    """Factors and exponents of a sum whose terms are products with one exponential; None for other sums."""
+    found: list[tuple[Node, Node]] = []
+    total = sum_of(node)
+    for _, term, times in total.terms:
+        pair = _split(bare(term))
+        if pair is None:
+            return None
+        weight, exponent = pair
+        found.append((weight if times == 1 else weight * float(times), exponent))
+    return found if len(found) > 1 and not total.number else None
+
+
+def _split(term: Node, depth: int = 3) -> tuple[Node, Node] | None:
+    """A product as a factor and the exponent of its one exponential."""
+    if term.op is exp:
+        return constant(1.0), term.args[0]
+    if not depth or term.op not in {multiply, divide}:
+        return None
+    first, second = term.args
+    pair = _split(bare(first), depth - 1)
+    if pair is not None:
+        return (pair[0] * second if term.op is multiply else pair[0] / second), pair[1]
+    pair = _split(bare(second), depth - 1) if term.op is multiply else None
+    return None if pair is None else (first * pair[0], pair[1])
+
+
+@stable(roots="log", heads="add", fuel=1, judged=True, extends="a value where an exponential is infinite or 0")
+def logarithms_of_mixtures(node: Node) -> Found | None:
+    """``log(v * exp(x) + w * exp(y)) -> with the larger exponent taken off, where the sum runs over or under``."""
+    total = node.args[0]
+    found = _weighted(total) if node.type.dtype.kind == "f" and _exponentials(total) is None else None
+    if found is None:
+        return None
+    largest = reduce(maximum, [x for _, x in found])
+    largest = where(isfinite(largest), largest, 0)
+    ordinary = _ordinary(total)
+    rest = reduce(add, [w * exp(x - largest) for w, x in found])
+    return Found(where(ordinary, log(where(ordinary, total, 1)), largest + log(rest)), absorbs=(bare(total),))
 
 
 @stable(roots="divide", heads="exp add", fuel=1, judged=True, extends="a value where an exponential is infinite")

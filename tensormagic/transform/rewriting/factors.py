@@ -36,7 +36,32 @@ def factored(p: Mapping[Powers, Fraction | int]) -> Factored | None:
         return None
     if len(own) == 1 or (len(own) == 2 and len(degrees) == 1):
         return _by_roots(p, own)
-    return None
+    factors, rest = _by_variables(p, own)
+    return Factored(Fraction(1), factors, rest) if factors else None
+
+
+def _by_variables(
+    p: Mapping[Powers, Fraction | int], own: list[int]
+) -> tuple[tuple[tuple[Polynomial, int], ...], Polynomial]:
+    """Factors ``x - r`` of what is linear in ``x``, and what is left: ``1 + x * y - x - y`` is ``(x - 1) * (y - 1)``."""
+    nothing = (0,) * len(next(iter(p)))
+    left: Polynomial = dict(p)
+    found: list[tuple[Polynomial, int]] = []
+    for k in own:
+        times = {_without(powers, k): Fraction(c) for powers, c in left.items() if powers[k] == 1}
+        plus = {powers: Fraction(c) for powers, c in left.items() if not powers[k]}
+        if len(times) + len(plus) < len(left) or times.keys() != plus.keys():
+            continue
+        roots = {-plus[powers] / c for powers, c in times.items()}
+        if len(roots) == 1:
+            one = tuple(int(m == k) for m in range(len(nothing)))
+            found.append(({one: 1, nothing: -roots.pop()}, 1))
+            left = dict(times)
+    return tuple(found), left
+
+
+def _without(powers: Powers, k: int) -> Powers:
+    return (*powers[:k], 0, *powers[k + 1 :])
 
 
 def _by_roots(p: Mapping[Powers, Fraction | int], own: list[int]) -> Factored | None:

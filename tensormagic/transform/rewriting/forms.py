@@ -19,18 +19,23 @@ from tensormagic.ops.scalars.scalar import (
     arctanh,
     cos,
     cosh,
+    exp,
     expm1,
     isfinite,
     less,
     log1p,
     logical_and,
+    logical_or,
     multiply,
+    rint,
     sigmoid,
     sin,
     sinh,
     square,
     tan,
+    where,
 )
+from tensormagic.ops.scalars.special import erfc
 from tensormagic.transform.rewriting.terms import Apart, Sum, key_of, number_of, raised, sum_of
 
 # what a node is a function of ----------------------------------------------------------------------------------------
@@ -190,10 +195,11 @@ def _of_exp(a: Image, b: Image, inner: Apart) -> _Form:
 
 def _of_power(a: Image, b: Image, inner: Apart) -> _Form:
     exponent = next(raised(i.node).args[1] for i in (a, b) if bare(i.node).args)
+    if number_of(bare(b.node)) == 1:
+        rise = exponent * log1p(inner.value)
+        return expm1(rise), within(rise, 0.5)
     rise = exponent * log1p(inner.value / b.at())
-    near = both(within(inner.value, b.at() * 0.5), within(rise, 0.5))
-    one = number_of(bare(b.node)) == 1
-    return expm1(rise) if one else b.node * expm1(rise), near
+    return b.node * expm1(rise), both(within(inner.value, b.at() * 0.5), within(rise, 0.5))
 
 
 def _middle(b: Image, inner: Apart) -> tuple[Node, Where]:
@@ -287,6 +293,48 @@ def _of_arctan(a: Image, b: Image, inner: Apart) -> _Form:
     return arctan(inner.value / whole), both(within(inner.value, whole * 0.5), isfinite(whole), _alike(a, b))
 
 
+_FINE = 64.0
+"""Multiples of its reciprocal have squares without roundings."""
+_AROUND = 2.0**-3
+_WIDE = 2.0**-4
+"""How large a product of a place and a step, and a step, may be for five terms of the series."""
+
+
+def _of_erfc(sign: int) -> Callable[[Image, Image, Apart], _Form]:
+    """The integral of ``exp(-t * t)`` by its derivatives at the middle, which are Hermite's polynomials."""
+
+    def form(a: Image, b: Image, inner: Apart) -> _Form:
+        half = inner.value * 0.5
+        place = b.at()
+        del a
+        even = rint(place * _FINE) * (1 / _FINE) if isinstance(place, Node) else round(place * _FINE) / _FINE
+        rest = (place - even) + half
+        middle = even + rest
+        density = (
+            exp(-square(even)) * exp(-(rest * (even + middle))) if isinstance(even, Node) else exp(-square(middle))
+        )
+        q, r = square(middle * inner.value), square(half)
+        series = 1 + (q - 2 * r) * (1 / 6) + (q * (q - 12 * r) + 12 * r * r) * (1 / 120)
+        series = series + (q * q * (q - 30 * r) + r * r * (180 * q - 120 * r)) * (1 / 5040)
+        series = series + (q * q * (q * (q - 56 * r) + 840 * r * r) + r * r * r * (1680 * r - 3360 * q)) * (1 / 362880)
+        near = both(within(inner.value * middle, _AROUND), within(inner.value, _WIDE))
+        return inner.value * density * series * (sign * 2 / math.sqrt(math.pi)), near
+
+    return form
+
+
+def _of_erf(a: Image, b: Image, inner: Apart) -> _Form:
+    """That integral near one place, and else, where both values are near 1 or -1, by what they are less than it."""
+    value, near = _of_erfc(1)(a, b, inner)
+    x, y = a.argument, b.argument
+    if x is None or y is None or not isinstance(near, Node):
+        return value, near
+    right, left = logical_and(less(1, x), less(1, y)), logical_and(less(x, -1), less(y, -1))
+    side = where(left, -1.0, 1.0)
+    tails = (erfc(side * y) - erfc(side * x)) * side
+    return where(near, value, tails), logical_or(near, logical_or(left, right))
+
+
 FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {
     "sqrt": _of_sqrt,
     "cbrt": _of_cbrt,
@@ -308,6 +356,8 @@ FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {
     "cosh": _of_cosh,
     "tanh": _of_tanh,
     "arctan": _of_arctan,
+    "erf": _of_erf,
+    "erfc": _of_erfc(-1),
     "arctanh": _of_arctanh,
 }
 """For each function ``f``: ``f(a) - f(b)`` by ``a - b``, and where that is near enough to 0."""

@@ -22,6 +22,7 @@ from tensormagic.ops.scalars.scalar import (
     less,
     less_equal,
     log,
+    log1p,
     logical_and,
     logical_or,
     multiply,
@@ -165,5 +166,7 @@ def logarithms_of_positive_products(node: Node) -> Node | None:
     near = bare(node.args[1])
     inner = bare(near.args[0]) if near.op is log else None
     if inner is None or inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]):
+        return None
+    if bare(node.args[2]).op is log1p:  # the logarithm of 1 less something
         return None
     return None if _factors(bare(inner.args[1])) is None else node.args[2]

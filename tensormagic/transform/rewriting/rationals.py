@@ -26,6 +26,8 @@ _ATOMS = 5
 _MONOMIALS = 12
 _NODES = 28
 _DEEP = 6
+_FIRST = 2
+"""Down to which level of sums a product has to be found."""
 _POWER = 4
 _PRICE = 2
 """How many times the operations of the text its form may take."""
@@ -297,6 +299,11 @@ def _linear(p: _Polynomial) -> bool:
     return max(map(sum, p), default=0) == 1
 
 
+def _is_exact(p: _Polynomial) -> bool:
+    """Whether a sum of two terms, as the difference of what is near each other, has no rounding."""
+    return len(p) == 2 and _linear(p) and all(abs(c) == 1 for powers, c in p.items() if any(powers))
+
+
 def _plain(a: Node, b: Node, core: _Polynomial, below: Counter[Node]) -> bool:
     """A difference of two squares, which has a rule of its own; that from a number is left as it is."""
     if any(isinstance(key_of(bare(u)), tuple) and number_of(bare(v)) is not None for u, v in ((a, b), (b, a))):
@@ -304,10 +311,8 @@ def _plain(a: Node, b: Node, core: _Polynomial, below: Counter[Node]) -> bool:
     return not below and len(core) == 2 and max(map(sum, core)) <= 2
 
 
-def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -> Apart | None:
-    """``a - b`` over one denominator, where terms cancel in its numerator, or where that is a difference that is ``known``."""
-    if not worth_it(a, b):
-        return None
+def _read(a: Node, b: Node) -> tuple[_Reading, _Quotient, list[_Polynomial]] | None:
+    """``a - b`` and both sides over one denominator; None where there is none, or the code works with roundings."""
     reading = _Reading()
     try:
         first, second = reading.of(a), reading.of(b)
@@ -316,9 +321,21 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -
     except _TooLarge:
         return None
     if any(cancels_with(x, y) for x, y in permutations(reading.atoms, 2)):
-        return None  # code that works with roundings
+        return None
     if not whole.top or (not whole.below and max(map(_degree, sides)) < 2):
         return None
+    return reading, whole, sides
+
+
+def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *, within: bool = False) -> Apart | None:
+    """``a - b`` over one denominator, where terms cancel in its numerator, or where that is a difference that is ``known``.
+
+    ``within`` a function: what is left as a product is used everywhere.
+    """
+    found = _read(a, b) if worth_it(a, b) else None
+    if found is None:
+        return None
+    reading, whole, sides = found
     core, factors, below = _without_common(whole.top, whole.below, reading.atoms)
     core, atoms, squared = _without_roots(core, reading.atoms)
     plain = _plain(a, b, core, whole.below)
@@ -333,7 +350,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -
         value, bound = (_quotient(v, factors, below) for v in factors_)
     else:
         value = bound = _quotient(_sum(core, atoms) if inner is None else inner.value, factors, below)
-    if len(core) > 1 and inner is None and factors_ is None:
+    if len(core) > 1 and inner is None and factors_ is None and not _is_exact(core):
         bound = _quotient(_sum(*_magnitudes(core, atoms)), factors, below)
     size = absolute(bound) if isinstance(bound, Node) else abs(bound)
     near = less(size, absolute(a) * 0.5)
@@ -341,6 +358,8 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None]) -
         near = logical_and(near, less(0, size))
     if inner is not None and inner.near is not None:
         near = logical_and(near, inner.near)
+    if within and len(core) == 1 and not below and isinstance(value, Node):
+        return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
     parts = tuple(n for n in (*reading.through, *(() if inner is None else inner.parts)) if n.args)
     local = inner is not None and inner.local
     return (
@@ -393,26 +412,28 @@ def worth_it(a: Node, b: Node) -> bool:
 def _repeats(a: Node, b: Node) -> bool:
     """Whether one operand occurs three times in sums of products, two of them in one product."""
     count: Counter[Node] = Counter()
-    products = False
-    stack = [(bare(a), 1), (bare(b), 1)]
-    looked = 0
-    while stack:
-        node, times = stack.pop()
-        looked += 1
-        name = node.op.name
-        if looked > _NODES:
-            return False
-        if name in {"square", "power"}:
-            products = True
-            stack.append((bare(node.args[0]), 2 * times))
-        elif name in _ARITHMETIC:
-            products = products or name == "multiply"
-            stack += [(bare(arg), times) for arg in node.args]
-        elif name == "where" and (sides := written(node)) is not None:
-            stack += [(bare(side), times) for side in sides]
-        elif name != "constant":
-            count[node] += times
-    return products and max(count.values(), default=0) > 2
+    products, looked = False, 0
+    level = [(bare(a), 1), (bare(b), 1)]
+    for depth in range(_DEEP):
+        below: list[tuple[Node, int]] = []
+        for node, times in level:
+            name = node.op.name
+            if name not in _INNER:
+                if name != "constant":
+                    count[node] += times
+            elif name in {"square", "power"}:
+                products = True
+                below.append((bare(node.args[0]), 2 * times))
+            elif name != "where":
+                products = products or name == "multiply"
+                below += [(bare(arg), times) for arg in node.args]
+            elif (sides := written(node)) is not None:
+                below += [(bare(side), times) for side in sides]
+        looked += len(below)
+        if not below or looked > _NODES or (depth == _FIRST and not products):
+            break
+        level = below
+    return products and looked <= _NODES and max(count.values(), default=0) > 2
 
 
 def _expands_alike(a: Node, b: Node) -> bool:
@@ -422,6 +443,8 @@ def _expands_alike(a: Node, b: Node) -> bool:
     if not (first in _INNER and _expands(one, 2)) and not (second in _INNER and _expands(two, 2)):
         return False
     if "constant" in {first, second} and (number_of(one) is not None or number_of(two) is not None):
+        return True
+    if first == second == "divide" and all(bare(n.args[1]).op.name in _TERMS for n in (one, two)):
         return True
     left = _ends(one) if first in _INNER else {one}
     return not left.isdisjoint(_ends(two) if second in _INNER else {two})
@@ -442,6 +465,7 @@ def _expands(node: Node, depth: int) -> bool:
     return False
 
 
+_TERMS = frozenset(("add", "subtract"))
 _DIVIDES = frozenset(("divide", "reciprocal", "power"))
 _SUMS = frozenset(("add", "subtract", "negative", "divide", "where"))
 _INNER = _ARITHMETIC | {"where"}

@@ -12,6 +12,7 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, is_constant
 from tensormagic.ops.fold import SUM, fold, spread
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import reshape
 from tensormagic.ops.scalars.scalar import (
     absolute,
@@ -35,8 +36,39 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.transform.rewriting.differences import factors_apart, known
 from tensormagic.transform.rewriting.notation import real, stable
+from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.series import less_beginning, over_powers
-from tensormagic.transform.rewriting.terms import Sum, behind, key_of, number_of, sum_of, written
+from tensormagic.transform.rewriting.terms import Sum, behind, key_of, logarithm_of, number_of, sum_of, written
+
+
+@stable(roots="subtract add", fuel=1, judged=True)
+def deviances(node: Node) -> Found | None:
+    """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other; for sums of such``."""
+    if node.type.dtype.kind != "f" or not _times_logarithm(node, 3):
+        return None
+    total = rest = sum_of(node, text=True)
+    values: list[Node] = []
+    near: Node | None = None
+    absorbed = [n for n in map(bare, node.args) if n.op in {add, subtract}]
+    for key, product, times in total.terms:
+        pair = None if isinstance(key, tuple) else _times_own_logarithm(bare(product))
+        if pair is None:
+            continue
+        x, y, logarithm = pair
+        difference = sum_of(y).minus(sum_of(x))
+        rest = rest.minus(Sum(((key, product, times),), Fraction(0))).minus(difference.times(times))
+        r = divide(difference.node(), x)
+        series = less_beginning(sum_of(r - log1p(r)), node.type.dtype)
+        if series is None:
+            return None
+        near = series.near if near is None else logical_and(near, series.near)
+        values.append(series.value * x if times == 1 else series.value * x * float(times))
+        absorbed += [bare(product), logarithm]
+    if near is None or len(rest):
+        return None
+    left, right = node.args
+    right = right if node.op is subtract else -right
+    return Found(behind(near, reduce(add, values), left, right), absorbs=tuple(absorbed))
 
 
 @stable(roots="subtract add", fuel=1, judged=True)
@@ -85,9 +117,7 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     x, y = quotient.args
     first, second = sum_of(x, text=True), sum_of(y, text=True)
     total, rest = first.minus(second.times(-1)), first.minus(second)
-    if not total.terms:  # odds
-        if not total.number or not rest.terms or rest.number:
-            return None
+    if not total.terms and total.number and rest.terms and not rest.number:
         odds = 2 * arctanh(Sum(tuple((k, n, t / total.number) for k, n, t in rest.terms), rest.number).node())
         return Found(odds, absorbs=(quotient, *(n for n in map(bare, quotient.args) if n.args)))
     apart = factors_apart(x, y, 0) or known(x, y)
@@ -99,6 +129,46 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     far = log(where(near, 1, ratio))
     parts = (quotient, *(apart.parts if apart is not None else ()))
     return Found(where(near, log1p(difference / y), far), absorbs=parts)
+
+
+@real(roots="sigmoid", assumes=("0 < x < 1",))
+def logistic_functions_of_odds(node: Node) -> Node | None:
+    """``sigmoid(log(x / (1 - x))) -> x``."""
+    odds = logarithm_of(node.args[0])
+    if odds is None or bare(odds).op is not divide:
+        return None
+    x, y = bare(odds).args
+    total = sum_of(x).minus(sum_of(y).times(-1))
+    return x if not total.terms and total.number == 1 else None
+
+
+@stable(roots="log", fuel=1, judged=True)
+def logarithms_of_sums_near_one(node: Node) -> Found | None:
+    """``log((1 + x)**2 + y**2) -> log1p(2 * x + x**2 + y**2) where x and y are small, and for all sums less 1 that have a form``."""
+    total = node.args[0]
+    if (
+        bare(total).op not in {add, subtract}
+        or node.type.dtype.kind != "f"
+        or sum_of(total, text=True).number in {1, -1}
+    ):
+        return None
+    found = over_common(total, constant(1.0), known)
+    if found is None or found.near is None or not isinstance(found.value, Node):
+        return None
+    value = where(found.near, log1p(where(found.near, found.value, 0)), log(where(found.near, 1, total)))
+    return Found(value, absorbs=(bare(total), *found.parts))
+
+
+@stable(roots="log", heads="where", fuel=1, judged=True, extends="nan where u > 1 is rounded to 1")
+def logarithms_beside_one(node: Node) -> Found | None:
+    """``log(1 - u) -> log1p(-u) where the accurate form of 1 - u is not used, which is where u is small``."""
+    sides = written(node.args[0])
+    if sides is None or number_of(bare(sides[0])) != 1 or node.type.dtype.kind != "f":
+        return None
+    form = bare(node.args[0])
+    near = form.args[0]
+    value = where(near, log(where(near, form.args[1], 1)), log1p(negative(where(near, 0, sides[1]))))
+    return Found(value, absorbs=(form, bare(form.args[2]), *(n for n in (bare(sides[1]),) if n.args)))
 
 
 _SHOWN = 4.0
@@ -144,36 +214,6 @@ def _quotient(node: Node) -> tuple[Node, Node] | None:
     return ratio.args if ratio.op is divide else None  # type: ignore[return-value]
 
 
-@stable(roots="subtract add", fuel=1, judged=True)
-def deviances(node: Node) -> Found | None:
-    """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other; for sums of such``."""
-    if node.type.dtype.kind != "f" or not _times_logarithm(node, 3):
-        return None
-    total = rest = sum_of(node, text=True)
-    values: list[Node] = []
-    near: Node | None = None
-    absorbed = [n for n in map(bare, node.args) if n.op in {add, subtract}]
-    for key, product, times in total.terms:
-        pair = None if isinstance(key, tuple) else _times_own_logarithm(bare(product))
-        if pair is None:
-            continue
-        x, y, logarithm = pair
-        difference = sum_of(y).minus(sum_of(x))
-        rest = rest.minus(Sum(((key, product, times),), Fraction(0))).minus(difference.times(times))
-        r = divide(difference.node(), x)
-        series = less_beginning(sum_of(r - log1p(r)), node.type.dtype)
-        if series is None:
-            return None
-        near = series.near if near is None else logical_and(near, series.near)
-        values.append(series.value * x if times == 1 else series.value * x * float(times))
-        absorbed += [bare(product), logarithm]
-    if near is None or len(rest):
-        return None
-    left, right = node.args
-    right = right if node.op is subtract else -right
-    return Found(behind(near, reduce(add, values), left, right), absorbs=tuple(absorbed))
-
-
 def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
     """``x``, ``y`` and the logarithm of ``x * log(x / y)``."""
     if product.op.name == "multiply":
@@ -186,13 +226,19 @@ def _times_own_logarithm(product: Node) -> tuple[Node, Node, Node] | None:
 
 def _times_logarithm(node: Node, depth: int) -> bool:
     """Whether a product with a logarithm, in whatever form, is among the terms."""
-    name = node.op.name
-    if name == "multiply":
-        left, right = node.args
-        return bare(left).op.name in _LOGARITHMS or bare(right).op.name in _LOGARITHMS
-    if not depth or name not in _TERMS:
-        return False
-    return any(_times_logarithm(bare(term), depth - 1) for term in _within(node))
+    level = [node]
+    for _ in range(depth + 1):
+        below: list[Node] = []
+        for one in level:
+            name = one.op.name
+            if name in _TERMS:
+                below += map(bare, _within(one))
+            elif name == "multiply" and any(bare(a).op.name in _LOGARITHMS for a in one.args):
+                return True
+        if not below:
+            break
+        level = below
+    return False
 
 
 _LOGARITHMS = frozenset(("log", "where"))

@@ -1,7 +1,8 @@
-"""Sums that cancel at 0 or 1: where all terms are functions of one operand, and their series begin alike. Knows nothing of rules.
+"""Sums that cancel at 0, at 1 or far out, or where two operands are equal: their terms' series begin alike. Knows nothing of rules.
 
 ``sin(x) - x``, ``x * cos(x) - sin(x)`` and ``1 / (exp(x) - 1) - 1 / x + 0.5`` are the rest of their series near 0, as many terms as the
-dtype has digits; ``x * log(x) - x + 1`` is that of ``x - 1`` near 1.
+dtype has digits; ``x * log(x) - x + 1`` is that of ``x - 1`` near 1, ``x * log(1 + 1 / x) - 1`` that of ``1 / x``, and what depends on the
+quotient of two operands alone, but for a power of one of them, that of ``(x - y) / y``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -52,14 +53,45 @@ class Remainder:
 _Read = tuple[Counter[Node], Series]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where an operand is looked at: near 0, near 1, far out (``at`` is -1), or near another one, ``over``."""
+
+    at: int = 0
+    over: Node | None = None
+
+    def read(self, known: int) -> _Read:
+        """The operand by what is small there, as other factors and a series."""
+        if self.at < 0:
+            return Counter(), power_of_x(-1, known)
+        x = power_of_x(1, known) + number(Fraction(1), known) if self.at else power_of_x(1, known)
+        return Counter({} if self.over is None else {self.over: 1}), x
+
+    def small(self, base: Node) -> Node:
+        """What is small there."""
+        if self.at < 0:
+            return divide(1, base)
+        if self.over is not None:
+            return divide(sum_of(base).minus(sum_of(self.over)).node(), self.over)
+        return _less_one(base) if self.at else base
+
+    def number(self, known: dict[Node, float], base: Node) -> None:
+        """The operands near there, as numbers of the machine."""
+        if self.over is not None:
+            known[self.over] = _ELSEWHERE
+        known[base] = 1 / _NEAR if self.at < 0 else (_ELSEWHERE if self.over is not None else 1) * (self.at + _NEAR)
+
+
+_ELSEWHERE = 1.37
+
+
 @dataclass
 class _Reading:
     """Nodes as series in one of them, times powers of others."""
 
     base: Node
     known: int
-    at: int = 0
-    """Near which value of the operand."""
+    place: Place
     through: dict[Node, None] = field(default_factory=dict[Node, None])
     within: set[Node] = field(default_factory=set[Node])
     """What stands in differences that have become forms, which show none of its roundings."""
@@ -76,8 +108,7 @@ class _Reading:
 
     def _read(self, node: Node, depth: int) -> _Read:
         if node is self.base:
-            x = power_of_x(1, self.known)
-            return Counter(), x + number(Fraction(1), self.known) if self.at else x
+            return self.place.read(self.known)
         value = number_of(node)
         if value is not None:
             return Counter(), number(value, self.known)
@@ -165,6 +196,8 @@ def _operands(total: Node | Sum) -> Iterator[Node]:
         inner = bare(node)
         if inner.op.name == "where" and (of := logarithm_of(inner)) is not None:
             seen.setdefault(bare(of))
+            if len(leaves := set(_leaves(of, 4))) == 1:
+                seen.setdefault(leaves.pop())
         elif inner.op.name == "xlogy":
             seen.setdefault(bare(inner.args[1]))
         elif inner.op.name in FUNCTIONS or inner.op.name == "power":
@@ -198,65 +231,85 @@ def _multiple(node: Node) -> Node:
 
 _NODES = 28
 _ATOMS = 2
-_KNOWN = frozenset(FUNCTIONS) | _SUMS | _PRODUCTS | {"power", "xlogy"}
+_NAMED = frozenset(FUNCTIONS) | {"xlogy"}
+_KNOWN = _NAMED | _SUMS | _PRODUCTS | {"power"}
 
 
-def _simple(total: Node) -> bool:
-    """Whether a sum is one of functions of few operands: a first look, which most sums do not pass."""
+def _parts(node: Node) -> Sequence[Node]:
+    """What a node is made of, where it may be read as a series."""
+    if node.op.name in _KNOWN:
+        return node.args
+    if node.op is not where:
+        return ()
+    if (sides := written(node)) is not None:
+        return sides
+    text = raised(node)
+    return () if text is node else (text,)
+
+
+def _atoms(total: Node) -> tuple[Node, ...] | None:
+    """The operands of a sum that is one of functions of few operands, else None: a first look, which most sums do not pass."""
     found: set[Node] = set()
-    atoms: set[Node] = set()
-    stack = [*total.args]
+    atoms: dict[Node, None] = {}
+    level = [*total.args]
     functions = False
-    while stack:
-        node = bare(stack.pop())
-        if node in found:
-            continue
-        found.add(node)
-        if len(found) > _NODES:
-            return False
-        name = node.op.name
-        if name in _KNOWN:
-            functions = functions or name in FUNCTIONS or name == "xlogy"
-            stack += node.args
-        elif name == "where" and (sides := written(node)) is not None:
-            stack += sides
-        elif name == "where" and (text := raised(node)) is not node:
-            stack.append(text)
-        elif name == "where" and (of := logarithm_of(node)) is not None:
-            functions = True
-            stack.append(of)
-        elif name != "constant":
-            atoms.add(node)
-            if len(atoms) > _ATOMS:
-                return False
-    return functions
+    for depth in range(_DEEP + 1):
+        below: list[Node] = []
+        for node in map(bare, level):
+            if node in found:
+                continue
+            found.add(node)
+            name = node.op.name
+            parts = () if depth == _DEEP else _parts(node)
+            if parts:
+                functions = functions or name in _NAMED
+                below += parts
+            elif name != "constant":
+                atoms[node] = None
+        if len(found) > _NODES or len(atoms) > _ATOMS:
+            return None
+        level = below
+    return tuple(atoms) if functions else None
 
 
 def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
     """A sum by its series, where its terms have one and cancel at 0; else None."""
-    if isinstance(total, Node) and not _simple(total):
+    atoms = _atoms(total) if isinstance(total, Node) else ()
+    if atoms is None:
         return None
-    for base in islice(_operands(total), 3):
-        for at in _PLACES:
-            if not _small(total, base, at):
-                continue
-            try:
-                if _cancelled(total, base, _LOOK, at) is not None:
-                    return _form(total, base, dtype, at)
-            except NoSeriesError:
-                continue
+    for base, place in _looked_at(total, atoms):
+        if not _small(total, base, place):
+            continue
+        try:
+            if _cancelled(total, base, _LOOK, place) is not None:
+                return _form(total, base, dtype, place)
+        except NoSeriesError:
+            continue
     return None
 
 
-_PLACES = (0, 1)
+_PLACES = (Place(), Place(1), Place(-1))
+
+
+def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node, Place]]:
+    """Operands, and where they are looked at."""
+    for base in islice(_operands(total), 3):
+        for place in _PLACES:
+            yield base, place
+    if len(atoms) == 2:
+        first, second = atoms
+        yield first, Place(1, second)
+
+
 _NEAR = 2.0**-6
 _LEFT = 0.25
 """What is left of the terms at the point ``_NEAR``, at most, of a sum that cancels at 0."""
 
 
-def _small(total: Node | Sum, base: Node, at: int) -> bool:
-    """A first look: whether a sum is small beside its terms near ``at``, by the numbers of the machine."""
-    known = {base: at + _NEAR}
+def _small(total: Node | Sum, base: Node, place: Place) -> bool:
+    """A first look: whether a sum is small beside its terms near a place, by the numbers of the machine."""
+    known: dict[Node, float] = {}
+    place.number(known, base)
     try:
         if isinstance(total, Node):
             first, second = (_number_at(a, known, _DEEP) for a in total.args)
@@ -313,9 +366,11 @@ _NUMBERS: dict[str, Callable[..., float]] = {
 }
 
 
-def _cancelled(total: Node | Sum, base: Node, known: int, at: int = 0) -> tuple[Counter[Node], Series, _Reading] | None:
+def _cancelled(
+    total: Node | Sum, base: Node, known: int, place: Place
+) -> tuple[Counter[Node], Series, _Reading] | None:
     """The sum as other factors and a series, where the series begins later than its largest term."""
-    reading = _Reading(base, known, at)
+    reading = _Reading(base, known, place)
     if isinstance(total, Node):
         terms = list(reading.terms(total, None, _DEEP))
     else:
@@ -331,19 +386,19 @@ def _cancelled(total: Node | Sum, base: Node, known: int, at: int = 0) -> tuple[
     return others, found, reading
 
 
-def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], at: int) -> Remainder | None:
-    cancelled = _cancelled(total, base, _TERMS, at)
+def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
+    cancelled = _cancelled(total, base, _TERMS, place)
     if cancelled is None:
         return None
     others, found, reading = cancelled
     parts = tuple(reading.through)
     if not any(p.op.name in FUNCTIONS for p in parts):
         return None
-    small = _less_one(base) if at else base
+    small = place.small(base)
     for radius, terms, step in _chosen(found, np.finfo(dtype.type).nmant):
         near = less(absolute(small), radius)
         value = _evaluated(small, near, found.order, terms, step)
-        if reading.poles or found.order < 0:
+        if reading.poles or found.order < 0 or place.at < 0:
             near = logical_and(near, less(0, absolute(small)))
         for other, times in others.items():
             value = _scaled(value, other, times)
@@ -379,7 +434,7 @@ def over_powers(form: Node, below: Node) -> Remainder | None:
         if near is not less(absolute(base), near.args[1]):
             continue
         try:
-            cancelled = _cancelled(total, base, _TERMS)
+            cancelled = _cancelled(total, base, _TERMS, Place())
             if cancelled is None:
                 continue
             others, found, reading = cancelled

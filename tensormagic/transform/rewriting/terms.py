@@ -9,7 +9,7 @@ from fractions import Fraction
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import CONSTANT
-from tensormagic.ops.scalars.scalar import divide, power, subtract, where
+from tensormagic.ops.scalars.scalar import divide, log, power, subtract, where
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ class Sum:
         return Sum(tuple((k, n, t * factor) for k, n, t in self.terms), self.number * factor)
 
     def node(self) -> Node | float:
-        """The sum as it is computed: positive terms first, and multiples of three as two that are not rounded."""
+        """The sum as it is computed: positive terms first, multiples of three as two that are not rounded, two squares by their factors."""
+        if (squares := self._squares_apart()) is not None:
+            return squares
         total: Node | float | None = None
         number = float(self.number)
         signs = [times > 0 for _, _, times in self.terms]
@@ -79,6 +81,17 @@ class Sum:
         if total is None:
             return number
         return total if not number else total + number
+
+    def _squares_apart(self) -> Node | None:
+        """``c * x**2 - c * y**2`` by the sum and the difference of ``x`` and ``y``."""
+        if len(self.terms) != 2 or self.number:
+            return None
+        (first, _, times), (second, _, other) = self.terms
+        if times != -other or not isinstance(first, tuple) or not isinstance(second, tuple):
+            return None
+        x, y = (first[1], second[1]) if times > 0 else (second[1], first[1])
+        value = (x - y) * (x + y)
+        return value if abs(times) == 1 else value * float(abs(times))
 
 
 def sum_of(node: Node, *, text: bool = False) -> Sum:
@@ -162,8 +175,10 @@ def logarithm_of(node: Node) -> Node | None:
 
 
 def raised(node: Node) -> Node:
-    """The power that ``node`` has become the accurate form of, as it was written; else ``node``."""
+    """The power or logarithm that ``node`` has become the accurate form of, as it was written; else ``node``."""
     node = bare(node)
+    if node.op is where and (of := logarithm_of(node)) is not None:
+        return log(of)
     if node.op is not where or bare(node.args[1]).op.name != "exp" or bare(node.args[2]).op.name != "power":
         return node
     text = bare(node.args[2])

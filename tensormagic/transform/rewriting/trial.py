@@ -103,6 +103,10 @@ def trial(
                 f"{_at(random, worst)}: {show(pattern)} is {left[worst]:.6g}, {show(replacement)} is {right[worst]:.6g}"
             )
             return Trial(count, float(apart[worst]), f"the sides differ {told}")
+        if (lost := np.isfinite(left) & np.isnan(right)).any():
+            k = int(np.argmax(lost))
+            told = f"{_at(random, k)}: {show(pattern)} is {left[k]:.6g}, {show(replacement)} is nan"
+            return Trial(count, float(apart[worst]), f"the sides differ {told}")
         fault = _less_accurate(pattern, replacement, random) or _less_accurate(pattern, replacement, edges)
         if level == "exact":
             fault = _other_bits(pattern, replacement, random) or _other_bits(pattern, replacement, edges)

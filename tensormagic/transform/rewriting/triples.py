@@ -12,6 +12,8 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
+    arccos,
+    arcsin,
     cos,
     cosh,
     divide,
@@ -24,6 +26,7 @@ from tensormagic.ops.scalars.scalar import (
     negative,
     sin,
     sinh,
+    sqrt,
     square,
     subtract,
     where,
@@ -48,12 +51,18 @@ def _three(node: Node) -> tuple[_Term, ...]:
 
 def _has_multiple(node: Node, depth: int) -> bool:
     """A first look: whether a number is a factor somewhere in a sum."""
-    for arg in node.args:
-        inner = bare(arg)
-        if inner.op is multiply and any(bare(a).op.name == "constant" for a in inner.args):
-            return True
-        if depth and inner.op in _ARITHMETIC and _has_multiple(inner, depth - 1):
-            return True
+    level = node.args
+    for _ in range(depth + 1):
+        below: list[Node] = []
+        for inner in map(bare, level):
+            op = inner.op
+            if op in _ARITHMETIC:
+                if op is multiply and any(bare(a).op.name == "constant" for a in inner.args):
+                    return True
+                below += inner.args
+        if not below:
+            break
+        level = tuple(below)
     return False
 
 
@@ -165,6 +174,44 @@ def law_of_cosines(node: Node) -> Found | None:
     near = logical_and(logical_and(less(0.5, angle), less(0, product)), isfinite(value))
     value = value if times == 1 else value * float(times)
     return Found(behind(near, value, *_sides(node)), absorbs=(*_between(node, {x, y, angle}), angle))
+
+
+def _directions(node: Node) -> tuple[Node, Node, Node, Node | None] | None:
+    """``x``, ``y``, the product of their cosines and ``z`` of ``sin(x) * sin(y) + cos(x) * cos(y) * cos(z)``."""
+    for first, second in permutations(map(bare, node.args)):
+        (sines, one), (cosines, other) = _factors(first), _factors(second)
+        if one != 1 or other != 1 or len(sines) != 2 or any(f.op is not sin for f in sines):
+            continue
+        x, y = (f.args[0] for f in sines)
+        if any(f.op is not cos for f in cosines) or len(cosines) not in {2, 3}:
+            return None
+        angles = [bare(f.args[0]) for f in cosines]
+        if bare(x) not in angles or bare(y) not in angles or bare(x) is bare(y):
+            return None
+        rest = [f.args[0] for f in cosines if bare(f.args[0]) not in {bare(x), bare(y)}]
+        return (x, y, cos(x) * cos(y), rest[0] if rest else None) if len(rest) == len(cosines) - 2 else None
+    return None
+
+
+@stable(roots="arccos", heads="add", fuel=1, judged=True)
+def angles_between_directions(node: Node) -> Found | None:
+    """``arccos(sin(x) * sin(y) + cos(x) * cos(y) * cos(z)) -> by sines of half angles, where the directions are near``."""
+    total = bare(node.args[0])
+    found = _directions(total) if node.type.dtype.kind == "f" else None
+    if found is None:
+        return None
+    x, y, cosines, z = found
+    half = square(sin((x - y) * 0.5))
+    near = logical_and(less(0.75, total), less(absolute(x - y), _TURN))
+    if z is not None:
+        half = half + cosines * square(sin(z * 0.5))
+        near = logical_and(near, less(0, cosines))
+    value = 2 * arcsin(sqrt(where(near, half, 0)))
+    return Found(where(near, value, arccos(where(near, 1, total))), absorbs=(total, *map(bare, total.args)))
+
+
+_TURN = 4.0
+"""Up to here the rounding of a difference of angles does no more harm than that of their sines."""
 
 
 @stable(roots="subtract", fuel=1, judged=True)

@@ -74,7 +74,7 @@ class Node:
         self.guards: tuple[Any, ...] | None = None
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
-        first = args[0] if getattr(op, "hands_on", False) else None  # kept, because rules ask for it at each look
+        first = args[0] if op.hands_on else None  # kept, because rules ask for it at each look
         self.heads = None
         self.below = first if first is None or first.below is None else first.below
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args

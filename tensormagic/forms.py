@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Found:
-    """What is to be computed, cut at values.
+    """A graph that is to be computed, cut at values that are there.
 
     Parameters
     ----------

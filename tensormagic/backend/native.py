@@ -179,12 +179,12 @@ class _Service:
         threading.Thread(target=self._work, name="tensormagic loader", daemon=True).start()
 
     def submit(self, handle: Handle) -> None:
-        """Have a handle served."""
+        """Put a handle into the queue of what is to be compiled and loaded."""
         self.handles = [h for h in self.handles if h.state == "pending"] + [handle]
         self._requests.put(handle)
 
     def ask(self, work: Work) -> None:
-        """Have something done after all that has been asked before."""
+        """Put work into the queue, behind all that is there."""
         self._requests.put(work)
 
     def prepare(self) -> None:

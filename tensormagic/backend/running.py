@@ -26,7 +26,7 @@ def raised(faults: Sequence[Fault], noted: Any) -> None:
 
 
 class Interpreted:
-    """What computes nodes by NumPy, given the values of others.
+    """Computes nodes by NumPy from the values of other nodes.
 
     Parameters
     ----------

@@ -291,9 +291,9 @@ def _delayed(array: Any, *, optimize: bool) -> list[Any]:
 
 
 class Computed:
-    """Rows that whoever reads them computes: a graph of Dask, and the key of the rows in it.
+    """Rows that are computed by the worker that reads them: a graph of Dask, and the key of the rows in it.
 
-    It is no dataclass: Dask would look into it, and take what its graph names for what is to be computed before.
+    This is no dataclass: Dask looks into dataclasses, and would compute what the graph names first.
     """
 
     def __init__(self, graph: dict[Any, Any], key: Any) -> None:

@@ -148,7 +148,7 @@ def _steady(
 
 
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: Any) -> Any:
-    """``body`` of its own result, from ``start`` on, as long as ``test`` of it is true.
+    """Apply ``body`` to ``start``, then to its own result, as long as ``test`` of that is true.
 
     Examples
     --------

@@ -166,7 +166,7 @@ def _kept(value: Any) -> Any:
 
 
 def _is_still(value: Any, before: Any, was: Any) -> bool:
-    """Whether a name holds what it held ``before``: the same object, and the elements that there ``was``; None for any."""
+    """Whether a name still holds the object ``before``, with the elements that it had (``was``; None: its elements do not matter)."""
     return value is before and (was is None or not isinstance(value, np.ndarray) or value.tobytes() == was.tobytes())
 
 

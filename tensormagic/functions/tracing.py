@@ -106,10 +106,10 @@ def trace(fun: Any, *types: Any) -> Graph:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The graph of a function, how results are put together, what is behind the parameters beside the arguments', and the names read.
+    """A traced function: its graph, how its results are assembled, the values of parameters that are no arguments, and the names read.
 
-    ``before`` is what the function could read before it was captured, and ``record`` what it has read: whether that is as it was, or why
-    nobody can tell.
+    ``before`` is what the function could read before it was captured. ``record`` is what it has read, which tells whether that has changed
+    since, or why that cannot be told.
     """
 
     graph: Graph
@@ -214,7 +214,7 @@ def traced_over(fun: Any, values: Sequence[Any]) -> tuple[Graph, list[Any]]:
 
 
 class Typed:
-    """A type in the place of an argument: of sizes that have another least number than a text's have."""
+    """A type that stands for an argument; its sizes have another least number than those of a type given as text."""
 
     def __init__(self, own: Type) -> None:
         self.type = own

@@ -293,7 +293,7 @@ def _canonical(order: Mapping[Any, int], solved: Mapping[Any, Size], rest: Seque
 
 
 def _solvable(difference: Size, order: Mapping[Any, int], given: bool) -> tuple[Any, Size] | None:
-    """What stands alone and with a unit factor in ``difference``, and what makes that zero: the last symbol, or what is ``given``."""
+    """An atom that ``difference`` can be solved for, and the size for which it is zero: the last symbol, or what is ``given``."""
     if isinstance(difference, int):
         raise GuardError("sizes that were assumed equal are not")
     found: tuple[tuple[int, int], Any, Size] | None = None

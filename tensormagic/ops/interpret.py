@@ -194,7 +194,7 @@ def bind(graph: Graph, values: Sequence[Value]) -> dict[Symbol, int]:
 
 
 class Watcher(Protocol):
-    """Who looks on while graphs run. What it keeps of operands is not stored into in place."""
+    """An observer of running graphs. Operands that it keeps are not stored into in place."""
 
     def starts(self, graph: Graph, table: Mapping[Node, Value]) -> None:
         """A graph starts; ``table`` has what is known before its first step."""

@@ -268,7 +268,7 @@ class Executable:
 
     @cached_property
     def calls(self) -> bool:
-        """Whether running it calls functions that are called as they are."""
+        """Whether a run calls functions that were not captured, such as those of Numba and C."""
         return "outside" in self.graph.ops
 
     def _ready(self) -> Callable[..., list[Any]] | None:

@@ -65,7 +65,7 @@ def _take_along(c: Call) -> Value:
 
 @call("scatter_set")
 def _scatter_set(c: Call) -> Value:
-    """Of repeated places the last one counts: each place is asked for the last value that goes there."""
+    """Where a place is repeated, its last value counts: each place takes the last value that goes there."""
     x, axis, values = c.values[0], c.node["axis"], c.array(2)
     extent = x.shape[axis]
     index = _places(c, axis, extent)

@@ -126,7 +126,7 @@ class _Folding:
         return edges, texts
 
     def typed(self, vertex: Vertex) -> Vertex:
-        """A vertex with the type that all its users read it with: of a row that was cut out, that of the row."""
+        """A vertex with the type that its one user, which is not drawn, gives it: an array cut down to a row has the type of the row."""
         users = self.users.get(vertex.id, [])
         if len(users) != 1 or not self.carries(users[0]):
             return vertex

@@ -46,7 +46,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Of all lines."""
+        """The time of all lines together, those of helpers included."""
         return sum(self.lines.values()) + sum(s for h in self.helpers for _, s in h.lines.values())
 
 

@@ -145,7 +145,7 @@ def places_along(x: Node, indices: Node, axis: int) -> Node:
 
 
 def to_front(x: Node, first: int, count: int) -> Node:
-    """``x`` with ``count`` axes from ``first`` on right after the batch."""
+    """``x`` with ``count`` axes, from axis ``first`` on, moved to right behind the batch axis."""
     moved = range(first, first + count)
     return transpose(x, (0, *moved, *(k for k in range(1, x.type.ndim) if k not in moved)))
 

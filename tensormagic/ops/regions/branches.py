@@ -146,7 +146,7 @@ class Branches(Region):
         return packed_axes(found[0])
 
     def driven(self, begins: Sequence[Value], call: Callable[[str, Sequence[Value]], list[Value]]) -> list[Value]:
-        """The results where somebody else runs the graphs: ``call(name, [])`` gives what the one of that name does."""
+        """The results where the caller runs the graphs: ``call(name, [])`` runs the one of that name and gives its results."""
         return call(("then" if begins[0] else "otherwise") if self.chooses else "graph", [])
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:

@@ -321,7 +321,7 @@ def _begins_with_zeros(start: Node) -> bool:
 
 
 def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:
-    """What a carry is from ``outside`` after the iterations: of a size that no iteration changes it is what it was."""
+    """The type of a carry after the loop, seen from outside: sizes that no iteration changes are those before it."""
     if begin.ndim != end.ndim or entry.ndim != end.ndim:
         return outside
     sizes = zip(begin.shape, end.shape, entry.shape, outside.shape, strict=True)

@@ -111,10 +111,13 @@ _WAYS = {
     "was stored into here": "Store and differentiate in one cell, or have the cell make a new array",
     "was computed here as plain Python": "Write array operations in place of the loop, or differentiate in that cell, with --grad",
     "was taken here": "Use the lazy value itself, where a gradient is to go through it",
+    "was computed here from numbers of lazy values": "Compute it in a %%tensor cell, where a gradient is to go through it",
 }
 _inputs: WeakKeyDictionary[Node, Inputs] = WeakKeyDictionary()  # that a value depends on
 _taken: deque[Taken] = deque(maxlen=200)
 _stored: dict[int, Stored] = {}  # by the array's identity
+_computed: dict[tuple[str, bytes], Stored] = {}  # numbers, by the text that reads them and their bits
+_left: deque[Inputs] = deque(maxlen=1000)  # behind what has left the graph since a plain cell began
 
 
 def note(node: Node, value: Any) -> None:
@@ -132,15 +135,58 @@ def note(node: Node, value: Any) -> None:
     here = next((t for t in _taken if t.line == line and t.filename == filename), None)
     if here is None:
         _taken.append(here := Taken(filename, line, []))
+    inputs = _behind(node)
+    _left.append(inputs)
+    here.numbers += [(number, inputs) for number in numbers]
+    del here.numbers[:-_KEPT]
+
+
+def _behind(node: Node) -> Inputs:
+    """What a value depends on."""
     while len(node.args) == 1:  # a part of an array: many are taken of one
         node = node.args[0]
     if node not in _inputs:
         nodes = topological([node])
         nodes = nodes if len(nodes) <= _MOST_NODES else []
         _inputs[node] = Inputs(WeakSet([n for n in nodes if n.op is INPUT]), _made_of(nodes))
-    inputs = _inputs[node]
-    here.numbers += [(number, inputs) for number in numbers]
-    del here.numbers[:-_KEPT]
+    return _inputs[node]
+
+
+def begin() -> list[Mark]:
+    """Begin to note what leaves the graph, for a plain cell; gives what was behind all that has left it before."""
+    found = {id(inputs): inputs for inputs in _left}
+    _left.clear()
+    return [mark for inputs in found.values() for mark in inputs.marks]
+
+
+def among(marks: list[Mark], nodes: Iterable[Node]) -> list[Mark]:
+    """Those of ``marks`` that are of inputs behind ``nodes``."""
+    own = [mark for node in nodes for mark in _behind(node).marks]
+    return [mark for mark in marks if any(_same(mark, one) for one in own)]
+
+
+def computed(value: Any, name: str) -> list[Mark]:
+    """The inputs behind a value that plain code has computed from numbers of lazy values, and that ``name`` reads."""
+    if isinstance(value, np.ndarray):
+        found = _stored.get(id(value))
+    else:
+        found = _computed.get((name, sample(value))) if isinstance(value, float | complex | np.inexact) else None
+    return [] if found is None or (found.array[0] is not None and sample(value) != found.array[2]) else found.inputs
+
+
+def note_computed(name: str, value: Any, marks: list[Mark], place: tuple[str, int], said: str) -> None:
+    """Note that plain code has bound numbers which may be made of these inputs; of none, that they are not what they were."""
+    key = name, sample(value)
+    _computed.pop(key, None)
+    if not marks:
+        return
+    if isinstance(value, np.ndarray):
+        _keep(value, name, *place, marks, said)
+    else:
+        _taken.append(Taken(*place, [(value, Inputs(WeakSet(), marks))]))
+    _computed[key] = Stored((None, *key), *place, marks, said)
+    while len(_computed) > _KEPT:
+        del _computed[next(iter(_computed))]
 
 
 def note_store(node: Node, array: np.ndarray[Any, Any], name: str) -> None:
@@ -152,20 +198,20 @@ def note_store(node: Node, array: np.ndarray[Any, Any], name: str) -> None:
 
 def note_array(node: Node, value: Any) -> None:
     """Note that plain code has the array of a value."""
-    if context.current() is not None or not node.type.inexact or type(value) is not np.ndarray or value.size < 2:
+    if context.current() is not None or not node.type.inexact:
+        return
+    _left.append(_behind(node))
+    if type(value) is not np.ndarray or value.size < 2:
         return
     frame = None if id(value) in _stored else usercode.user_frame()
     if frame is not None and len(nodes := topological([node])) <= _MOST_NODES:
         _keep(value, "an array", frame.f_code.co_filename, frame.f_lineno, _made_of(nodes), "was taken here")
 
 
-def note_plain(bound: Mapping[str, Any], read: Mapping[str, np.ndarray[Any, Any]], filename: str, line: int) -> None:
-    """Note that a cell has run without a graph: what it has ``bound`` may be made of what it has ``read``."""
-    marks = [(ref(array), name, _sample(array)) for name, array in read.items() if array.dtype.kind in "fc"]
-    for name, value in bound.items() if marks else ():
-        for one in value if type(value) in {list, tuple} else [value]:
-            if isinstance(one, np.ndarray) and one.dtype.kind in "fc":
-                _keep(one, name, filename, line, marks, "was computed here as plain Python")
+def marks_of(read: Mapping[str, Any]) -> list[Mark]:
+    """What tells the arrays and numbers of the notebook that plain code has read, by their names."""
+    arrays = [(ref(v), n, sample(v)) for n, v in read.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
+    return arrays + [(None, n, sample(v)) for n, v in read.items() if isinstance(v, float | complex | np.inexact)]
 
 
 def _made_of(nodes: Iterable[Node]) -> list[Mark]:
@@ -181,13 +227,13 @@ def _made_of(nodes: Iterable[Node]) -> list[Mark]:
 def _keep(array: np.ndarray[Any, Any], name: str, filename: str, line: int, inputs: list[Mark], said: str) -> None:
     key = id(array)
     gone = ref(array, lambda _: _stored.pop(key, None))
-    _stored[key] = Stored((gone, name, _sample(array)), filename, line, inputs, said)
+    _stored[key] = Stored((gone, name, sample(array)), filename, line, inputs, said)
 
 
 def _mark(node: Node) -> Mark | None:
     """What tells an input that was read of the notebook from others, where nothing has changed it since."""
     source = node["source"] if node.op is INPUT else None
-    return (source.original, source.name, _sample(source.value)) if isinstance(source, Snapshot) else None
+    return (source.original, source.name, sample(source.value)) if isinstance(source, Snapshot) else None
 
 
 def _same(left: Mark, right: Mark) -> bool:
@@ -195,7 +241,8 @@ def _same(left: Mark, right: Mark) -> bool:
     return arrays[0] is arrays[1] and left[2] == right[2] and (arrays[0] is not None or left[1] == right[1])
 
 
-def _sample(value: Any) -> bytes:
+def sample(value: Any) -> bytes:
+    """Some of the elements of an array, which say whether it has changed."""
     array = np.asarray(value)
     return array.flat[:: max(1, array.size // _SAMPLED)].tobytes()
 
@@ -205,16 +252,18 @@ def _store_of(node: Node, mark: Mark) -> Stored | None:
     history = node["source"].history
     if history is not None:
         return history
-    array = None if mark[0] is None else mark[0]()
+    if mark[0] is None:
+        return _computed.get(mark[1:])
+    array = mark[0]()
     found = None if array is None else _history(array)
-    return found if found is not None and _sample(array) == mark[2] else None
+    return found if found is not None and sample(array) == mark[2] else None
 
 
 def _history(array: np.ndarray[Any, Any]) -> Stored | None:
     """What is known of where the numbers come from that an array, or one that shares memory with it, holds still."""
     for found in (_stored.get(id(array)), *list(_stored.values())[-_LOOKED_AT:]):
         other = None if found is None or found.array[0] is None else found.array[0]()
-        if found is None or other is None or _sample(other) != found.array[2]:
+        if found is None or other is None or sample(other) != found.array[2]:
             continue
         if other is array or np.may_share_memory(other, array):
             return found
@@ -224,16 +273,19 @@ def _history(array: np.ndarray[Any, Any]) -> Stored | None:
 histories_by(lambda array: _history(array) if _stored else None)
 
 
-def _tell_stores(result: Node, wrt: Node, name: str) -> set[tuple[str, int]]:
-    """Warn where ``result`` reads an array that holds what was made of the input ``wrt``; gives the places that are told."""
-    told: set[tuple[str, int]] = set()
+def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
+    """Warn where ``result`` reads numbers that are known to be made of the input ``wrt``; gives the nodes that are told of."""
+    told: set[Node] = set()
     own = _mark(wrt)
-    inputs = [n for n in topological([result]) if n is not wrt] if own else []
-    for found in filter(None, [_store_of(n, m) for n in inputs if (m := _mark(n)) is not None]):
-        if name in found.told or own is None or not any(_same(own, m) for m in found.inputs):
+    for node in topological([result]) if own else ():
+        mark = _mark(node) if node is not wrt else None
+        found = None if mark is None else _store_of(node, mark)
+        if found is None or own is None or not any(_same(own, m) for m in found.inputs):
+            continue
+        told.add(node)
+        if name in found.told:
             continue
         found.told.add(name)
-        told.add((found.filename, found.line))
         array = found.array[1]
         warnings.warn_explicit(
             f"{array} {found.said}, with what depends on {name}: a later gradient takes the numbers in it as they are. "
@@ -251,22 +303,20 @@ def tell(result: Node, wrt: Node, name: str) -> None:
     own = _mark(wrt)
     if own is None:
         return
-    for one in _taken:
-        one.told |= (one.filename, one.line) in told
     found = [t for t in _taken if not t.told and any(t.of(wrt, own))]
-    for numbers in _constants(result, wrt) if found else ():
+    for numbers in _constants(result, told | {wrt}) if found else ():
         for taken in found:
             if taken.make(numbers, wrt, own):
                 _warn(taken, name)
 
 
-def _constants(result: Node, wrt: Node) -> Iterator[list[Any]]:
-    """The numbers in each array and constant that a value is made of."""
+def _constants(result: Node, but: set[Node]) -> Iterator[list[Any]]:
+    """The numbers in each array and constant that a value is made of, ``but`` for those of some nodes."""
     for node in topological([result]):
         value = None
         if node.op is CONSTANT:
             value = constant_value(node)
-        elif node.op is INPUT and node is not wrt and isinstance(node["source"], Snapshot):
+        elif node.op is INPUT and node not in but and isinstance(node["source"], Snapshot):
             value = node["source"].value
         if value is not None and np.asarray(value).dtype.kind in "fc" and 0 < np.size(value) <= _SEARCHED:
             yield np.ravel(value).tolist()
@@ -285,4 +335,15 @@ def _warn(taken: Taken, name: str) -> None:
     )
 
 
-__all__ = ["note", "note_array", "note_plain", "note_store", "tell"]
+__all__ = [
+    "among",
+    "begin",
+    "computed",
+    "marks_of",
+    "note",
+    "note_array",
+    "note_computed",
+    "note_store",
+    "sample",
+    "tell",
+]

@@ -81,6 +81,11 @@ class TensorDefault(Magics):
         self._unmarked = text.rstrip()
         return ["%%tensor\n", *lines]
 
+    def captures(self, text: str) -> bool:
+        """Whether a cell of this text is captured."""
+        first = text.partition("\n")[0]
+        return "--plain" not in first.split() if first.startswith("%%tensor") else self.on and _is_meant(text)
+
     def marked(self, cell: str) -> bool:
         """Whether the first line of a captured cell of this text is the user's own."""
         return cell.rstrip() != self._unmarked

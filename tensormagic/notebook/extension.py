@@ -21,6 +21,7 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors, hints
 from tensormagic.notebook.default import TensorDefault
+from tensormagic.notebook.handed_on import HandedOn
 from tensormagic.notebook.inspecting import Inspecting
 from tensormagic.notebook.interrupting import Interrupts, again
 from tensormagic.notebook.lines import comments_first
@@ -48,6 +49,7 @@ class Extension:
         self.progress = Progress(lambda: self.magics.rich)
         self.interrupts = Interrupts()
         self.objects = Objects()
+        self.handed_on = HandedOn()
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
         self.inspecting = Inspecting(shell, self.magics)
@@ -138,6 +140,8 @@ class Extension:
         self.default.tell()
         magic, _, body = text.partition("\n") if text.startswith("%%tensor") else ("", "", text)
         self.magics.gradients.check(body, self.shell.user_ns, f"In[{self._number(info)}]", bool(magic))
+        if not self.default.captures(text):
+            self.handed_on.before(self.shell.user_ns, self.magics.gradients.held(self.shell.user_ns))
         self._counter = self.shell.execution_count
 
     def _number(self, info: Any) -> int:
@@ -148,6 +152,7 @@ class Extension:
         """A cell has run: what it has bound is from there, and live views follow the variables that they read."""
         self.interrupts.end()
         self.progress.end()
+        self._note_computed(result)
         self.default.running = False
         if result.execution_count is not None:
             if result.info.store_history and self._counter:
@@ -164,6 +169,14 @@ class Extension:
         self.magics.reporting.end()
         self.objects.tell(self.shell.user_ns)
         self.magics.views.follow()
+
+    def _note_computed(self, result: Any) -> None:
+        """Note what a cell that is not captured has computed from the numbers of lazy values."""
+        text = result.info.raw_cell or ""
+        if result.execution_count is not None and not self.default.captures(text) and result.error_before_exec is None:
+            body = text.partition("\n")[2] if text.startswith("%%") else text
+            label = f"In[{result.execution_count}]"
+            self.handed_on.after(self.shell.transform_cell(body), self.shell.user_ns, label, body is not text)
 
     def named(self, filename: str) -> Cell | None:
         """The cell of a notebook that is not captured, by the file name that its code has."""

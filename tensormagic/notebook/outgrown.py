@@ -22,6 +22,7 @@ from tensormagic.capture.staging.source import code_as_written, syntax_of
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import LimitError, PlainRunWarning
 from tensormagic.ir.modules import module_of
+from tensormagic.notebook.handed_on import numbers
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.run import Outcome, run, run_plain
 
@@ -77,12 +78,13 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
         if not again():
             raise
         why = error
-    read = {n: v for n in free_names(code, notebook) if isinstance(v := notebook[n], np.ndarray)}
+    read = taken.marks_of({n: notebook[n] for n in free_names(code, notebook)})
     with redirect_stdout(_After(sys.stdout, heard.kept or "")):
         outcome = run_plain(code, shell, options)
     _tell(code, why)
-    named = {n: shell.user_ns[n] for n in code.parsed.binds if n in shell.user_ns}
-    taken.note_plain(named, read, code.filename, why.line or 1)
+    for name in code.parsed.binds & shell.user_ns.keys():
+        for path, value in numbers(shell.user_ns[name], name):
+            taken.note_computed(path, value, read, (code.filename, why.line or 1), "was computed here as plain Python")
     return outcome
 
 

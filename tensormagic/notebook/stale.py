@@ -53,6 +53,10 @@ class Gradients:
     def __init__(self) -> None:
         self._bound: dict[str, _Bound] = {}
 
+    def held(self, space: Mapping[str, Any]) -> set[str]:
+        """The names of a notebook that are gradients."""
+        return {name for name, bound in self._bound.items() if space.get(name) is bound.gradient}
+
     def bind(
         self,
         gradients: Mapping[str, Any],

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.makers import is_function, is_library
+from tensormagic.capture.staging.special import written
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
@@ -50,6 +51,11 @@ class Code:
     def __init__(self, codes: Iterable[types.CodeType], space: Mapping[str, Any], reads: Iterable[str]) -> None:
         self.named = [replace(n, reads=n.reads & set(reads)) for n in map(named, codes)]
         self.space = space
+
+    @property
+    def follows(self) -> list[Any]:
+        """What it reads."""
+        return [self.space[name] for one in self.named for name in one.reads if name in self.space]
 
 
 def record_of(
@@ -305,11 +311,11 @@ class _Walk:
             raise Unfollowed(f"{function.__module__}.{function.__qualname__}()")
         self._beside(function, told, lifted)
         self.users.append(function)
-        self._code([named(function.__code__)], function.__globals__, function.__globals__, lifted)
+        self._code([named(written(function))], function.__globals__, function.__globals__, lifted)
 
     def _beside(self, function: types.FunctionType, told: str, lifted: bool) -> None:
         """What a function holds: its code, defaults, closure and attributes."""
-        self._check("code", function, None, function.__code__, told)
+        self._check("code", function, None, written(function), told)
         self._check("defaults", function, None, function.__defaults__, f"the defaults of {told}")
         self._check("options", function, None, function.__kwdefaults__, f"the defaults of {told}")
         self._push(function.__defaults__, f"a default of {told}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture import door, random
+from tensormagic.capture.staging import special
 from tensormagic.capture.stores.place import Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
@@ -316,7 +317,11 @@ class Specialised(Made):
         mark = wrap(constant(0))
         count = sum(given.moving)
         labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
-        with config.using(math=self.math), session.working("capturing"):
+        with (
+            config.using(math=self.math),
+            session.working("capturing"),
+            special.staged_in((*(self.roots or ()), *given.leaves)),
+        ):
             names = [*labels, *(n for n, _ in given.reads)]
             found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, before.there())
         known = set(map(place_of, self.reads))

@@ -21,6 +21,7 @@ from tensormagic.capture.abstract import abstract_tensor, stand_in_tensor
 from tensormagic.capture.context import Capture
 from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.staging import special
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten
@@ -136,7 +137,7 @@ def traced(fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = ()) -> Tra
     mark, function = wrap(constant(0)), of_callable(fun)
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
-    with undoing(before):
+    with undoing(before), special.staged_in((*(function.roots or ()), *constants)):
         found = _trace(function, types, named)
         if left_behind(mark, known=False):
             raise CaptureError(

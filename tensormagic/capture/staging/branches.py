@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,7 @@ from tensormagic.capture.staging.trial import (
     UnlikeDTypesError,
     World,
     attempt,
+    grows,
     unasked,
 )
 from tensormagic.capture.stores.place import Buffer, Place
@@ -390,13 +391,16 @@ def _both_ways(
 ) -> int | None:
     """Trace both ways, and do what either does; gives the number of a way that only raises, where the other one is to be run."""
     coded = number_classes.nodes()
+    world.adding = True
     outcomes = (attempt(world, ways[0], may_raise=True), attempt(world, ways[1], may_raise=True))
+    world.adding = False
     raising = only_raises(outcomes)
     if raising is not None:
         _check_way(predicate, raising, outcomes, world)
         return raising
     for outcome in outcomes:
         once_each(outcome.slots)
+    _refuse_added_once(outcomes)
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
     known = {*world.nodes(), *coded, predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
@@ -415,6 +419,15 @@ def _both_ways(
         choice.name(result, outcomes[0].result, outcomes[1].result)
     attempt(world, choice.finish, lambda _result: True)  # all of it, or nothing where an array refuses a store
     return None
+
+
+def _refuse_added_once(outcomes: tuple[Outcome, Outcome]) -> None:
+    """Refuse items that one way alone adds to a dictionary or an object, or both in another order."""
+    first, second = (
+        [s for s in o.slots if isinstance(s.holder, MutableMapping) and s.get() is UNBOUND] for o in outcomes
+    )
+    if first != second:
+        raise grows(type((first or second)[0].holder).__name__)
 
 
 def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], world: World) -> None:

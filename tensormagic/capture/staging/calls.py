@@ -125,7 +125,7 @@ def _called(function: Any) -> Any:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)
     found = calling_staged(_in_place_of(function))
-    return handing(found) if takes_functions(function) else found
+    return handing(found, function, called) if takes_functions(function) else found
 
 
 def _in_place_of(function: Any) -> Any:

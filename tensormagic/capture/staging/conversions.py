@@ -8,6 +8,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.staging import special
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
@@ -49,8 +50,15 @@ def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     return not given.ndim and given.dtype.kind != "c"
 
 
+def _own(args: tuple[Any, ...], options: dict[str, Any], name: str) -> Callable[[], Any] | None:
+    """The special method of the one object of the user's that is converted."""
+    return special.method_of(args[0], name) if len(args) == 1 and not options else None
+
+
 def float_(*args: Any, **options: Any) -> Any:
     """``float``."""
+    if (own := _own(args, options, "__float__")) is not None:
+        return float_(own())
     if not _is_number(args, options):
         return float(*args, **options)
     return wrap(to_form(astype(args[0].node, float), "python"))
@@ -58,6 +66,8 @@ def float_(*args: Any, **options: Any) -> Any:
 
 def int_(*args: Any, **options: Any) -> Any:
     """``int``."""
+    if (own := _own(args, options, "__int__")) is not None:
+        return int_(own())
     if not (_is_number(args, options) and _stays(args[0])):
         return int(*args, **options)
     return whole_number(args[0])
@@ -85,6 +95,8 @@ def whole_number(number: Tensor) -> Tensor:
 
 def bool_(*args: Any, **options: Any) -> Any:
     """``bool``."""
+    if (own := _own(args, options, "__bool__")) is not None:
+        return bool_(own())
     truths = waits() or trial() is not None
     if not (truths and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].ndim):
         return bool(*args, **options)

@@ -21,15 +21,17 @@ from tensormagic.capture.staging import source
 from tensormagic.capture.staging.unread import as_caught
 
 _NUMPYS = (np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.piecewise, np.vectorize, np.mask_indices)
-_TAKERS: frozenset[Any] = frozenset(
+_PYTHONS: frozenset[Any] = frozenset(
     {
         *(map, filter, sorted, min, max, functools.reduce),
         *(itertools.accumulate, itertools.dropwhile, itertools.filterfalse, itertools.groupby, itertools.starmap),
         itertools.takewhile,
-        *_NUMPYS,
-        *(names.find(f) for f in _NUMPYS),
     }
 )
+_TAKERS = _PYTHONS.union(_NUMPYS, map(names.find, _NUMPYS))
+
+
+_CONVERTING = (float, int, bool, complex)
 
 
 def staged(function: Any) -> Any:
@@ -65,20 +67,22 @@ def takes_functions(function: Any) -> bool:
 _DISPATCHED = type(np.apply_along_axis)
 
 
-def handing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, given functions of the user's staged."""
+def handing(function: Callable[..., Any], given: Any, called: Callable[[Any], Any]) -> Callable[..., Any]:
+    """``function`` in place of the ``given`` one, handed functions of the user's staged, and Python's own as they are ``called``."""
+    pythons = given in _PYTHONS or isinstance(getattr(given, "__self__", None), list)
+
+    def handed(value: Any) -> Any:
+        if type(value) is partial:
+            return partial(handed(value.func), *value.args, **value.keywords)
+        if pythons and (type(value) is BuiltinFunctionType or any(value is c for c in _CONVERTING)):
+            return called(value)
+        kept = not callable(value) or (hasattr(value, "__iter__") and not isinstance(value, type))  # what is gone over
+        return value if kept else calling_staged(staged(value))
 
     def call(*args: Any, **options: Any) -> Any:
-        return function(*map(_handed, args), **{name: _handed(v) for name, v in options.items()})
+        return function(*map(handed, args), **{name: handed(v) for name, v in options.items()})
 
     return call
-
-
-def _handed(value: Any) -> Any:
-    if type(value) is partial:
-        return partial(_handed(value.func), *value.args, **value.keywords)
-    kept = not callable(value) or (hasattr(value, "__iter__") and not isinstance(value, type))  # what is gone over
-    return value if kept else calling_staged(staged(value))
 
 
 def calling_staged(value: Any) -> Any:

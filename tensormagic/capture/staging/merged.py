@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
 from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.steps import binds
@@ -192,10 +193,10 @@ def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = (
     told = [f"{n} value{'s' * (n != 1)}" if differ else describe(v) for n, v in zip(counts, values, strict=True)]
     first, second = (f"{t} ({line})" if line else t for t, line in zip(told, lines, strict=True))
     whose = "back" if name.startswith(INTERNAL) else name
-    return NeedsPython(
-        f"{what} {whose} {first} and {second}",
-        "Let both give the same number of values." if differ else "Let both be numbers or arrays of the same kind.",
-    )
+    advice = "Let both give the same number of values." if differ else "Let both be numbers or arrays of the same kind."
+    if is_users_class(kind := type(values[0])) and type(values[1]) is kind:
+        advice = f"Make the {kind.__name__} after the branch, of numbers that both give; or make it a dataclass of its attributes."
+    return NeedsPython(f"{what} {whose} {first} and {second}", advice)
 
 
 def bound_at(function: Any, name: str) -> str:
@@ -218,6 +219,8 @@ def describe(value: Any) -> str:
         return "no value"
     if isinstance(value, Tensor):
         return str(value.type)
+    if is_users_class(type(value)):
+        return f"an object of {type(value).__name__}"
     if callable(value):
         return f"the function {getattr(value, '__name__', type(value).__name__)}"
     if isinstance(value, tuple | list) and len(value) <= 4:

@@ -14,7 +14,7 @@ from tensormagic.capture import context, usercode
 from tensormagic.capture.namespace import original_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import raising
+from tensormagic.capture.staging import raising, special
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called, class_of, indexed, interface_of
 from tensormagic.capture.staging.comprehensions import comprehended, generated
@@ -200,6 +200,9 @@ def identical(first: Any, second: Any) -> Any:
 
 def contained(value: Any, container: Any) -> Any:
     """``in``: a captured number among a few that are known is one question of the graph."""
+    if (own := special.method_of(container, "__contains__")) is not None:
+        found = truth(own(value))
+        return found if isinstance(found, bool) else wrap(found)
     if not (isinstance(value, Tensor) and not value.ndim and type(container) in _FEW and 0 < len(container) <= _MOST):
         return value in container
     hashed = type(container) in _HASHED

@@ -98,6 +98,7 @@ class World:
         self.has_arrays = False
         self.tensors: list[Tensor] = []
         self.growing: dict[int, list[Any]] = {}  # lists that the code may append to, by their id
+        self.adding = False  # whether the code may give dictionaries and objects items that they do not have
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
         self.readers: dict[Any, list[FunctionType]] = {}  # the functions that name a variable
         self.iterators: dict[int, Any] = {}  # whose values are gone once they are taken, by their id
@@ -212,7 +213,7 @@ class World:
             if id(container) in self.growing and is_longer(container, before):
                 self.grown.append((container, container[len(before) :]))
                 continue
-            for key in _changed(container, before):
+            for key in _changed(container, before, adding=self.adding):
                 slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key!r}"))
                 found[slot] = slot.get()
         if any(state.changed for state in self.arrays):
@@ -260,9 +261,12 @@ _NUMBERS = {str, bytes, int, float, complex, bool, type(None), np.float64, np.in
 _FOREIGN = {"numpy", "scipy", "tensormagic", "builtins", "functools", "itertools", "matplotlib", "pandas", "IPython"}
 
 
-def _changed(container: Any, before: Any) -> Iterator[Any]:
-    """The keys of items of a container that have changed; raises where there are more or fewer of them."""
+def _changed(container: Any, before: Any, *, adding: bool) -> Iterator[Any]:
+    """The keys of items of a container that have changed; raises where there are fewer, or more and none may be ``adding`` any."""
     if not differs(container, before):
+        return
+    if adding and isinstance(container, MutableMapping) and list(container)[: len(before)] == list(before):
+        yield from (k for k, v in list(container.items()) if k not in before or before[k] is not v)
         return
     kind = "class" if isinstance(container, Attributes) else type(container).__name__
     if isinstance(container, MutableMapping) and container.keys() == before.keys():
@@ -270,9 +274,14 @@ def _changed(container: Any, before: Any) -> Iterator[Any]:
     elif isinstance(container, list | deque) and len(container) == len(before):
         yield from (k for k, v in enumerate(before) if container[k] is not v)
     else:
-        raise Grows(
-            f"a {kind} grows or shrinks a data-dependent number of times", "Use an array that is as large as needed."
-        )
+        raise grows(kind)
+
+
+def grows(kind: str) -> Grows:
+    """The error for a container of which data decide how much it holds."""
+    return Grows(
+        f"a {kind} grows or shrinks a data-dependent number of times", "Use an array that is as large as needed."
+    )
 
 
 # trials ---------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any, Self
 from tensormagic.capture import context, usercode
 from tensormagic.capture.known import static_value
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging import special
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -20,7 +21,8 @@ def truth(value: Any) -> bool | Node:
     if isinstance(value, GrownList):
         value = value.filled
     if not isinstance(value, Tensor):
-        return bool(value)
+        own = special.method_of(value, "__bool__")
+        return bool(value) if own is None else truth(own())
     known = static_value(value.node)
     if known is not None:
         return bool(known)

@@ -1,0 +1,155 @@
+"""Special methods and properties of the user's classes, which Python calls by itself: staged while a function is captured.
+
+A function that captured code calls is staged where it is called. An operator, a constructor or a property is reached by way of a class,
+so there the class's own functions get staged code, and afterwards what the user wrote.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
+from itertools import islice
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.home import content
+from tensormagic.capture.staging.attributes import containers_of, is_users_class, is_users_module
+from tensormagic.capture.staging.source import staged_code
+from tensormagic.ir.modules import is_users
+
+__all__ = ["method_of", "staged_in", "written"]
+
+_ATOMS = {*weakref.ProxyTypes, type(None), bool, int, float, complex, str, bytes, np.ndarray}
+_SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
+_MOST = 2000  # objects that are looked at
+_ITEMS = 100  # of one container
+_codes: dict[FunctionType, CodeType] = {}  # what the user wrote, of the functions that have staged code
+_uses: Counter[FunctionType] = Counter()
+_lock = threading.Lock()
+
+
+def written(function: FunctionType) -> CodeType:
+    """The code of a function as the user wrote it."""
+    return _codes.get(function, function.__code__)
+
+
+@contextmanager
+def staged_in(values: Iterable[Any]) -> Generator[None]:
+    """A block in which what Python calls by itself is staged, in the classes that functions, objects and containers lead to."""
+    own = [f for kind in _classes(values) for f in _called_by_python(kind) if is_users(written(f).co_filename)]
+    with _lock:
+        for function in own:
+            _uses[function] += 1
+            _stage(function)
+    try:
+        yield
+    finally:
+        with _lock:
+            for function in own:
+                _uses[function] -= 1
+                if not _uses[function]:
+                    del _uses[function]
+                    function.__code__ = _codes.pop(function, function.__code__)
+
+
+def method_of(value: Any, name: str) -> Callable[..., Any] | None:
+    """A special method of a user's object, for code that asks for what it gives before Python makes a truth value or a number of it."""
+    kind: Any = type(value)
+    found = getattr(kind, name, None) if context.current() is not None and is_users_class(kind) else None
+    return MethodType(found, value) if isinstance(found, FunctionType) else None
+
+
+def _stage(function: FunctionType) -> None:
+    """Give a function staged code, where it has the same variables of functions around it."""
+    code = staged_code(function.__code__) if function not in _codes else None
+    if code is not None and code is not function.__code__ and code.co_freevars == function.__code__.co_freevars:
+        _codes[function], function.__code__ = function.__code__, code
+
+
+def _called_by_python(kind: type) -> Iterator[FunctionType]:
+    """The functions of a class that Python calls by itself."""
+    for name, value in vars(kind).items():
+        if isinstance(value, property):
+            yield from (f for f in (value.fget, value.fset, value.fdel) if isinstance(f, FunctionType))
+        elif isinstance(value, cached_property):
+            if isinstance(value.func, FunctionType):
+                yield value.func
+        elif isinstance(value, FunctionType) and name.startswith("__") and name.endswith("__") and name != "__del__":
+            yield value
+
+
+def _classes(values: Iterable[Any]) -> list[type]:
+    """The user's classes that values lead to."""
+    found: dict[type, None] = {}
+    pending, seen = list(values), dict[int, Any]()
+    while pending and len(seen) < _MOST:
+        value = pending.pop()
+        if id(value) in seen or type(value) in _ATOMS:
+            continue
+        seen[id(value)] = value
+        if isinstance(value, type):
+            kinds = [kind for kind in value.__mro__ if is_users_class(kind)]
+            found |= dict.fromkeys(kinds)
+            pending += [part for kind in kinds for part in vars(kind).values()]
+        else:
+            pending += _parts(value)
+    return list(found)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What a function, an object or a container leads to."""
+    if isinstance(value, FunctionType):
+        return _read_by(value)
+    if isinstance(value, MethodType):
+        return value.__func__, value.__self__
+    if isinstance(value, property):
+        return value.fget, value.fset, value.fdel
+    if isinstance(value, staticmethod | classmethod):
+        return (value.__func__,)
+    if is_users_module(value):
+        return [part for part in vars(value).values() if isinstance(part, type)]
+    if (follows := getattr(type(value), "follows", None)) is not None:  # a captured function
+        return follows.fget(value) or ()
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    return [*_attributes(value), *islice(_items(value), _ITEMS)]
+
+
+def _attributes(value: Any) -> Iterable[Any]:
+    """What an object of the user's holds, and its class; of another, what it wraps."""
+    if not is_users_class(type(value)):
+        return (inspect.getattr_static(value, "__wrapped__", None),)
+    return type(value), *(part for held in containers_of(value) for part in held.values())
+
+
+def _items(value: Any) -> Iterator[Any]:
+    """What a container holds, without code of the user's, who may have a class of it."""
+    if isinstance(value, dict):
+        return iter(dict.values(value))
+    return next((kind.__iter__(value) for kind in _SEQUENCES if isinstance(value, kind)), iter(()))
+
+
+def _read_by(function: FunctionType) -> Iterable[Any]:
+    """What a function of the user's reads by name, and what it holds."""
+    if not is_users(written(function).co_filename):
+        return [getattr(function, "__wrapped__", None), *map(content, function.__closure__ or ())]
+    space = function.__globals__
+    names = {name for code in _within(written(function)) for name in code.co_names}
+    read = [space[name] for name in names if name in space and not isinstance(space[name], ModuleType)]
+    modules = [space[name] for name in names if name in space and is_users_module(space[name])]
+    return [*read, *modules, *map(content, function.__closure__ or ()), *(function.__defaults__ or ())]
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _within(part)

@@ -28,6 +28,10 @@ class StandIn:
         """What is one for all that stand for one object: that object, or what the code has made."""
         return self
 
+    def gone_over(self) -> Any:
+        """What a loop that takes all of it goes over in its place."""
+        return self
+
 
 _ATOMS = {int, float, complex, bool, str, bytes, type(None), *np.sctypeDict.values()} - {
     np.object_,
@@ -38,6 +42,11 @@ _ATOMS = {int, float, complex, bool, str, bytes, type(None), *np.sctypeDict.valu
 def real_of(value: Any) -> Any:
     """The object for what stands for it; anything else as it is."""
     return value.real() if isinstance(value, StandIn) else value
+
+
+def gone_over(value: Any) -> Any:
+    """What a loop that takes all of it goes over."""
+    return value.gone_over() if isinstance(value, StandIn) else value
 
 
 def identity_of(value: Any) -> Any:

@@ -207,7 +207,7 @@ class Vectorized(StandIn):
         stacks = [astype(n, _PYTHONS.get(n.type.dtype.kind, n.type.dtype)) for n in stacks]
         every = _for_all(function, stacks, count, "np.vectorize", self.pyfunc, form="python", typed=True)
         found = [_typed(reshape(n, shape), t) for n, t in zip(every, types, strict=True)]
-        results = [done(n) for n in found]
+        results = [done(to_form(n, "array")) for n in found]  # NumPy makes arrays, of numbers too
         return tuple(results) if len(results) > 1 else results[0]
 
     def _types(self, first: Callable[[], list[Node]]) -> list[np.dtype[Any]]:

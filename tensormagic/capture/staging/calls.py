@@ -420,11 +420,19 @@ def _connected(name: str, values: Iterable[Any]) -> Any:
 
 def _filtered(function: Any, values: Any) -> Any:
     """``filter``, where what it keeps may depend on data."""
-    from tensormagic.capture.staging.comprehensions import comprehended
+    from tensormagic.capture.staging.comprehensions import Filtered
 
-    if not ranges.is_lazy(values) or values_are_there():
+    if values_are_there():
         return filter(function, values)
-    return comprehended(values, lambda v: v, True, called(function) if function is not None else lambda v: v)
+    return Filtered(values, called(function) if function is not None else lambda v: v)
+
+
+def _listed(*args: Any) -> Any:
+    """``list``: of a generator expression or a ``filter`` that data decide the length of, a loop makes it."""
+    found = whole(args[0]) if len(args) == 1 and not values_are_there() else None
+    return (
+        found if isinstance(found, GrownList) and found is not args[0] else list(*(args if found is None else (found,)))
+    )
 
 
 def is_instance(value: Any, kinds: Any) -> bool:
@@ -504,6 +512,7 @@ _OWN: dict[Any, Callable[..., Any]] = {
     **CONVERSIONS,
     **scalar_types.TYPES,
     filter: _filtered,
+    list: _listed,
     memoryview: _of_memory(memoryview),
     bytearray: _of_memory(bytearray),
     range: ranges.range_,

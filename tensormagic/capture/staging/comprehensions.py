@@ -19,7 +19,7 @@ from tensormagic.capture.staging.ranges import items_of, used
 from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
-from tensormagic.capture.stand_ins import StandIn
+from tensormagic.capture.stand_ins import StandIn, gone_over
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import hint, nodes_of
 from tensormagic.ops.leaf import size_node
@@ -46,6 +46,7 @@ def comprehended(
             with left as items:
                 return written(items)
     refuse_taken(iterable)
+    iterable = gone_over(iterable)
     one = _of_one(iteration, single)
     if test is not None:
         return _chosen(iterable, (iteration, test), one, _of_one(test, single))
@@ -108,13 +109,37 @@ class Generated(StandIn):
         return (item for item in self)
 
     def whole(self) -> Any:
-        """A list of everything, where it is a region that makes it; else itself."""
+        """A list of everything, where it is a region that makes it, after which nothing is left; else itself."""
         if self.running is not None:
             return self
+        self.iterable = gone_over(self.iterable)
         if self.test is not None and self.holds is not None:
-            return _chosen(self.iterable, (self.iteration, self.test), self.one, self.holds)
-        found = _filled(self.iterable, self.iteration, self.one)
-        return self if found is None else found
+            found = _chosen(self.iterable, (self.iteration, self.test), self.one, self.holds)
+        else:
+            found = _filled(self.iterable, self.iteration, self.one)
+        if found is None:
+            return self
+        self.running = iter(())
+        return found
+
+    def gone_over(self) -> Any:
+        return self if self.test is None or values_are_there() else self.whole()
+
+
+class Filtered(Generated):
+    """``filter``: what there is of the values that a test holds of."""
+
+    def __init__(self, values: Any, test: Iteration) -> None:
+        refuse_taken(values)
+        super().__init__(values, _same, _same, test, test)
+
+    @property
+    def own_class(self) -> type:
+        return filter
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], Any]) -> Any:

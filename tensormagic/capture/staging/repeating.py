@@ -26,6 +26,7 @@ from tensormagic.capture.staging.plainly import NOTHING, PLAIN, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, LazyIterator, Rest, is_lazy, items_of, used
 from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, World, attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
+from tensormagic.capture.stand_ins import gone_over
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node
@@ -56,6 +57,7 @@ def each(
 
     ``named`` says that what is gone over has a name, by which code may go on with it.
     """
+    iterable = iterable if named and stop is not None else gone_over(iterable)
     if called is not None and type(iterable) in PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
         return left
     items = _items(iterable, early=named and stop is not None) if context.current() is not None else None

@@ -5,6 +5,9 @@ Python takes, and what the first call takes, which Python itself may run, the le
 (threads of BLAS that wait for each other count, too). In another one, pinned to NumPy: a call that captures (capture,
 rewriting, run by NumPy), and a later one. CPU time of the process; compilation, which goes on in another one, is not in it. Writes
 ``benchmarks/results/first_results.md`` where no name is given.
+
+``--beside CHECKOUT [NAME ...]`` measures first calls in turn here and in another checkout, as on a machine that does other work at the same
+time, and writes ``benchmarks/results/first_results_beside.md``.
 """
 
 from __future__ import annotations
@@ -70,10 +73,11 @@ def times_of(name: str, tier: str) -> tuple[float, float, float]:
         return plain, first, again(lambda: captured(*copy.deepcopy(given))) if tier == "numpy" else 0.0
 
 
-def rows_of(names: list[str], tier: str) -> dict[str, tuple[float, float, float]]:
-    """The times of programs on a tier, in a process of its own."""
-    command = [sys.executable, __file__, "--on", tier, *names]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT)
+def rows_of(names: list[str], tier: str, root: Path = ROOT) -> dict[str, tuple[float, float, float]]:
+    """The times of programs on a tier, in a process of its own, of a checkout."""
+    command = [sys.executable, str(root / "benchmarks" / "first_results.py"), "--on", tier, *names]
+    paths = {"PYTHONPATH": os.pathsep.join((str(root), str(root / "kernel")))}
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=root, env=os.environ | paths)
     return {name: tuple(times) for name, times in json.loads(done.stdout).items()}
 
 
@@ -108,11 +112,42 @@ def report(rows: dict[str, tuple[float, float, float, float]]) -> str:
     return "\n".join([*lines, "", f"Geometric mean over {len(there)}: {', '.join(told)}.", ""])
 
 
+def beside(names: list[str], other: Path) -> str:
+    """The table of first calls here and in another checkout, in turn."""
+    pairs = [(rows_of(names, "auto", other), rows_of(names, "auto")) for _ in range(PROCESSES)]
+    load = f"on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}"
+    lines = [
+        "# First results, beside those of another checkout", "",
+        f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}.",
+        f"CPU milliseconds, the least of {PROCESSES} processes each in turn, {load}.", "",
+        "| program | NumPy | there | here | there / NumPy | here / NumPy |", "|---|---:|---:|---:|---:|---:|",
+    ]  # fmt: skip
+    ratios: list[tuple[float, float]] = []
+    for name in names:
+        plain = min(found[name][0] for pair in pairs for found in pair)
+        there, here = (min(pair[k][name][1] for pair in pairs) for k in range(2))
+        ratios.append((there / plain, here / plain))
+        times = " | ".join(f"{t * 1e3:.3g}" for t in (plain, there, here))
+        lines.append(f"| {name} | {times} | {there / plain:.2f} | {here / plain:.2f} |")
+    told = [
+        f"{what} {mean(list(found)):.2f} times NumPy (median {sorted(found)[len(found) // 2]:.2f}, worst {max(found):.1f})"
+        for what, found in zip(("there", "here"), zip(*ratios, strict=True), strict=True)
+    ]
+    return "\n".join([*lines, "", f"Geometric mean over {len(names)}: {', '.join(told)}.", ""])
+
+
 def main() -> None:
     """Measure, and write the table."""
     sys.path.insert(0, str(ROOT))
     if sys.argv[1:2] == ["--on"]:
         sys.stdout.write(json.dumps({name: times_of(name, sys.argv[2]) for name in sys.argv[3:]}))
+        return
+    if sys.argv[1:2] == ["--beside"]:
+        names = sys.argv[3:] or list(programs())
+        text = beside(names, Path(sys.argv[2]).resolve())
+        sys.stdout.write(text)
+        if not sys.argv[3:]:
+            (ROOT / "benchmarks" / "results" / "first_results_beside.md").write_text(text)
         return
     names = sys.argv[1:] or list(programs())
     firsts, later = [rows_of(names, "auto") for _ in range(PROCESSES)], rows_of(names, "numpy")

@@ -370,9 +370,24 @@ def whole_softmax(x: Node, axes: tuple[int, ...]) -> Node:
     return make(SOFTMAX, (x,), axes=axes, whole=True)
 
 
+def ordinary(dtype: np.dtype[Any]) -> float:
+    """Up to which size of the largest exponent nothing is taken off.
+
+    There a sum of exponentials runs neither over nor under, and a difference would be rounded by more than the exponential is.
+    """
+    return math.log(float(np.finfo(dtype).max)) / 2 if dtype.itemsize > _NARROW else -1.0
+
+
+_NARROW = 2
+"""Of types with no more bytes a sum of a few hundred exponentials runs over."""
+
+
 def _softmax_numpy(x: Any, axis: Any) -> Value:
     top = np.max(x, axis=axis, keepdims=True)
-    e = np.exp(x - np.clip(top, np.finfo(x.dtype).min, np.finfo(x.dtype).max))
+    limits = np.finfo(x.dtype)
+    ordinary = np.log(float(limits.max)) / 2 if x.itemsize > 2 else -1.0  # this text has to stand alone
+    shift = np.where(np.abs(top) <= ordinary, 0, np.clip(top, limits.min, limits.max))
+    e = np.exp(x - shift.astype(x.dtype))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
@@ -381,7 +396,8 @@ def _softmax_body(node: Node) -> Node:
     top = fold(MAX, x, axes)
     if "whole" not in node.params:
         most = float(np.finfo(x.type.dtype).max)
-        top = scalar.minimum(scalar.maximum(top, -most), most)
+        clipped = scalar.minimum(scalar.maximum(top, -most), most)
+        top = where(less_equal(scalar.absolute(top), ordinary(x.type.dtype)), 0, clipped)
     e = exp(x - spread(top, x, axes))
     return multiply(e, spread(1 / reduce_sum(e, axes), x, axes))
 

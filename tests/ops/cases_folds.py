@@ -65,7 +65,9 @@ def _logsumexp(x, axis):
 
 
 def _softmax(x, axis):
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    """As it is written, where nothing runs over; else with the largest element taken off."""
+    top = np.max(x, axis=axis, keepdims=True)
+    e = np.exp(x - np.where(np.abs(top) <= np.log(float(np.finfo(x.dtype).max)) / 2, 0, top).astype(x.dtype))
     return e / np.sum(e, axis=axis, keepdims=True)
 
 

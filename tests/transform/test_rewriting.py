@@ -5,6 +5,7 @@
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
@@ -201,6 +202,21 @@ def test_rows_do_not_overflow(shift):
     np.testing.assert_allclose(found[0], (np.log(total) + values.max(1, keepdims=True))[:, 0], rtol=1e-15)
     np.testing.assert_allclose(found[1], np.exp(plain) / total, rtol=1e-15)
     np.testing.assert_allclose(found[2], plain - np.log(total), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("scale", [0.1, 3.0, 30.0])
+def test_softmax_keeps_the_digits_that_the_text_has(dtype, scale):
+    x = (np.random.default_rng(1).normal(size=(40, 20)) * scale).astype(dtype)
+    text = lambda v: np.exp(v) / np.sum(np.exp(v), axis=1, keepdims=True)  # noqa: E731 (as cells write it)
+    true = text(x.astype(np.longdouble))
+    place = np.spacing(true.astype(dtype)).astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        plain = text(x).astype(np.longdouble)
+    ours = np.asarray(tm.tensor(text)(x)).astype(np.longdouble)
+    known = np.isfinite(plain)
+    assert "softmax_" in str(tm.tensor(text)(tm.tensor(x)).code("numpy"))
+    assert np.max(np.abs(ours - true)[known] / place[known]) <= np.max(np.abs(plain - true)[known] / place[known]) + 2
 
 
 def test_sums():

@@ -17,7 +17,7 @@ from tensormagic.backend.cuda.library_call import LIBRARY, Call, call
 from tensormagic.ir.node import Node
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fft import FFT, IFFT, IRFFT, RFFT
-from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMPROD, CUMSUM, PROD, SUM
+from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMPROD, CUMSUM, PROD, SUM, ordinary
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
 from tensormagic.ops.indices.scatter import SCATTER_ADD
 from tensormagic.ops.matrices.gram import GRAM
@@ -210,8 +210,10 @@ def _softmax(c: Call) -> Value:
     xp, x = c.xp, c.array(0)
     if "whole" in c.node.params:
         x = x - _top(c, x)
-    limits = np.finfo(x.dtype)
-    e = xp.exp(x - xp.clip(_top(c, x), limits.min, limits.max))
+    limits, top = np.finfo(x.dtype), _top(c, x)
+    if "whole" not in c.node.params:
+        top = xp.where(xp.abs(top) <= ordinary(x.dtype), x.dtype.type(0), top)
+    e = xp.exp(x - xp.clip(top, limits.min, limits.max))
     return e / _total(c, e)
 
 

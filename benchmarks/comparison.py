@@ -1,5 +1,7 @@
 """The table of the README: the same small programs in tensormagic, PyTensor, JAX and PyTorch, and what each gives.
 
+Below it, what these libraries say of themselves: the facts behind the seven sentences of `docs/from-others.md`.
+
     python benchmarks/comparison.py [FILE.md]
 
 A library that is not installed has an empty column. Each cell is one program, written as that library's users write it.
@@ -10,7 +12,9 @@ from __future__ import annotations
 import datetime as dt
 import importlib.metadata
 import platform
+import re
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -144,6 +148,82 @@ def _recursion() -> Any:
     return Recursion()
 
 
+def grad_of_a_result() -> str:
+    """Of a result in PyTorch, after its backward pass; and of an input."""
+    torch: Any = import_module("torch")
+    a = torch.tensor(2.0, requires_grad=True)
+    c = a * a
+    c.backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which says that c is no leaf
+        return f"`{c.grad}`; `a.grad` is {a.grad.item():g}"
+
+
+def callbacks(*, requires: bool, backward: bool) -> str:
+    """Which graphs functorch's ``aot_function`` has handed to its callers."""
+    torch: Any = import_module("torch")
+    called: list[str] = []
+
+    def told(name: str) -> Callable[..., Any]:
+        return lambda graph, _example: (called.append(name), graph)[1]
+
+    made = import_module("functorch.compile").aot_function(
+        lambda x: (x * x).sum(), fw_compiler=told("forward"), bw_compiler=told("backward")
+    )
+    out = made(torch.ones(3, requires_grad=requires))
+    if backward:
+        out.backward()
+    return ", ".join(called)
+
+
+def names_of_rewrites(database: Any) -> set[str]:
+    """Of a database of PyTensor's, and of those in it."""
+    found: set[str] = set()
+    for key, entries in getattr(database, "__db__", {}).items():
+        found |= {str(key)} | {str(getattr(e, "name", "")) for e in entries}
+        found = found.union(*(names_of_rewrites(e) for e in entries))
+    return found
+
+
+def lifts_of_shapes() -> str:
+    """How many rewrites of PyTensor lift shapes, by their names."""
+    names = names_of_rewrites(import_module("pytensor.compile.mode").optdb)
+    return f"{sum(n.startswith('local_shape_lift') for n in names)} of {len(names)}"
+
+
+def forked_from() -> str:
+    """What PyTensor's own description says."""
+    lines = str(importlib.metadata.metadata("pytensor")).splitlines()
+    said = next(line for line in lines if line.startswith("PyTensor is a fork of"))
+    return re.sub(r" <[^>]*>`__|`", "", said)
+
+
+FACTS: dict[str, Callable[[], str]] = {
+    "PyTorch: `c.grad` of a result `c`, after `c.backward()`": grad_of_a_result,
+    "functorch: what `aot_function` calls back; inputs require no gradient": lambda: callbacks(
+        requires=False, backward=False
+    ),
+    "the same; inputs require gradients": lambda: callbacks(requires=True, backward=False),
+    "the same, after `backward()`": lambda: callbacks(requires=True, backward=True),
+    "JAX: loops in `jax.lax`": lambda: ", ".join(
+        n for n in dir(import_module("jax.lax")) if re.search("loop|^scan$", n)
+    ),
+    "PyTensor: where it comes from": forked_from,
+    "PyTensor: what its default mode compiles by": lambda: (
+        f"`{type(import_module('pytensor.compile.mode').get_default_mode().linker).__name__}`"
+    ),
+    "PyTensor: rewrites called `local_shape_lift…`": lifts_of_shapes,
+}
+
+
+def fact(ask: Callable[[], str]) -> str:
+    """What a library says of itself; nothing where it is not installed."""
+    try:
+        return ask()
+    except (ImportError, importlib.metadata.PackageNotFoundError):
+        return ""
+
+
 def answer(program: Callable[[], Any]) -> str:
     """What a program gives, or the class of its error."""
     try:
@@ -178,6 +258,12 @@ def main() -> None:
         f"| | {' | '.join(LIBRARIES)} |",
         f"|---|{'---|' * len(LIBRARIES)}",
         *(f"| {text} | {' | '.join(columns[n][q] for n in LIBRARIES)} |" for q, text in QUESTIONS.items()),
+        "",
+        "What these libraries say of themselves (`docs/from-others.md` has the sentences):",
+        "",
+        "| asked | found |",
+        "|---|---|",
+        *(f"| {text} | {fact(ask)} |" for text, ask in FACTS.items()),
         "",
     ]
     print("\n".join(lines))

@@ -9,13 +9,20 @@ from tensormagic.capture import usercode
 from tensormagic.ir import site
 from tensormagic.ir.errors import ConstantGradientWarning
 from tensormagic.ir.node import Node, topological
+from tensormagic.ops.pointwise import Pointwise
 
 
 def warn_constant(label: str, result: Node, arguments: Sequence[tuple[str, Sequence[Node]]]) -> None:
     """Warn of each argument that no derivative of ``result`` reaches."""
     for name, nodes in arguments:
-        if nodes and (steps := _steps_to(result, nodes)) is not None:
-            _warn(f"{label} {_reason(name, steps)}: its gradient is zero")
+        if nodes and (reason := reason_of_zero(result, name, nodes)):
+            _warn(f"{label} {reason}: its gradient is zero")
+
+
+def reason_of_zero(result: Node, name: str, nodes: Sequence[Node]) -> str:
+    """Why the gradient of a value by what is called ``name`` is zero, whatever the numbers are; nothing where it is not."""
+    steps = _steps_to(result, nodes)
+    return "" if steps is None else _reason(name, steps)
 
 
 def _steps_to(result: Node, nodes: Sequence[Node]) -> list[Node] | None:
@@ -24,7 +31,7 @@ def _steps_to(result: Node, nodes: Sequence[Node]) -> list[Node] | None:
     for node in topological([result], stop=moving.__contains__):
         if node in moving or not any(a in moving for a in node.args):
             continue
-        if getattr(node.op, "step", False) is True or not any(t.inexact for t in node.types):
+        if (isinstance(node.op, Pointwise) and node.op.is_step(node)) or not any(t.inexact for t in node.types):
             ends.append(node)
         else:
             moving.add(node)
@@ -46,4 +53,4 @@ def _warn(message: str) -> None:
         warnings.warn_explicit(message, ConstantGradientWarning, frame.f_code.co_filename, frame.f_lineno)
 
 
-__all__ = ["warn_constant"]
+__all__ = ["reason_of_zero", "warn_constant"]

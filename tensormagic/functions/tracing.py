@@ -310,7 +310,8 @@ def _code(self: Tensor, target: str = "cpu") -> str:
     return _SOURCES[target](_executable(self))
 
 
-def _ops(graph: Graph) -> int:
+def _steps(graph: Graph) -> int:
+    """How many nodes a graph has that compute: a picture folds some of these away, and counts fewer."""
     return sum(bool(n.args) for n in graph.nodes)
 
 
@@ -320,14 +321,17 @@ def _explain(self: Tensor) -> str:
     executable = session.executable(closed.graph, self.level)
     rewritten, lens = executable.rewritten, Lens(closed.mapping)
     kernels = len(executable.plan.kernels)
-    counts = (
-        f"{_ops(_graph(self))} ops, {_ops(rewritten.graph)} after rewriting, in {kernels} kernel{'s' * (kernels != 1)}"
-    )
     fired = [replace(firing, sites=lens.within(firing.before)) for firing in rewritten.notable]
     told = Counter(map(str, fired))
+    before, after = _steps(_graph(self)), _steps(rewritten.graph)
+    counts = (
+        f"{before} step{'s' * (before != 1)}, with broadcasts and casts; {after} after rewriting, "
+        f"in {kernels} kernel{'s' * (kernels != 1)}"
+    )
     lines = [counts, *(text if times == 1 else f"{text}, {times} times" for text, times in told.items())]
     if quiet := len(rewritten.fired) - len(fired):
-        lines.append(f"and {quiet} step{'s' * (quiet != 1)} that only tidy up, such as a broadcast of a broadcast")
+        tidy = "step that only tidies up" if quiet == 1 else "steps that only tidy up"
+        lines.append(f"and {quiet} {tidy}, such as a broadcast of a broadcast")
     lines += [f"assumed: {text}" for text in Log(fired).assumptions]
     lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
     return Lines("\n".join(lines))

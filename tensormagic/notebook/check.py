@@ -8,18 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture.door import is_table
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import Tensor
 from tensormagic.functions.disagreement import disagreement_of
+from tensormagic.ir.closing import close
+from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speeds.by_numpy import difference, in_numpy, longer
+from tensormagic.ops.leaf import INPUT, parameter
+from tensormagic.transform.grad import depends
 
 __all__ = ["check"]
 
 _MOST = 32  # elements of a variable that are moved one by one
 _TOLERANCE = 1e-6
 _ROUNDING = 1e-12
+_DIGITS = [np.finfo(kind).precision for kind in (np.float64, np.longdouble)]
 _Scalar = Callable[[np.ndarray[Any, Any]], float]
 
 
@@ -43,7 +50,7 @@ def _value_row(outcome: Outcome) -> list[str]:
     return [
         "value against NumPy",
         f"{apart:.1e}",
-        f"differs; {np.finfo(np.longdouble).nmant}-bit arithmetic says that {right} is right",
+        f"differs; computed with {_DIGITS[1]} digits in place of {_DIGITS[0]}, {right} is right",
     ]
 
 
@@ -60,7 +67,10 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
     if name not in outcome.notebook or name not in outcome.code.parsed.reads:
         return [f"grad_{name}", "–", "not checked: the cell assigns it itself"]
     start = np.asarray(outcome.notebook[name], np.float64)
-    moved = _function(outcome, name, start)
+    later = _computed_from(outcome, name)
+    moved = _function(outcome, name, later)
+    if moved is None:
+        return [f"grad_{name}", "–", f"not checked: an earlier cell computed {', '.join(later)} from {name}"]
     scale = max(float(np.abs(gradient).max(initial=0.0)), 1e-30)
     chosen = np.random.default_rng(0).permutation(start.size)[:_MOST] if start.size > _MOST else np.arange(start.size)
     worst = 0.0
@@ -68,6 +78,7 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
         worst = max(worst, abs(_slope(moved, start, index) - gradient[index]) / scale)
     part = "" if start.size <= _MOST else f" ({_MOST} of {start.size} elements)"
     verdict = "agrees" if worst <= _TOLERANCE else f"differs{_culprit(outcome, name)}"
+    verdict += f"; through {', '.join(later)}, too, which an earlier cell computed from {name}" if later else ""
     return [f"grad_{name} against finite differences{part}", f"{worst:.1e}", verdict]
 
 
@@ -77,11 +88,23 @@ def _culprit(outcome: Outcome, name: str) -> str:
     return f": {found}" if found else ""
 
 
-def _function(outcome: Outcome, name: str, start: np.ndarray[Any, Any]) -> _Scalar:
+def _computed_from(outcome: Outcome, name: str) -> dict[str, Node]:
+    """The other variables that the cell reads and that an earlier cell has computed from this one: a gradient goes through these, too."""
+    found = {n: v.node for n, v in outcome.notebook.items() if isinstance(v, Tensor) and n in outcome.code.parsed.reads}
+    return {n: node for n, node in found.items() if n != name and depends([node], outcome.moving[name])}
+
+
+def _function(outcome: Outcome, name: str, later: Mapping[str, Node]) -> _Scalar | None:
+    """The cell's value at other values of a variable; None where it cannot be told what was computed from that."""
     notebook: Mapping[str, Any] = {n: _double(v) for n, v in outcome.notebook.items()}
+    closed = close(later.values(), lambda n: n.op is INPUT, parameter, leaves=[outcome.moving[name]])
+    others = [n["source"].value if n.op is INPUT else None for n in closed.leaves[1:]]
+    if any(v is None for v in others):
+        return None
 
     def value(at: np.ndarray[Any, Any]) -> float:
-        return float(in_numpy(outcome, {**notebook, name: like(outcome.notebook[name], at)})[1])
+        moved = dict(zip(later, evaluate_graph(closed.graph, [at, *others]), strict=True)) if later else {}
+        return float(in_numpy(outcome, {**notebook, **moved, name: like(outcome.notebook[name], at)})[1])
 
     return value
 

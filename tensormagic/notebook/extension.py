@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from json import JSONEncoder
 from typing import Any
 
 import numpy as np
+from IPython.core.error import UsageError
 
 from tensormagic import session
 from tensormagic.capture import inputs, usercode
@@ -26,8 +28,10 @@ from tensormagic.notebook.inspecting import Inspecting
 from tensormagic.notebook.interrupting import Interrupts, again
 from tensormagic.notebook.lines import comments_first
 from tensormagic.notebook.looks import TensorLooks
+from tensormagic.notebook.lost import lost
 from tensormagic.notebook.magic import TensorMagics
 from tensormagic.notebook.objects import Objects
+from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
 from tensormagic.notebook.stale import stored_in
@@ -107,7 +111,7 @@ class Extension:
         usercode.namers.remove(self.named)
         self._renumber()
         hooks.compute, hooks.failed = self.compute, self.passed
-        hints.unbound.clear()
+        lost.clear()
         self._unregister_magics()
 
     def _unregister_magics(self) -> None:
@@ -133,7 +137,8 @@ class Extension:
         self.inspecting.attend()
         self._renumber()
         text = info.raw_cell or ""
-        self.magics.views.begin(getattr(info, "cell_id", None) or text)
+        self.magics.views.begin(_known_by(info))
+        lost.begin(_known_by(info))
         self.magics.begin(text)
         self.default.running = True
         self.progress.begin()
@@ -160,12 +165,11 @@ class Extension:
             text = result.info.raw_cell or ""
             body = text.partition("\n")[2] if text.startswith("%%") else text
             self.magics.origins.after(f"In[{result.execution_count}]", body, self.shell.user_ns)
-            bound = stored_in(body)
-            for name in bound & set(hints.unbound):
-                del hints.unbound[name]
+            names = self._promised(text)
+            lost.bound(names)
             if not result.success:
-                lost = {name for name in bound if name not in self.shell.user_ns}
-                hints.unbound.update(dict.fromkeys(lost, f"In[{result.execution_count}]"))
+                missing = [name for name in names if name not in self.shell.user_ns]
+                lost.missing(missing, f"In[{result.execution_count}]", _known_by(result.info))
         self.magics.reporting.end()
         self.objects.tell(self.shell.user_ns)
         self.magics.views.follow()
@@ -177,6 +181,16 @@ class Extension:
             body = text.partition("\n")[2] if text.startswith("%%") else text
             label = f"In[{result.execution_count}]"
             self.handed_on.after(self.shell.transform_cell(body), self.shell.user_ns, label, body is not text)
+
+    def _promised(self, text: str) -> set[str]:
+        """The names that a cell binds where it does not fail: those of its lines, its own, and those of its gradients."""
+        first, _, rest = text.partition("\n")
+        names = set(stored_in(rest if first.startswith("%%") else text))
+        if first.startswith("%%tensor"):
+            with suppress(UsageError):  # which the cell itself has ended in
+                options = self.magics.options(first.removeprefix("%%tensor"))
+                names |= {f"grad_{root_of(name)}" for name in options.grad} | ({options.name} - {""})
+        return names
 
     def named(self, filename: str) -> Cell | None:
         """The cell of a notebook that is not captured, by the file name that its code has."""
@@ -211,7 +225,11 @@ class Extension:
 
     def show(self, value: Tensor) -> Any:
         """The display of a lazy value."""
-        return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
+        try:
+            return display.tensor_bundle(value, self.magics.views, rich=self.magics.rich, note=self.note(value))
+        except (Exception, KeyboardInterrupt) as error:  # of its computation
+            self.failed(error)
+            raise
 
     def show_call(self, report: over_cluster.Report) -> Any:
         """The display of what a call over a cluster did: its tables, and before them what runs where."""
@@ -247,8 +265,10 @@ class Extension:
         usual = partial(type(drawer).structured_traceback, drawer, kind, error)
         if self.magics.verbose or not isinstance(error, BaseException):
             return usual(trace, *args, **options)
+        hint = hints.of_plain(error)
         with errors.bared(error):
-            return usual(errors.without_ours(trace) or trace, *args, **options)
+            drawn = usual(errors.without_ours(trace) or trace, *args, **options)
+        return [*drawn, f"Hint: {hint}"] if hint else drawn
 
     def show_syntax_error(self, *args: Any, **options: Any) -> None:
         """An error of syntax in a captured cell as any other error; else as IPython does."""
@@ -258,6 +278,11 @@ class Extension:
             type(self.shell).showsyntaxerror(self.shell, *args, **options)
         else:
             self.shell._showtraceback(kind, error, drawn())  # noqa: SLF001 (as above)
+
+
+def _known_by(info: Any) -> str:
+    """What a cell is known by, whenever it runs: its id in the notebook, or its text."""
+    return getattr(info, "cell_id", None) or info.raw_cell or ""
 
 
 def load(shell: Any) -> None:

@@ -59,7 +59,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
 
 
 def _row(cells: Sequence[str], mark: bool) -> str:
-    code = "text-align:left;font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;min-width:9em"
+    code = "text-align:left;font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;min-width:7em"
     styles = [code, *["text-align:left"] * (len(cells) - 1)]
     inside = "".join(f'<td style="{style}">{escape(cell)}</td>' for style, cell in zip(styles, cells, strict=True))
     return f'<tr style="{_YELLOW}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"

@@ -17,6 +17,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.constant import reason_of_zero
 from tensormagic.functions.derivatives import gradient_nodes, not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
 from tensormagic.ir.node import Node
@@ -64,7 +65,7 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
         raise UsageError("%%tensor --grad: the cell has no value; end it with an expression, or name a value with --of")
     if is_container(result):
         raise DifferentiationError(
-            f"gradients are of one number, but the cell's value is a {type(result).__name__}",
+            f"a gradient is of one number, but the cell's value is a {type(result).__name__}",
             f"End the cell with the number, or name it: --of {_one_of(code, result)}.",
         )
     top = node_of(result)
@@ -82,12 +83,15 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
 
 
 def _tell_zeros(code: Code, options: Options, top: Node, nodes: Mapping[str, Node]) -> None:
-    """Warn of what gradients are asked for with respect to, and the value does not depend on."""
+    """Warn of what gradients are asked for with respect to, and the value does not depend on, or by steps alone."""
     for name in options.grad:
-        if not any(depends([through_memory(top, n)], n) for part, n in nodes.items() if is_in(part, name)):
+        parts = [n for part, n in nodes.items() if is_in(part, name)]
+        reasons = [reason_of_zero(through_memory(top, n), name, [n]) for n in parts]
+        if all(reasons):
+            reason = next((r for r in reasons if "only through" in r), f"does not depend on {name}")
             what = options.of or "the cell's value"
             place = errors.of_site(value_site(code, options.of))
-            message = f"{what} does not depend on {name}: grad_{name} is zero\n" + "\n".join(place.drawn())
+            message = f"{what} {reason}: grad_{name} is zero\n" + "\n".join(place.drawn())
             warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
 
 

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
+from tensormagic.notebook.lost import lost
 from tensormagic.notebook.misfit import Misfit
 
-__all__ = ["hint", "unbound"]
+__all__ = ["hint", "of_plain"]
 
-unbound: dict[str, str] = {}  # names that a cell which failed would have bound, and that cell
 _SIGNATURE = 100  # characters
 _DTYPES = (
     "bool",
@@ -123,6 +124,15 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
     return own
 
 
+def of_plain(error: BaseException) -> str:
+    """What there is to say of an error that plain Python has raised: of names that a failed cell would have set, and of lazy values."""
+    if isinstance(error, NameError):
+        return lost.hint(error.name or "")
+    if isinstance(error, AttributeError) and isinstance(error.obj, Tensor) and error.name:
+        return _of_attribute(error.name, error.obj, Line())
+    return ""
+
+
 def _or(words: Iterable[str]) -> str:
     return " or ".join(words)
 
@@ -133,15 +143,39 @@ def _nearest(word: str, words: Iterable[str]) -> str:
 
 
 def _of_name(name: str, near: Mapping[str, Any]) -> str:
-    if name in unbound:
-        return f"{unbound[name]} would have bound {name}, and ended in an error: fix that cell and run it first."
+    if said := lost.hint(name):
+        return said
     for words in ([n for n in near if not n.startswith("_")], dir(builtins)):
         if said := _nearest(name, words):
             return said
     return f"No variable has a name like {name}. Has the cell that assigns it been run?"
 
 
+# what values of other libraries have, and what is written here
+_ELSEWHERE = {
+    "backward": 'Gradients are asked for by %%tensor --grad w, or of a value: loss.grad("w").',
+    "requires_grad": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",
+    "requires_grad_": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",
+    "zero_grad": "Gradients do not add up here: nothing has to be set to zero.",
+    "detach": "x.numpy() is the value without its history; tm.stop_gradient(x) stays in the graph.",
+    "eval": "x.numpy() is the value.",
+    "block_until_ready": "x.numpy() waits for the value.",
+    "cpu": "x.numpy() is the value, wherever it was computed.",
+    "at": "Arrays are stored into as in NumPy: x[i] = v, x[i] += v.",
+    "assign": "Arrays are stored into as in NumPy: x[...] = v.",
+    "unsqueeze": "Write x[None] for a new first axis, x[:, None] for a second one.",
+    "permute": "NumPy calls it x.transpose(...).",
+    "numel": "NumPy calls it x.size.",
+    "matmul": "Write a @ b.",
+    "float": "NumPy calls it x.astype(float).",
+    "double": "NumPy calls it x.astype(float).",
+    "long": "NumPy calls it x.astype(int).",
+}
+
+
 def _of_attribute(name: str, owner: Any, line: Line) -> str:
+    if isinstance(owner, Tensor) and name in _ELSEWHERE:
+        return _ELSEWHERE[name]
     if isinstance(getattr(owner, "shape", None), tuple) and callable(getattr(np, name, None)):
         array = line.shaped()[0] or "x"
         return f"Arrays have no method {name}, but NumPy has a function: write np.{name}({array}, ...)."

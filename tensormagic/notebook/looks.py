@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -111,6 +112,8 @@ class TensorLooks(Magics):
         return Page(lambda: (forms_of(panel), {}))
 
     def _portrait(self, line: str, magic: Any) -> tuple[Portrait, str]:
+        if _is_expression(line.strip()):
+            raise UsageError(f"%{magic.__name__} takes a name, not {line.strip()}: write value = {line.strip()} first")
         name, value = self._value(arguments(magic, line).NAME, magic)
         spans = [s for s in site.of(value.node) if s.role == "value"]
         cell = newest(spans).cell if spans else ""
@@ -137,3 +140,14 @@ class TensorLooks(Magics):
 
     def _near(self, name: str) -> str:
         return near(name, [n for n, v in self.shell.user_ns.items() if isinstance(v, Tensor)])
+
+
+def _is_expression(text: str) -> bool:
+    """Whether a text says how to compute something, and is no name."""
+    if not text or text.startswith("-") or text.isidentifier():
+        return False
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True

@@ -306,7 +306,9 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
             continue
         parts = ends.split(":")
         if not equals or len(parts) not in {2, 3}:
-            raise UsageError(f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP, not {text!r}")
+            raise UsageError(
+                f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP, as in --live a=0:10, not {text!r}"
+            )
         name = _identifier(name.strip(), "--live")
         if name in found:
             raise UsageError(f"%%tensor --live has two ranges for {name}")

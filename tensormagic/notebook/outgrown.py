@@ -97,9 +97,9 @@ def _asks_for_values(options: Options) -> bool:
 def _tell(code: Code, error: LimitError) -> None:
     why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
     warnings.warn_explicit(
-        f"{code.cell.label} was run as plain Python, without a graph, which would take long: Python has to run its iterations one by "
-        f"one{why}. Its results are ordinary NumPy values, which no later gradient goes through. To keep the graph, write array "
-        "operations in place of the loop",
+        f"{code.cell.label} was run as ordinary Python: it has a loop that goes into a graph only one iteration at a time, and that "
+        f"would take long{why}. The results are those of Python, but they have no graph, and gradients in later cells take them for "
+        "constants. If you want a graph, write the loop with array operations; if not, leave out %%tensor",
         PlainRunWarning,
         code.cell.label,
         error.line or 1,

@@ -39,6 +39,7 @@ from tensormagic.notebook.effects import own_iterators, without_effects
 from tensormagic.notebook.gradients import differentiated, value_site
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
+from tensormagic.notebook.lost import lost
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import Parted, is_container, root_of
 from tensormagic.ops.leaf import INPUT, constant
@@ -272,7 +273,7 @@ def plain(code: Code, space: dict[str, Any]) -> Any:
 def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
     """Refuse names in options that do not exist, before anything runs."""
     binds = code.parsed.binds
-    _checked_name(code, options)
+    _checked_name(code, options, notebook)
     for name in options.inputs or ():
         if name not in code.parsed.reads:
             raise UsageError(f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads)}")
@@ -288,22 +289,28 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
         raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
 
 
-def _checked_name(code: Code, options: Options) -> None:
-    """Refuse a name for the cell that the cell itself uses for something else."""
+def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
+    """Refuse a name for the cell that the cell itself, or the notebook, uses for something else."""
     if options.name and options.name in code.parsed.binds:
         raise UsageError(
             f"%%tensor {options.name}: the cell assigns {options.name}, so the cell cannot have that name, too; "
             f"call it {'objective' if options.name != 'objective' else 'cost'}, for example"
         )
+    asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
     if options.name and options.name in code.parsed.reads:
-        asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
         raise UsageError(
             f"%%tensor {options.name}: the cell reads {options.name}, and a function of that name would replace it{asked}"
+        )
+    if options.name in notebook and not callable(notebook[options.name]):
+        raise UsageError(
+            f"%%tensor {options.name}: {options.name} is a variable of the notebook, and a function of that name would replace it{asked}"
         )
 
 
 def near(word: str, words: Iterable[str]) -> str:
-    """`` (did you mean …?)``, where a name is near."""
+    """`` (did you mean …?)``, where a name is near; or which cell should have set it."""
+    if said := lost.hint(word):
+        return f". {said}"
     found = difflib.get_close_matches(word, [w for w in words if not w.startswith("_")], 2, 0.6)
     return f" (did you mean {' or '.join(found)}?)" if found else ""
 

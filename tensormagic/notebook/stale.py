@@ -72,7 +72,10 @@ class Gradients:
             bound = f"grad_{name}"
             mine = self._bound.get(bound)
             if bound in space and (mine is None or space[bound] is not mine.gradient):
-                message = f"{bound} was a variable of the notebook, and is now the gradient with respect to {name}"
+                message = (
+                    f"{bound} was a variable of the notebook, and is now the gradient with respect to {name}; "
+                    "if you need both, give yours another name"
+                )
                 warnings.warn_explicit(message, UserWarning, cell, 1)
             self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function)
             space[bound] = gradient
@@ -128,10 +131,17 @@ class Origins:
         if not self._read:
             return ""
         parts: list[str] = []
-        for part in topological([node]):
+        nodes = topological([node])
+        below = set(nodes)
+        for part in nodes:
             for name, origin in self._read.get(part, {}).items():
                 now = self._cells.get(name, "")
-                if name not in space or now == cell or _unchanged(space[name], part):
+                held = space.get(name)
+                if name not in space or now == cell or _unchanged(held, part):
+                    continue
+                if (
+                    isinstance(held, Tensor) and held.node in below
+                ):  # computed for what it is now, which came from what it was
                     continue
                 was = f"{name} of {origin}" if origin and origin != now else f"an earlier {name}"
                 told = f"is now from {now}" if now and now != origin else "has changed since"

@@ -50,7 +50,7 @@ class Pointwise(Op):
     partials
         ``partials(out, *operands)``: the partial derivatives as nodes, one an operand (a single node for one operand).
     step
-        Whether the function is piecewise constant: its derivative is zero.
+        Whether the function is piecewise constant: its derivative is zero. A text names the dtype kinds for which it is.
     dtypes
         The loop's dtypes for given operands, where ``numpy`` is no ufunc.
     domain
@@ -71,7 +71,7 @@ class Pointwise(Op):
     complex_source: str = field(default="", repr=False)
     complex_elements: str = field(default="", repr=False)
     partials: Callable[..., Any] | None = field(default=None, repr=False)
-    step: bool = False
+    step: bool | str = False
     dtypes: Callable[[Sequence[Weak]], Signature] | None = field(default=None, repr=False)
     domain: tuple[float, float] = (-np.inf, np.inf)
     body: Callable[..., Node] | None = field(default=None, repr=False)
@@ -193,8 +193,12 @@ class Pointwise(Op):
         shape = node.type.shape
         return [(s, "==", t) for a in node.args for s, t in zip(a.type.shape, shape, strict=True) if s != t]
 
+    def is_step(self, node: Node) -> bool:
+        """Whether the function is piecewise constant for the node's dtypes."""
+        return node.args[0].type.dtype.kind in self.step if isinstance(self.step, str) else self.step
+
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
-        if self.step or not node.type.inexact:
+        if self.is_step(node) or not node.type.inexact:
             return None
         if self.linearise is not None:
             return self.linearise(node, tangents) if any(t is not None for t in tangents) else None

@@ -19,6 +19,9 @@ from tensormagic.ops.regions.control import Derivatives, Region, install_derivat
 from tensormagic.ops.update import accumulate, zeros_like
 from tensormagic.transform.tidy import followed
 
+_INSTEAD = {"c": "Take its real part, or its absolute value."}
+_STEPS = "Whole numbers and truth values change in steps and have no slope: differentiate what they were computed from."
+
 SEED = Leaf(name="seed", doc="A tangent, while a gradient is being built.")
 Tangents = dict[Node, Any]
 
@@ -227,10 +230,12 @@ def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[No
     t = result.type
     if t.shape:
         raise DifferentiationError(
-            f"gradients are of scalars, but this is {t}", "Take its sum or mean, or use tm.jacobian."
+            f"a gradient is of one number, but this is {t}", "Take its sum or mean, or use tm.jacobian."
         )
     if t.dtype.kind != "f":
-        raise DifferentiationError(f"gradients are of real floats, but this is {t}")
+        raise DifferentiationError(
+            f"a gradient is of a real float, but this is {t}", _INSTEAD.get(t.dtype.kind, _STEPS)
+        )
     for node in wrt:
         if not node.type.inexact:
             raise DifferentiationError(

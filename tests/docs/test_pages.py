@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.comparison import FACTS
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page for page in [*ROOT.glob("docs/*.md"), ROOT / "README.md"] if re.search(r"```i?python\n", page.read_text())
@@ -75,3 +77,13 @@ def test_what_contributing_quotes_is_in_the_package():
     package = [path.read_text() for path in (ROOT / "tensormagic").rglob("*.py")]
     assert len(quoted) >= 3
     assert [q for q in quoted if not any(q in text for text in package)] == []
+
+
+def test_what_is_said_of_other_libraries_was_asked_of_them():
+    page, found = [(ROOT / name).read_text() for name in ("docs/from-others.md", "benchmarks/results/comparison.md")]
+    said = page.partition("## Seven sentences")[2]
+    assert re.findall(r"^(\d)\. \*", said, re.MULTILINE) == list("1234567")
+    rows = dict(re.findall(r"^\| (.*?) \| (.+?) \|$", found.partition("say of themselves")[2], re.MULTILINE))
+    assert rows.keys() >= FACTS.keys()
+    assert all(rows[asked].strip() for asked in FACTS)
+    assert "a fork of Aesara" in rows["PyTensor: where it comes from"]

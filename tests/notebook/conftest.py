@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,17 +89,28 @@ def shell():
     config.InteractiveShell.colors = "nocolor"
     config.Completer.use_jedi = False
     made = InteractiveShell.instance(config=config)
+    names_of_new(made)
     yield made
     InteractiveShell.clear_instance()
 
 
+@functools.cache
+def names_of_new(shell: InteractiveShell) -> frozenset[str]:
+    """The names that a shell had when it was made.
+
+    Other folders of tests import these fixtures, and pytest makes each of them anew for a folder; the shell is the same one, with
+    whatever the tests before have left there.
+    """
+    return frozenset(shell.user_ns)
+
+
 @pytest.fixture(scope="session")
-def first_names(shell: InteractiveShell):
-    return set(shell.user_ns)
+def first_names(shell: InteractiveShell) -> frozenset[str]:
+    return names_of_new(shell)
 
 
 @pytest.fixture
-def notebook(shell: InteractiveShell, first_names: set[str], monkeypatch: pytest.MonkeyPatch):
+def notebook(shell: InteractiveShell, first_names: frozenset[str], monkeypatch: pytest.MonkeyPatch):
     """A notebook with the extension and with data for logistic regression."""
     monkeypatch.setattr(tm.config, "tier", "numpy")
     monkeypatch.setattr(limits, "PATIENCE", math.inf)  # how fast a machine is decides nothing

@@ -193,3 +193,18 @@ def test_a_look_takes_one_name(notebook):
         ran = notebook(line)
         assert type(ran.error).__name__ == "UsageError"
         assert line.split()[0] in ran.out
+
+
+def test_an_expression_in_place_of_a_name_is_told_what_to_write(notebook):
+    for magic in ("graph", "profile", "rules", "nan"):
+        out = notebook(f"%tensor_{magic} np.log(b) - 1").out
+        assert out.rstrip() == (
+            f"UsageError: %tensor_{magic} takes a name, not np.log(b) - 1: write value = np.log(b) - 1 first"
+        )
+
+
+def test_a_profile_of_what_another_cell_computes_says_where_to_ask(notebook):
+    notebook.ok("%%tensor objective\nnp.sum(w * b)")
+    notebook.ok("later = tm.grad(objective, 'w')(w=tm.tensor(np.ones(3)))")
+    text = notebook.ok("%tensor_profile later").data["text/plain"]
+    assert text.startswith("nothing to measure: no line of ")

@@ -174,7 +174,7 @@ def test_check(notebook):
     notebook["big"] = np.array([1000.0, 1.0])
     text = notebook.ok("%%tensor --check --show none\nnp.sum(np.log(1 + np.exp(big)))").data["text/plain"]
     assert "differs; " in text
-    assert "says that the captured value is right" in text
+    assert "digits in place of 15, the captured value is right" in text
 
 
 def test_check_says_which_operation_and_line_have_a_wrong_derivative(notebook):
@@ -319,7 +319,7 @@ def test_arrays_on_a_line_end_as_they_begin(shape):
 def test_gradients_of_containers_are_refused_in_plain_words(notebook):
     ran = notebook("%%tensor --grad w\nz = X @ w\n(z.mean(), z)")
     assert isinstance(ran.error, DifferentiationError)
-    assert "gradients are of one number, but the cell's value is a tuple" in ran.out
+    assert "a gradient is of one number, but the cell's value is a tuple" in ran.out
     assert "Hint: End the cell with the number, or name it: --of loss." in ran.out
     ran = notebook("%%tensor --grad w\nz = X @ w\nfar, near = z.max(), z.min()\nz, near, far")
     assert "Hint: End the cell with the number, or name it: --of near." in ran.out
@@ -327,3 +327,16 @@ def test_gradients_of_containers_are_refused_in_plain_words(notebook):
 
 def test_an_option_without_its_value_says_so(notebook):
     assert "%%tensor --grad needs a value" in notebook("%%tensor --grad\nX.sum()").out
+
+
+def test_check_moves_what_an_earlier_cell_computed_from_the_variable(notebook):
+    notebook["w"], notebook["b"] = np.array([0.3, -0.1, 2.0]), 0.25
+    notebook.ok(cell("--grad w,b"))
+    notebook.ok("w = w - 0.1 * grad_w\np = w[:2] * b")
+    text = notebook.ok("%%tensor --grad w,b,p --check --show none\np @ p + b * np.sum(X @ w)").data["text/plain"]
+    rows = [" ".join(line.split()) for line in text.splitlines() if "against finite" in line]
+    assert [row.partition("agrees")[2] for row in rows] == [
+        "; through p, too, which an earlier cell computed from w",
+        "; through w, p, too, which an earlier cell computed from b",
+        "",
+    ]

@@ -111,3 +111,26 @@ def test_mistakes(notebook, text, types, hint):
 def test_a_function_of_math_names_numpys(notebook):
     notebook["math"] = math
     assert "Hint: math.exp takes one number; np.exp takes arrays." in notebook("%%tensor\nmath.exp(w)").out
+
+
+@pytest.mark.parametrize("magic", ["", "%%tensor\n"], ids=["plain", "captured"])
+@pytest.mark.parametrize(
+    ("attribute", "told"),
+    [
+        ("backward()", 'Gradients are asked for by %%tensor --grad w, or of a value: loss.grad("w").'),
+        ("detach()", "x.numpy() is the value without its history; tm.stop_gradient(x) stays in the graph."),
+        ("requires_grad", "Nothing has to be marked: %%tensor --grad w asks for the gradient."),
+        ("at[0].set(1.0)", "Arrays are stored into as in NumPy: x[i] = v, x[i] += v."),
+        ("exp()", "Arrays have no method exp, but NumPy has a function: write np.exp(v, ...)."),
+        ("maen()", "Did you mean mean"),
+    ],
+)
+def test_attributes_that_lazy_values_have_elsewhere(notebook, magic, attribute, told):
+    notebook.ok("%%tensor\nv = w * 2.0")
+    line = notebook(f"{magic}v.{attribute}").out.rstrip().splitlines()[-1]
+    assert line.startswith(f"Hint: {told}".replace("(v,", "(v," if magic else "(x,"))
+
+
+def test_other_values_of_plain_cells_have_pythons_errors_alone(notebook):
+    assert "Hint" not in notebook("w.backward()").out
+    assert "Hint" not in notebook("'text'.detach()").out

@@ -28,11 +28,15 @@ def test_a_line_magic_names_its_line(notebook):
 @pytest.mark.parametrize(
     ("options", "body", "told"),
     [
-        ("--grad w", "z = 1\nX @ w", ["Cell In[1], line 3", "    X @ w", "    ^^^^^", "gradients are of scalars"]),
+        ("--grad w", "z = 1\nX @ w", ["Cell In[1], line 3", "    X @ w", "    ^^^^^", "a gradient is of one number"]),
         ("--grad w", "z = 1\nq = X @ w + z", ["Cell In[1], line 3", "    q = X @ w + z", "        ^^^^^^^^^"]),
         ("--grad w --of q", "q = X @ w\nz = q.sum()", ["Cell In[1], line 2", "    q = X @ w", "    ^"]),
         ("--grad n", "z = 2 * n\nz * w.sum()", ["Cell In[1], line 2", "    z = 2 * n", "            ^", "n is int"]),
-        ("--grad w", "z = 1\nw.sum() > 0", ["Cell In[1], line 3", "    w.sum() > 0", "    ^^^^^^^^^^^", "real floats"]),
+        (
+            "--grad w",
+            "z = 1\nw.sum() > 0",
+            ["Cell In[1], line 3", "    w.sum() > 0", "    ^^^^^^^^^^^", "a real float"],
+        ),
     ],
 )
 def test_errors_of_gradients_name_the_line(notebook, options, body, told):
@@ -42,6 +46,29 @@ def test_errors_of_gradients_name_the_line(notebook, options, body, told):
     for line, part in zip(ran.out.splitlines(), told, strict=False):
         assert part in line
         assert "^" not in part or part == line
+
+
+@pytest.mark.parametrize(
+    ("value", "op"),
+    [
+        ("np.round(X @ w).sum()", "rint"),
+        ("np.sign(w).sum() * 2.0", "sign"),
+        ("np.where(w > 0, 1.0, 2.0).sum()", "greater"),
+        ("float((w > 0).sum())", "greater"),
+        ("X[np.argmax(w), 0]", "argmax"),
+    ],
+)
+def test_a_gradient_that_is_zero_since_steps_are_between_says_which(notebook, value, op):
+    with pytest.warns(ConstantGradientWarning, match=rf"only through {op} \(In\[1\] line 2\).*: grad_w is zero"):
+        notebook.ok(f"%%tensor --grad w\nz = {value}\nz")
+    assert not notebook["grad_w"].numpy().any()
+
+
+@pytest.mark.parametrize("value", ["(np.round(w) * w).sum()", "w[np.argmax(w)] * 1.0", "np.where(w > 0, w, 1.0).sum()"])
+def test_a_gradient_that_goes_beside_steps_is_no_matter_of_warnings(notebook, value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConstantGradientWarning)
+        notebook.ok(f"%%tensor --grad w\n{value}")
 
 
 def test_a_gradient_that_is_zero_names_the_line(notebook):

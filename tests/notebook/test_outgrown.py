@@ -36,7 +36,7 @@ def small(notebook, monkeypatch):
 
 def outgrown(notebook, cell):
     """Run a cell that is run as plain Python, and says so."""
-    with pytest.warns(tm.PlainRunWarning, match="was run as plain Python, without a graph"):
+    with pytest.warns(tm.PlainRunWarning, match="was run as ordinary Python: it has a loop"):
         return notebook.ok(cell)
 
 

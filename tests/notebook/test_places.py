@@ -70,13 +70,23 @@ def test_the_function_of_a_cell_says_what_it_is(notebook):
     [
         ("w", "the cell reads w, and a function of that name would replace it"),
         ("--grad w b", "for several gradients write --grad w,b"),
+        ("y", "y is a variable of the notebook, and a function of that name would replace it"),
+        ("--grad w y", "for several gradients write --grad w,y"),
+        ("lazy", "lazy is a variable of the notebook"),
     ],
 )
-def test_a_name_that_the_cell_reads_is_kept(notebook, line, told):
-    before = notebook["w"]
+def test_a_name_that_the_cell_reads_or_that_holds_data_is_kept(notebook, line, told):
+    notebook.ok("%%tensor -q\nlazy = w + 1")
+    before = {name: notebook[name] for name in ("w", "b", "y", "lazy")}
     ran = notebook(f"%%tensor {line}\nnp.sum(X @ w + b)")
     assert told in ran.out
-    assert notebook["w"] is before
+    assert all(notebook[name] is value for name, value in before.items())
+
+
+def test_a_function_may_give_way_to_a_cell_of_its_name(notebook):
+    notebook.ok("def cost(w):\n    return 0.0")
+    for _ in range(2):
+        notebook.ok("%%tensor cost\nnp.sum(X @ w + b)")
 
 
 def test_variables_that_are_told_are_those_that_are_read(notebook):

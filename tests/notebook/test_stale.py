@@ -82,3 +82,13 @@ def test_lazy_variables_between(notebook):
     notebook.ok("%%tensor --show none\nloss = z.sum()\nloss")
     notebook.ok("z = 3")
     assert "computed for z of In[1]; z is now from In[3]" in line(notebook)
+
+
+def test_a_value_of_what_a_variable_is_now_says_nothing_of_what_it_was(notebook):
+    notebook.ok("%%tensor objective --grad w\nnp.sum(X @ w + b) ** 2")
+    notebook.ok("w = w - 0.1 * grad_w")
+    assert "computed for" not in notebook.ok("objective()").data["text/plain"]
+    notebook.ok("later = objective() + 1")
+    assert "computed for" not in notebook.ok("later").data["text/plain"]
+    notebook.ok("w = np.ones(3)")
+    assert "; w is now from In[6]" in notebook.ok("later").data["text/plain"]

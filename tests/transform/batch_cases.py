@@ -360,7 +360,9 @@ def pointwise_case(function):
                 return lambda lead: RNG.uniform(low, high, size=(*lead, 2, 3)).astype(dtype)
             return lambda lead: RNG.integers(0, 2, size=(*lead, 2, 3)).astype(dtype)
 
-        differentiable = not function.step and all(d == "f8" for d in loop[1 if function.name == "where" else 0 :])
+        differentiable = function.step is not True and all(
+            d == "f8" for d in loop[1 if function.name == "where" else 0 :]
+        )
         return (
             [make_one(d) for d in loop],
             one(lambda *x: make(function, x)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ MOST_LINES = 5  # of parts with names
 MOST_DIFFERENTIATED = 400  # nodes above which no gradient is made for a formula alone
 MOST_TEXT = 4_000  # characters of one line of LaTeX, above which it is left out
 _LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
+_ROW = 30  # characters of notes that stand beside each other
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"
 
 
@@ -60,8 +61,7 @@ class Formula:
     def latex(self) -> str:
         """The equations in LaTeX, one under the other."""
         rows = [f"{latex(left)} &= {_bounded(latex(right))}" for left, right in self.lines]
-        if self.notes:
-            rows.append("&" + r",\ \ ".join(map(_note, self.notes)))
+        rows += ["&" + r",\ \ ".join(map(_note, row)) for row in _packed(self.notes)]
         return "\\begin{aligned}" + r" \\[2pt] ".join(rows) + "\\end{aligned}"
 
     def __str__(self) -> str:
@@ -84,12 +84,22 @@ def _bounded(text: str) -> str:
     return text if len(text) <= MOST_TEXT else r"\ldots"
 
 
+def _packed(notes: Sequence[str]) -> list[list[str]]:
+    """Notes in rows: as many in each as a narrow page has room for."""
+    rows: list[list[str]] = []
+    for note in notes:
+        if rows and sum(map(len, rows[-1])) + len(note) <= _ROW:
+            rows[-1].append(note)
+        else:
+            rows.append([note])
+    return rows
+
+
 def _note(text: str) -> str:
     """A note in LaTeX: sizes as mathematics, the rest as words."""
     if text == _SIGMOID:
-        return r"\sigma(x) = \frac{1}{1 + e^{-x}}"
-    found = re.fullmatch(r"(\w+) = (\d+)", text)
-    if found is not None:
+        return r"\sigma(x) = 1 / (1 + e^{-x})"
+    if found := re.fullmatch(r"(\w+) = (\d+)", text):
         return f"{latex(Name(found[1]))} = {found[2]}"
     return "\\text{" + re.sub(r"[^\w\s.,:()\[\]/-]", " ", text).replace("_", "-") + "}"
 

@@ -20,8 +20,7 @@ from tensormagic.notebook.speeds.strip import Part
 
 __all__ = ["drawn", "nothing", "profile", "speed"]
 
-_WIDE = 820.0
-_ROW = 34.0
+_WIDE, _NARROW = 820.0, 250.0
 _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache
 _NONE = "–"
@@ -54,14 +53,13 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
     """
     parts = strip.parts(_LINES if found.lines.whole else _FIRST_LINES, found.lines, source)
     text = _text(found, parts, own_first=own_first)
-    sheet, more = Sheet(_WIDE), Sheet(_WIDE)
+    sheet = Sheet(_WIDE)
     y = _sentences(sheet, _said(found), _two_bars(sheet, found, MARGIN + 12) + 18)
     strip.draw(sheet, parts, y + 14)
-    y = _sentences(more, _figured(found, own_first=own_first), _bars(more, found, MARGIN - 14) + 22)
-    _roofline(more, found, y + 12)
     page = (
         f'<div class="{SCOPE}"><style>{style(page=True)}</style>{_bars_page(found)}{strip.page(parts)}'
-        f"<details><summary>first result, memory, accuracy, roofline</summary>{more.inline(_ROOF)}{_table(found)[0]}</details></div>"
+        "<details><summary>first result, memory, accuracy, roofline</summary>"
+        f"{_table(found)[0]}{_notes(_figured(found, own_first=own_first))}{_roofline(found)}</details></div>"
     )
     return Drawn(page, text, sheet.picture(_headline(found), text))
 
@@ -69,7 +67,7 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
 def nothing(why: str) -> Drawn:
     """A panel that says why there is nothing to measure."""
     sheet = Sheet(_WIDE)
-    text = f"speed: nothing to measure: {why}"
+    text = f"nothing to measure: {why}"
     sheet.text(MARGIN, MARGIN + 12, text)
     page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
     return Drawn(page, text, sheet.picture(text, text))
@@ -101,8 +99,10 @@ def _error(error: float, doubt: float) -> str:
 
 
 def _table(found: Speed) -> tuple[str, str]:
+    """The figures: a column for each who has run the cell on a page, which may be narrow, and a row in text."""
     rows = [_cells(p, found.doubt) for p in found.parties if not p.refused]
-    page, text = table(_TITLE, _HEAD, rows)
+    first, *figures = zip(_HEAD, *rows, strict=True)
+    page, text = table(_TITLE, first, figures)[0], table(_TITLE, _HEAD, rows)[1]
     told = [f"{p.name} cannot run the cell unchanged: {p.refused}" for p in found.parties if p.refused]
     return page + "".join(f"<p>{escape(line)}</p>" for line in told), "\n".join([text, *told])
 
@@ -164,9 +164,9 @@ def _said(found: Speed) -> list[str]:
 def _figured(found: Speed, *, own_first: bool) -> list[str]:
     """What the further figures mean, in sentences."""
     told = [
-        f"error: compared with the same cell in longer floats ({found.digits} bits)"
+        f"error: compared with the same cell computed with {int(found.digits * log10(2))} digits in place of 15"
         if found.digits
-        else "error: not known, because NumPy's longer floats cannot tell, or would take too long"
+        else "error: not known, because NumPy's floats of more digits cannot tell, or would take too long"
     ]
     with_them = ", with gradients" if own_first else ""
     return [
@@ -229,24 +229,6 @@ def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
 # bars -----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of bars: its title, where it stands, and how long its longest bar is."""
-
-    title: str
-    x: float
-    bar: float
-
-
-_COLUMNS = (
-    _Column("a run", 150, 90),
-    _Column("first result", 325, 50),
-    _Column("compiling", 455, 40),
-    _Column("memory", 570, 40),
-)
-_LAUNCHES, _ERROR = 685.0, 806.0
-
-
 def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
     """The headline, and a bar for a run of each party, from zero."""
     sheet.text(MARGIN, y + 4, _headline(found), "ink bold")
@@ -285,43 +267,6 @@ def _bars_page(found: Speed) -> str:
     return f'<p class="bold">{_headline(found)}</p>{"".join(rows)}{"".join(told)}'
 
 
-def _bars(sheet: Sheet, found: Speed, y: float) -> float:
-    """A row for each party, with a bar for each of its figures; each column has its own scale, from zero."""
-    y += 30
-    for column in _COLUMNS:
-        sheet.text(column.x, y, column.title, "soft small")
-    sheet.text(_LAUNCHES, y, "launches", "soft small")
-    sheet.text(_ERROR, y, "error", "soft small", anchor="end")
-    figures = [[p.call, p.first, p.compiling, p.memory] for p in found.parties]
-    longest = [max((row[k] or 0.0 for row in figures), default=0.0) for k in range(len(_COLUMNS))]
-    for party, row in zip(found.parties, figures, strict=True):
-        y += _ROW
-        sheet.text(MARGIN, y - 6 if party.how else y, party.name, "ink bold")
-        if party.how:
-            sheet.text(MARGIN, y + 8, party.how, "soft small")
-        if party.refused:
-            sheet.text(_COLUMNS[0].x, y, f"cannot run the cell unchanged: {party.refused}", "soft", room=640)
-            continue
-        _row_of_bars(sheet, _cells(party, found.doubt), row, longest, y)
-    return y + 12
-
-
-def _row_of_bars(
-    sheet: Sheet, cells: Sequence[str], row: Sequence[float | None], longest: Sequence[float], y: float
-) -> None:
-    kind = {"NumPy": "numpy", "tensormagic": "own"}.get(cells[0].partition(",")[0], "other")
-    for column, value, most, told in zip(_COLUMNS, row, longest, cells[1:5], strict=True):
-        length = column.bar * (value or 0.0) / most if most else 0.0
-        if value:
-            sheet.bar(column.x, y - 11, max(length, 1.5), 14, kind)
-        sheet.text(column.x + length + 6, y, told, "ink" if value else "soft")
-    first, _, rest = cells[5].partition(" + ")
-    sheet.text(_LAUNCHES, y - 6 if rest else y, first, "ink", room=80)
-    if rest:
-        sheet.text(_LAUNCHES, y + 8, f"+ {rest}", "soft small", room=90, size=11)
-    sheet.text(_ERROR, y, cells[6], "ink", anchor="end")
-
-
 def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
     for k, line in enumerate(told):
         sheet.text(MARGIN, y, line, "ink" if k == 0 and line.startswith("compil") else "soft small")
@@ -335,6 +280,10 @@ def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
 def profile(shown: Portrait, source: str) -> Drawn:
     """The time that each line takes in NumPy, after rewriting, gradients and all."""
     lines = line_seconds(shown, shown.executable.graph)
+    if not lines:
+        return nothing(
+            f"no line of {shown.cell or 'the cell'} computes it; ask in the cell that does, by %%tensor --show profile"
+        )
     title = f"profile: {seconds_text(sum(lines.values()))} in NumPy, one run"
     parts = strip.parts(title, Profile(lines), source)
     sheet = Sheet(_WIDE)
@@ -383,32 +332,23 @@ class _Axes:
         return self.left + right * self.wide, self.top + (1 - up) * self.tall
 
 
-def _roofline(sheet: Sheet, found: Speed, y: float) -> None:
-    """What was reached, under what the machine can do."""
-    sheet.text(MARGIN, y, _ROOF, "ink bold")
+def _roofline(found: Speed) -> str:
+    """What was reached, under what the machine can do: a chart, and beside it, or below it on a narrow page, sentences."""
     points = [
         (n, _point(c, p))
         for n, c, p in (("NumPy", found.by_numpy, found.numpy), ("tensormagic", found.by_plan, found.own))
     ]
-    known = [point for _, point in points if point is not None]
-    words = _roof_words(found)
+    known = [(n, point) for n, point in points if point is not None]
+    chart = Sheet(_NARROW)
     if known:
-        _chart(sheet, found, [(n, p) for n, p in points if p is not None], y + 30)
-    top = y + 40
-    for line in words:
-        for row in _folded(line, 62) if known else [line]:
-            sheet.text(430 if known else MARGIN, top, row, "soft small")
-            top += 15
-        top += 6
+        _chart(chart, found, known, MARGIN + 10)
+    drawn = chart.inline(_ROOF) if known else ""
+    told = [*_roof_words(found), *(["slanted lines: from memory (solid), from the cache (dashed)"] if known else [])]
+    return f'<p class="bold">{_ROOF}</p><div class="beside">{drawn}<div>{_notes(told)}</div></div>'
 
 
-def _folded(text: str, most: int) -> list[str]:
-    rows = [""]
-    for word in text.split():
-        if len(rows[-1]) + len(word) >= most:
-            rows.append("")
-        rows[-1] = f"{rows[-1]} {word}".strip()
-    return rows
+def _notes(told: Sequence[str]) -> str:
+    return "".join(f'<p class="note">{escape(line)}</p>' for line in told)
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -422,7 +362,7 @@ def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: floa
     across = _decades([*(p.intensity for _, p in points), min(ridges) / 4, max(ridges) * 4])
     low = 10.0 ** across[0]
     up = _decades([*(p.rate for _, p in points), can.flops * 1.5, can.memory * low * 4])
-    axes = _Axes(MARGIN + 62, y, 310, 190, across, up)
+    axes = _Axes(44, y, _NARROW - 54, 160, across, up)
     _grid(sheet, axes)
     high = 10.0 ** across[1]
     for bandwidth, kind in ((can.memory, "roof thick"), (can.cached, "roof thick dashed")):
@@ -435,7 +375,6 @@ def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: floa
     sheet.text(x - 4, top - 6, _a_second(can.flops, "flop"), "soft small", anchor="end")
     for k, (name, point) in enumerate(points):
         _mark(sheet, axes, name, point, above=k == 0)
-    sheet.text(axes.left, y + axes.tall + 50, "slanted: from memory (solid), from the cache (dashed)", "soft small")
 
 
 def _grid(sheet: Sheet, axes: _Axes) -> None:

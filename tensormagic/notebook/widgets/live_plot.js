@@ -17,8 +17,9 @@ function canvas(panel, view) {
     const [x, y, width, height] = panel.frame;
     inner = svgNode("svg", { x, y, width, height, viewBox: `${x} ${y} ${width} ${height}` }, svg);
   }
+  const over = panel.x ? svgNode("g", { "pointer-events": "none" }, svg) : outer; // names stand above what moves
   for (const { tag, text, inside, ...attributes } of panel.shapes) {
-    const shape = svgNode(tag, attributes, inside ? inner : outer);
+    const shape = svgNode(tag, attributes, inside ? inner : attributes.class === "name first halo" ? over : outer);
     if (text) shape.textContent = text;
   }
   view.stage.appendChild(svg);

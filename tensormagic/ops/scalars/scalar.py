@@ -388,6 +388,7 @@ sign = scalar_op(
         "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))",
         "u": "(1 if {0} > 0 else 0)",
     },
+    step="fiub",
     linearise=lambda node, tangents: _sign_tangent(node, tangents[0]),
     doc="-1, 0 or 1; for complex numbers z/|z|.",
 )
@@ -395,7 +396,7 @@ sign = scalar_op(
 
 def _sign_tangent(node: Node, tangent: Tangent) -> Tangent:
     (z,) = node.args
-    if z.type.dtype.kind != "c" or tangent is None:
+    if tangent is None:
         return None
     size = absolute(z)
     rotation = conjugate(node) * tangent

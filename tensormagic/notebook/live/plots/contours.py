@@ -41,6 +41,7 @@ LEVELS = 10
 _LINES, _BANDS = 81, 161  # points along each side: of the grid that lines go through, and of the bands' picture
 _DEEPEST = 150  # of 255: how much of the colour the highest band has
 _APART, _SHORTEST = 44.0, 60.0  # between two written values; of a line that has its value written on it
+_INSIDE = 60.0  # from the left side, where narrow pages have the numbers of the axis
 _SPECK = 4.0  # the length of a line that is not drawn
 
 
@@ -92,14 +93,16 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     low, high = range_of(sweep.values)
     x, y = ((s.low, s.high) for s in spans)
     made = Contour(SQUARE, along, (), x, y, 1.0)
-    levels = [v for v in ticks(low, high) if low < v < high]
+    there = sweep.values[np.isfinite(sweep.values)]  # the smooth picture between these may go below the least
+    least, most = (float(there.min()), float(there.max())) if there.size else (low, high)
+    levels = [v for v in ticks(low, high) if max(low, least) < v < min(high, most)]
     levels = sorted({*levels, *((a + b) / 2 for a, b in pairwise(levels))})[: 2 * LEVELS]
     fine = finer(sweep, _LINES)
     ways = {level: found for level in levels if (found := _ways(made, fine, level))}
     lines: list[Shape] = [
         {"tag": "path", "class": "contour", "d": "".join(map(_path, found)), "inside": True} for found in ways.values()
     ]
-    told = f"{label(name, 160)}: {'stronger is larger' if ways else 'the same everywhere'}"
+    told = "the bluer, the larger" if ways else f"{label(name, 160)}: the same everywhere"
     legend = text(told, WIDE - RIGHT, TOP + made.frame[3] + 35, "tick last")
     bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
     shapes = (*bands, *lines, *axes(made, spans[0].label, spans[1].label), legend, *_written(made, ways))
@@ -240,7 +243,7 @@ def _written(made: Contour, ways: dict[float, list[_Way]]) -> list[Shape]:
             continue
         x, y = free[len(free) // 2]
         places.append((x, y))
-        shapes.append(text(number(level), x, y + 4, "tick halo"))
+        shapes.append(text(number(level), x, y + 4, "tick halo spare" if x < left + _INSIDE else "tick halo"))
     return shapes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
+from tensormagic.notebook.live.plots.frame import NAME, WIDE, Framed, Panel, Reading, Shape, coordinate
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, scoped
 
@@ -49,10 +49,11 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
 
 
 def _panel(part: Panel, marks: Sequence[Shape]) -> str:
-    """Shapes, what is cut off at the frame, and marks above both."""
-    below = "".join(_drawn(s) for s in part.shapes if not s.get("inside"))
+    """Shapes, what is cut off at the frame, and above both marks, and names that stand in the frame."""
+    names = [s for s in part.shapes if s["class"] == NAME]
+    below = "".join(_drawn(s) for s in part.shapes if not s.get("inside") and s not in names)
     inner = "".join(_drawn(s) for s in (*part.shapes, *marks) if s.get("inside"))
-    above = "".join(_drawn(s) for s in marks if not s.get("inside"))
+    above = "".join(_drawn(s) for s in (*(m for m in marks if not m.get("inside")), *names))
     if not inner or not isinstance(part, Framed):
         return below + above
     left, top, wide, tall = (_n(v) for v in part.frame)

@@ -15,6 +15,7 @@ import numpy as np
 from tensormagic.notebook.pictures.labels import clean, shorten
 
 __all__ = [
+    "NAME",
     "Framed",
     "Panel",
     "Reading",
@@ -33,7 +34,9 @@ __all__ = [
 
 WIDE = 480.0
 LEFT, TOP, RIGHT, BOTTOM = 60.0, 12.0, 16.0, 40.0
+_HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others
 _FARTHEST = 1e307  # differences of what is drawn have to be finite
+NAME = "name first halo"  # of what stands in the frame, above all else
 Shape = dict[str, Any]
 
 
@@ -194,9 +197,12 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
     for y in ticks(*made.y):
         at = made.place(made.x[0], y)
         shapes.append({"tag": "path", "class": "grid", "d": f"M{n(at[0])} {n(at[1])}h{n(wide)}"})
-        shapes.append(text(number(y), left - 6, at[1] + 4, "tick last up"))  # and have these inside
+        cut = at[1] < top + _HIGH or at[1] > top + tall - _LOW
+        shapes.append(
+            text(number(y), left - 6, at[1] + 4, "tick last up odd" if cut else "tick last up")
+        )  # and have these inside
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
-    shapes.append(text(label(up, 300, bold=True), left + 6, top + 10, "name first halo"))
+    shapes.append(text(label(up, 300, bold=True), left + 6, top + 10, NAME))
     return shapes
 
 

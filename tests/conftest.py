@@ -33,6 +33,7 @@ gc.set_threshold(100_000, 20, 100)  # many small tests beside much that lives lo
 settings.register_profile("tensormagic", derandomize=True, deadline=None, database=None)
 settings.load_profile("tensormagic")
 
+PROCESSES = ("tests/browser/", "tests/kernel/", "tests/docs/", "tests/distributed/")  # where tests start processes
 COLLECTED = pytest.StashKey[list[pytest.Item]]()  # every test, those of tables of which a share is run, too
 
 
@@ -58,14 +59,32 @@ def _is_in_share(item: pytest.Item) -> bool:
     return marker is None or zlib.crc32(item.nodeid.encode()) % marker.args[0] == 0
 
 
+def _slow() -> dict[str, int]:
+    """The test functions that are slow as a whole (0), or of which one row in so many is in the fast part: scripts/measure_tests.py."""
+    lines = Path(__file__).with_name("slow.txt").read_text(encoding="utf-8").splitlines()
+    return {name: int(rows) for rows, name in (line.split(" ", 1) for line in lines)}
+
+
+def _is_slow(item: pytest.Item, known: dict[str, int]) -> bool:
+    """Whether a test is left out of the fast part: its name decides, so it is the same one everywhere."""
+    path, _, rest = item.nodeid.partition("::")
+    rows = 0 if path.startswith(PROCESSES) else known.get(f"{path}::{rest.partition('[')[0]}", 1)
+    return not rows or zlib.crc32(item.nodeid.encode()) % rows != 0
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the tests marked `gpu` where there is no CUDA device: -rs then says how many were not run.
+    """Mark what is slow, where `-m` asks; skip the tests marked `gpu` where there is no CUDA device: -rs then says how many were not run.
 
     Of the tables that are marked `share` a part is run, and the rest is counted as deselected; a test that is asked for by its own
     name, or by `-k`, always runs. Browser tests go last: while Playwright is open its event loop runs in this thread, and nothing
     else may start one.
     """
     config.stash[COLLECTED] = list(items)
+    if "slow" in config.getoption("markexpr"):
+        known = _slow()
+        for item in items:
+            if _is_slow(item, known):
+                item.add_marker("slow")
     chosen = config.getoption("--all") or config.getoption("keyword") or any("::" in a for a in config.args)
     left_out = [] if chosen else [item for item in items if not _is_in_share(item)]
     if left_out:

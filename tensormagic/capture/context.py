@@ -352,6 +352,13 @@ def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:
     return [n for n in inside if n is not node and n in _built and not computed(n)]
 
 
+def keep(nodes: Iterable[Node]) -> None:
+    """Keep what code has computed that was tried out, and has run."""
+    capture = _current.get()
+    for node in nodes if capture is not None else ():
+        _keep(capture, node)  # type: ignore[arg-type]  (it is there)
+
+
 def met(node: Node) -> Node:
     """Note a value that code meets, used or not; see ``tried``."""
     capture = _current.get()
@@ -365,7 +372,10 @@ def met(node: Node) -> Node:
 
 def _keep(capture: Capture, node: Node) -> None:
     """Keep what code has computed, used or not: in functions all of it, in cells what may raise when the graph runs."""
-    if capture.trials or not (capture.abstract or _is_new_and_may_fail(capture, node)):
+    if capture.trials:
+        capture.trials[-1].made.append(node)
+        return
+    if not (capture.abstract or _is_new_and_may_fail(capture, node)):
         return
     capture.made.append(node)
     if not capture.abstract and len(capture.made) % _OFTEN == 0:

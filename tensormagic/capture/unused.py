@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.inputs import Snapshot
-from tensormagic.ir.graph import Guard, guards_of
+from tensormagic.ir.graph import Graph, Guard, guards_of
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import atoms
+from tensormagic.ir.size import atoms, nodes_of
 from tensormagic.ops.effects.raising import after
 from tensormagic.ops.leaf import INPUT, constant
+from tensormagic.ops.opaque import items
 
 
 class Unused:
@@ -44,8 +46,8 @@ class Unused:
         if not last:
             return results
         token = constant(0)
-        for node in last:
-            token = after(node, token)
+        for node in reversed(last):  # what stands first is computed first
+            token = after(items(node)[0], token)
         return [after(token, results[0]), *results[1:]] if results else [token]
 
 
@@ -55,4 +57,23 @@ def unused_in_cell(capture: context.Capture, held: Iterable[Node]) -> list[Node]
     return [n for n in capture.made if n not in reached]
 
 
-__all__ = ["Unused", "unused_in_cell"]
+def raises(node: Node) -> bool:
+    """Whether an operation may raise for some values, arrays whose sizes depend on data left aside: of these masked stores make others."""
+    if any(nodes_of(s) for n in (node, *node.args) for t in n.types for s in t.shape):
+        return False
+    op: Any = node.op
+    inner = (graph for _, graph in node.param_items if isinstance(graph, Graph))
+    return bool(op.may_raise(node)) or any(raises(n) for graph in inner for n in graph.nodes)
+
+
+def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container[Node], token: Node) -> Node:
+    """``token``, once all is computed that may fail of what code on trial has ``made`` beside what is ``used`` or was ``known``."""
+    reached = set(topological(used, stop=lambda n: n in known))
+    inside = topological([n for n in made if n not in reached], stop=lambda n: n in known or n in reached)
+    for node in reversed(inside):  # what stands first is computed first
+        if node not in reached and node not in known and raises(node):
+            token = after(items(node)[0], token)
+    return token
+
+
+__all__ = ["Unused", "raises", "unused_in_cell", "unused_on_trial"]

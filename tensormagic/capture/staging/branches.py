@@ -392,7 +392,8 @@ def _both_ways(
     """Trace both ways, and do what either does; gives the number of a way that only raises, where the other one is to be run."""
     coded = number_classes.nodes()
     world.adding = True
-    outcomes = (attempt(world, ways[0], may_raise=True), attempt(world, ways[1], may_raise=True))
+    first, second = (attempt(world, way, may_raise=True, unneeded=unneeded) for way in ways)
+    outcomes = first, second
     world.adding = False
     raising = only_raises(outcomes)
     if raising is not None:

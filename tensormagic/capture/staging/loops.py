@@ -139,9 +139,11 @@ class Loop:
 
     def trace(self) -> None:
         """Trace iterations until nothing new is carried and no type changes."""
+        needed = {*self.names.entering, *self.names.leaving}
+        unneeded = {slot for name, slot in self.slots.items() if name not in needed}
         for _ in range(PASSES):
             self.settled, watched = True, self._watched()
-            self.outcome = attempt(self.world, self._iteration)
+            self.outcome = attempt(self.world, self._iteration, unneeded=unneeded)
             refuse_changed(watched)
             learnt = self._learn()
             self._slots()

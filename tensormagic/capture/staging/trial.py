@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Container, Iterable, Iterator, MutableMapping
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -14,6 +14,7 @@ import numpy as np
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.makers import is_function
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.attributes import (
     Attributes,
@@ -28,10 +29,11 @@ from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.steps import named
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.strangers import State
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.unused import raises, unused_on_trial
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ForeignStoreError, ShapeError
 from tensormagic.ir.modules import is_users, package_of
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects.checks import REQUIRE
 
 DEPTH = 40  # of trials within trials
@@ -302,12 +304,15 @@ class Trial:
         The exception of its last ``raise`` statement, and where that stands.
     iterators
         Those that are there before it.
+    made
+        What its expressions have given, used or not.
     """
 
     iterators: dict[int, Any]
     failure: CaptureError | None = None
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
+    made: list[Node] = field(default_factory=list[Node])
 
 
 @dataclass
@@ -395,10 +400,12 @@ def attempt(
     keep: Callable[[Any], bool] = lambda _result: False,
     *,
     may_raise: bool = False,
+    unneeded: Container[Slot] = (),
 ) -> Outcome:
     """Run code and find out what it does; then put everything back, unless what it gives says that it is to be kept.
 
     Where it ``may_raise``, an exception of a ``raise`` statement is an outcome, too; in code without values any error of its own is.
+    What ``unneeded`` variables hold is not used.
 
     Raises
     ------
@@ -423,6 +430,7 @@ def attempt(
     capture.journals.append(journal)
     capture.trials.append(running)
     done = kept = False
+    used: list[Node] | None = None
     try:
         outcome = _run(run, running, start) if may_raise else Outcome(run(), start)
         if running.failure is not None:
@@ -436,6 +444,7 @@ def attempt(
             outcome.grown = world.grown
             outcome.chosen = capture.chosen[chosen:]
             outcome.buffers = {b: _held(b) for b in journal if b.born < start}
+            used = _used(running, outcome, unneeded)
         done = True
     finally:
         capture.trials.pop()
@@ -451,7 +460,32 @@ def attempt(
             for buffer, tell in capture.listeners[told:]:
                 buffer.followers.remove(tell)
             del capture.listeners[told:]
+    context.keep(running.made if kept else ())
+    if used is not None:  # everything is as it was: that the world knew
+        capture.trials.append(running)  # what is built for it is no line of the code around
+        _await_unused(capture, outcome, world, used)
+        capture.trials.pop()
     return outcome
+
+
+def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[Node] | None:
+    """What code on trial hands on; None where all that it has computed gives a value in any case."""
+    from tensormagic.capture.tree import tensors_in  # which takes apart what loops have made, by way of this
+
+    if not any(map(raises, topological(running.made))):
+        return None
+    held = [value for slot, value in outcome.slots.items() if slot not in unneeded]
+    held += [outcome.result, *(v for _, more in outcome.grown for v in more)]
+    return [t.node for t in tensors_in(held)] + [node for node, _, _ in outcome.buffers.values()]
+
+
+def _await_unused(capture: context.Capture, outcome: Outcome, world: World, used: list[Node]) -> None:
+    """Have what code on trial has computed, may fail, and is not used, be among the checks: Python computes it all the same."""
+    slot = world.variables[id(capture.checks), CHECKS]
+    token = node_of(outcome.slots.get(slot, slot.get()))
+    checked = unused_on_trial(list(capture.trials[-1].made), used, world.nodes(), token)
+    if checked is not token:
+        outcome.slots[slot] = wrap(checked)
 
 
 def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:

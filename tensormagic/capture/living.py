@@ -99,6 +99,15 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     return [n for n in order if n in stops]
 
 
+def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
+    """What loops and branches that are run for ``wanted`` give beside it, and lazy arrays have: it takes no second run then."""
+    owners = {n.args[0] for n in wanted if n.op is ITEM and n.args[0].op.kind == "region"}
+    if not owners:
+        return []
+    found = (n for n in nodes_held().difference(wanted) if n.op is ITEM and n.args[0] in owners)
+    return sorted((n for n in found if not is_known(n) and _is_small(n)), key=lambda n: n.serial)
+
+
 def _shared(held: Node, below: set[Node], is_known: Callable[[Node], bool]) -> list[Node]:
     """What is worth a value of a lazy array that is still there: itself, or the nearest that it has in common with what is wanted.
 

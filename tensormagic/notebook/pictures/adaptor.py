@@ -30,6 +30,7 @@ from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.pictures.scope import Scope, short
 from tensormagic.notebook.pictures.views import Drawing, computes, functions_of, kind_of, newest, places
 from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.regions.region import Region
 from tensormagic.transform.rewriting.trial import changes_digits
 
 __all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
@@ -136,9 +137,11 @@ class Portrait:
         return evaluate(size, self._number_of)
 
     def _number_of(self, atom: Any) -> int:
-        """The number of a symbol, or of an integer that the graph computes."""
+        """The number of a symbol, or of an integer that the graph computes; KeyError where that takes a loop."""
         if atom not in self.sizes:
             graph = Graph(self.graph.parameters, (atom,))
+            if any(isinstance(n.op, Region) for n in graph.nodes):
+                raise KeyError(atom)  # a picture does not run loops
             self.sizes[atom] = int(evaluate_graph(graph, self.values)[0])
         return self.sizes[atom]
 

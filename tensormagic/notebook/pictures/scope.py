@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, evaluate
+from tensormagic.ir.size import Size, Symbol, atom, evaluate, nodes_of, substitute
 from tensormagic.ir.text import extents
 from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
@@ -66,11 +66,11 @@ class Scope:
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
 
     def size_text(self, size: Size) -> str:
-        """The number that a size is in this run; its symbol where that is not known."""
+        """The number that a size is in this run; its symbol where that is not known, and a dot for what the graph computes."""
         if self.number is not None:
             with suppress(KeyError, TensorError):
                 return str(self.number(size))
-        return str(size)
+        return str(substitute(size, dict.fromkeys(nodes_of(size), atom(Symbol("·")))))
 
     @cached_property
     def extents(self) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ import inspect
 import itertools
 import linecache
 from collections.abc import Callable, Iterator, Mapping
+from ctypes import ArgumentError
 from types import ModuleType
 from typing import Any
 
@@ -161,7 +162,7 @@ def _yielded(function: Callable[..., Iterator[Any]], arrays: Mapping[str, Any]) 
     while True:
         try:
             given = next(generator)
-        except (StopIteration, ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
+        except (StopIteration, ArithmeticError, ArgumentError, AttributeError, IndexError, TypeError, ValueError):
             return
         yield generator.gi_frame.f_lineno, given
 

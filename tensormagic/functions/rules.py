@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from ctypes import ArgumentError
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from tensormagic.functions.array_notation import is_pointwise, source_of, statem
 from tensormagic.functions.array_rules import ArrayRule
 from tensormagic.functions.array_trial import StatedArrays
 from tensormagic.ir.errors import ParseError, RuleError, TensorError
-from tensormagic.ir.rules import LEVELS, Rule
+from tensormagic.ir.rules import CAPTURED, LEVELS, Rule
 from tensormagic.transform import rewriting
 from tensormagic.transform.rewriting.user import Stated, rules_of_function, stated_rule
 
@@ -163,9 +164,12 @@ def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[Any
             if is_pointwise(stated.pattern) and is_pointwise(stated.replacement):
                 placed = replace(stated.rule, source=source_of(function, stated.line))
                 found[stated.line] = replace(stated, rule=placed)
-    except (TensorError, IndexError, TypeError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 (of functions that know no variables, too: looked at below)
         failed = error
     others = [s for s in statements_of_function(function, level) if s.line not in found]
+    if isinstance(failed, TypeError | ArgumentError) and not others:  # Numba's, of C's
+        what = f"{type(failed).__name__}: {failed}"
+        raise RuleError(f"{function.__name__} calls what takes no variable of a rule ({what})", CAPTURED) from failed
     if failed is not None and not others:
         raise failed
     found |= {s.line: StatedArrays(ArrayRule.of(s)) for s in others}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.errors import RuleError
 from tensormagic.ir.facts import above_zero, is_finite, is_regular, not_negative, unsigned
 from tensormagic.ir.node import Bits, Node, hands_on, is_check, make
 from tensormagic.ir.node import is_constant as holds_bits
@@ -109,11 +110,20 @@ class Rule:
         return self.name
 
 
+CAPTURED = "Write both sides with NumPy's functions, SciPy's special functions, and your own functions of these."
+
+
 class _Symbol(Operation):
     """The op of what stands in patterns alone."""
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return args[0].type
+
+    def evaluate(self, node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
+        del node, values, size
+        raise RuleError(
+            "a function that is not captured is called with a variable of a rule, which has no value", CAPTURED
+        )
 
 
 WILD = _Symbol(name="wild")

@@ -1,9 +1,15 @@
 """Rules that users write as text."""
 
+import ctypes
+import ctypes.util
+import math
+
 import numpy as np
 import pytest
+from scipy import special
 
-from tensormagic.ir.errors import ParseError
+import tensormagic as tm
+from tensormagic.ir.errors import ParseError, RuleError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import parameter
@@ -78,3 +84,47 @@ def test_what_is_no_rule_is_an_error_with_its_line(text, message):
     with pytest.raises(ParseError) as error:
         parse_rules(text)
     assert str(error.value).startswith(message)
+
+
+SPECIAL = {
+    "its logarithm": (lambda x: (np.log(special.gamma(x)), special.gammaln(x)), "real", ""),
+    "its recurrence": (lambda x: (special.gamma(x + 1), x * special.gamma(x)), "real", ""),
+    "a sum that is one": (lambda x: (special.erf(x) + special.erfc(x), 1.0), "real", ""),
+    "a wrong one": (lambda x: (np.log(special.gamma(x)), special.gammaln(x) + 1), "real", "the sides differ"),
+    "a stable one": (lambda x: (np.log(special.gamma(x)), special.gammaln(x)), "stable", "cannot be told which side"),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_rules_of_functions_that_are_known_in_float64_alone(name):
+    sides, level, fault = SPECIAL[name]
+
+    def own(x):
+        yield sides(x)
+
+    if fault:
+        with pytest.raises(RuleError, match=fault):
+            tm.rule(own, level=level)
+        return
+    try:
+        (rule,) = tm.rule(own, level=level)
+        assert rule.level == level
+    finally:
+        tm.rules.remove("own")
+
+
+LIBM = ctypes.CDLL(ctypes.util.find_library("m") or "libm.so.6")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [np.vectorize(lambda v: float(v)), math.sin, pytest.importorskip("numba").njit(lambda v: v * v), LIBM.sin],
+)
+def test_functions_that_are_not_captured_are_refused_in_rules_by_a_sentence(function):
+    def own(x):
+        yield np.sin(x) ** 2, function(x)
+
+    with pytest.raises(RuleError, match=r"not captured|takes no variable of a rule") as caught:
+        tm.rule(own, level="real")
+    assert "Write both sides with NumPy's functions" in str(caught.value)
+    assert "own" not in tm.rules.own

@@ -88,14 +88,15 @@ def trial(
         count = len(next(iter(random.values()), ()))
         if not count:
             return Trial(0, 0.0, f"no point was found where {' and '.join(assumed)}")
-        longer = {n: v.astype(np.longdouble) for n, v in random.items()}
+        longer = _longer(random, pattern, replacement)
+        eps = np.finfo(next(iter(longer.values())).dtype).eps
         values = [_values(side, longer) for side in (pattern, replacement)]
         left, right = values[0][pattern], values[1][replacement]
         known = np.isfinite(left) & np.isfinite(right)
         largest = np.max(
             [np.abs(v) for table in values for v in table.values()], axis=0
         )  # what cancels leaves its rounding
-        known &= np.abs(left - right) > _ROUNDINGS * np.finfo(np.longdouble).eps * largest
+        known &= np.abs(left - right) > _ROUNDINGS * eps * largest
         apart = np.where(known, _relative(left, right), 0.0)
         worst = int(np.argmax(apart))
         if apart[worst] > _AGREES:
@@ -177,6 +178,17 @@ def _condition(tree: ast.expr, points: Mapping[str, Array]) -> Any:
         raise ParseError(f"the condition {ast.unparse(tree)!r} cannot be tried: {error}") from None
 
 
+def _longer(points: Mapping[str, Array], *sides: Node) -> Mapping[str, Array]:
+    """The points with more digits than float64 has; as they are where a function of the sides is not known there, as most of SciPy's."""
+    longer = {n: v.astype(np.longdouble) for n, v in points.items()}
+    try:
+        for side in sides:
+            _values(side, {n: v[:1] for n, v in longer.items()})
+    except TypeError:
+        return points
+    return longer
+
+
 def value_of(node: Node, points: Mapping[str, Array]) -> Array:
     """A side of a rule at the points, in their dtype."""
     return _values(node, points)[node]
@@ -225,7 +237,9 @@ def _unordered(node: Node) -> object:
 
 def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]) -> str:
     """Where the replacement is less accurate in float64, in words."""
-    longer = {n: v.astype(np.longdouble) for n, v in points.items()}
+    longer = _longer(points, pattern, replacement)
+    if not points or next(iter(longer.values())).dtype == np.float64:
+        return "it cannot be told which side is more accurate: one of its functions is known in float64 alone"
     truth, other = value_of(pattern, longer), value_of(replacement, longer)
     known = (np.isnan(truth) & np.isnan(other)) | (truth == other) | (_relative(truth, other) < _AGREES)
     values = [value_of(side, points) for side in (pattern, replacement)]

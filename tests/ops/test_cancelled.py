@@ -11,7 +11,23 @@ PROGRAMS = {
     "sqrt(x) * x * 3": (lambda x: np.sqrt(x) * x * 3, [0, 4.5, 9]),
     "x**2 * sqrt(x)": (lambda x: x * x * np.sqrt(x), [0, 2.5, 20]),
     "x * log(x)": (lambda x: x * np.log(x), [-np.inf, 1, 1 + np.log(4)]),
+    "x * x**0.5": (lambda x: x * x**0.5, [0, 1.5, 3]),
+    "x * x**0.25 * 2": (lambda x: x**0.25 * x * 2, [0, 2.5, 2.5 * np.sqrt(2)]),
+    "x**2 * x**0.75": (lambda x: x * x * x**0.75, [0, 2.75, 2.75 * 4**1.75]),
 }
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.array])
+@pytest.mark.parametrize("math", ["exact", "stable", "real"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_slopes_of_numbers_are_those_of_arrays(name, math, kind, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    monkeypatch.setattr(tm.config, "math", math)
+    function, expected = PROGRAMS[name]
+    with np.errstate(all="ignore"):
+        for x, slope in zip(X, expected, strict=True):
+            np.testing.assert_allclose(tm.grad(function)(kind(x)), slope, rtol=1e-13)
+            np.testing.assert_allclose(tm.jvp(function, (kind(x),), (kind(1.0),))[1], slope, rtol=1e-13)
 
 
 @pytest.mark.parametrize("math", ["exact", "stable", "real"])

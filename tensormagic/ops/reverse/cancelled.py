@@ -1,11 +1,16 @@
-"""Zeros of derivatives that cancel: ``x * (c / x)`` is ``c``, and ``x * (c / sqrt(x))`` is ``c * sqrt(x)``, at 0 too.
+"""Zeros of derivatives that cancel: ``x * (c / x)`` is ``c``, and ``x * (c / sqrt(x))`` is ``c * sqrt(x)``, at 0 too; so for powers.
 
 So ``x * log(x)`` and ``x * sqrt(x)`` have at 0 the slopes that they come near to, and not 0 times infinity; parts of them too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from tensormagic.ir.node import Node, make, rebuild
+from tensormagic.ops.leaf import constant_value
 
 _DEEPEST = 3  # how many products are looked through for a factor
 _MOVES = frozenset(["broadcast", "reshape", "slice", "transpose"])
@@ -14,13 +19,17 @@ _OPENED = frozenset(["divide", "multiply", "sqrt", "square"])
 
 def product(left: Node, right: Node) -> Node:
     """``left * right``, where a factor of one that the other is divided by is left out."""
+    from tensormagic.ops.form import to_form
     from tensormagic.ops.scalars.scalar import multiply
 
+    whole = multiply(left, right)
     for quotient, rest in ((left, right), (right, left)):
         found = _over(quotient, rest, _DEEPEST)
-        if found is not None:
+        if found is not None and found.type.form != whole.type.form:
+            found = to_form(found, whole.type.form)
+        if found is not None and found.type == whole.type:
             return found
-    return multiply(left, right)
+    return whole
 
 
 def _over(quotient: Node, rest: Node, depth: int) -> Node | None:
@@ -30,6 +39,8 @@ def _over(quotient: Node, rest: Node, depth: int) -> Node | None:
     quotient = _opened(quotient)
     if quotient.op.name == "divide":
         return _cancelled(quotient, rest, depth)
+    if quotient.op.name == "power":
+        return _lowered(quotient, rest, depth)
     if quotient.op.name == "multiply" and depth:
         for k, factor in enumerate(quotient.args):
             found = _over(factor, rest, depth - 1)
@@ -42,17 +53,56 @@ def _cancelled(quotient: Node, rest: Node, depth: int) -> Node | None:
     from tensormagic.ops.scalars.scalar import multiply
 
     dividend, divisor = quotient.args
+    divisor, rest = _bare(divisor), _bare(rest)
     if rest is divisor:
         return dividend
     divisor, rest = _opened(divisor), _opened(rest)
-    if divisor.op.name == "sqrt" and divisor.args[0] is rest:
+    if divisor.op.name == "sqrt" and _bare(divisor.args[0]) is rest:
         return multiply(dividend, divisor)
+    return _of_factors(rest, depth, lambda factor: _cancelled(quotient, factor, depth - 1))
+
+
+def _lowered(inverse: Node, rest: Node, depth: int) -> Node | None:
+    """The product of a power with a negative exponent and what has its base for a factor: with one more."""
+    from tensormagic.ops.scalars.scalar import add, power
+
+    base, exponent = inverse.args
+    known = _number(exponent)
+    if known is None or not -1 < known < 0:
+        return None
+    if _bare(rest) is _bare(base):
+        return power(base, add(exponent, 1))
+    return _of_factors(_opened(_bare(rest)), depth, lambda factor: _lowered(inverse, factor, depth - 1))
+
+
+def _of_factors(rest: Node, depth: int, over: Callable[[Node], Node | None]) -> Node | None:
+    """The product over a factor of what is a product itself."""
+    from tensormagic.ops.scalars.scalar import multiply
+
     factors = {"multiply": rest.args, "square": rest.args * 2}.get(rest.op.name, ())
     for k, factor in enumerate(factors if depth else ()):
-        found = _cancelled(quotient, factor, depth - 1)
+        found = over(factor)
         if found is not None:
             return multiply(found, factors[1 - k])
     return None
+
+
+def _number(exponent: Node) -> float | None:
+    """A known exponent, or the difference of two: as of the derivative of a power."""
+    if exponent.op.name == "subtract":
+        first, second = map(_number, exponent.args)
+        return None if first is None or second is None else first - second
+    value = constant_value(exponent)
+    return (
+        None if value is None or value.dtype.kind not in "uif" or np.unique(value).size != 1 else float(value.flat[0])
+    )
+
+
+def _bare(node: Node) -> Node:
+    """A number without its class and its checks: Python's floats are NumPy's where NumPy's functions read them."""
+    while node.op.name in {"form", "require"}:
+        node = node.args[0]
+    return node
 
 
 def _opened(node: Node) -> Node:

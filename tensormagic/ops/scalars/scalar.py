@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensormagic.ir.node import Node, install_operators
+from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.pointwise import astype, multiply_by
 from tensormagic.ops.reverse.squares import is_sum_of_squares
@@ -70,8 +71,12 @@ from tensormagic.ops.scalars.function import INF, divided, float_loop, one_like,
 
 
 def _power_partials(out: Node, x: Node, y: Node) -> tuple[Node, Node]:
-    flat = logical_and(equal(x, 0), less(y, 1) if is_sum_of_squares(x) else equal(y, 0))
-    by_base = where(flat, 0, multiply(y, power(where(flat, 1, x), subtract(y, 1))))
+    exponent, squares = constant_value(y), is_sum_of_squares(x)
+    if exponent is not None and not squares and exponent.all():  # of a power that is none is 0
+        by_base = multiply(y, power(x, subtract(y, 1)))
+    else:
+        flat = logical_and(equal(x, 0), less(y, 1) if squares else equal(y, 0))
+        by_base = where(flat, 0, multiply(y, power(where(flat, 1, x), subtract(y, 1))))
     known = logical_or(equal(x, 0), less(x, 0)) if x.type.dtype.kind == "f" else equal(x, 0)
     by_exponent = where(equal(x, 0), where(equal(y, 0), typed(-INF, x), 0), multiply(out, log(where(known, 1, x))))
     if x.type.dtype.kind == "f":

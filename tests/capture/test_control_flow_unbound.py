@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ir.node import topological
+from tests.capture.harness import cell
 
 BINDS = {
     "branch": "if s > 0:\n        v = x + 1",
@@ -93,3 +95,11 @@ def test_what_data_leave_unbound_is_an_array_of_its_own():
     for k, s in (([1], 1.0), ([3], 2.0)):
         given = np.arange(3.0) + 1, np.array(k), s
         assert np.array_equal(tm.tensor(f)(*given), f(*given))
+
+
+def test_a_name_that_one_branch_of_a_cell_binds_leaves_the_branch_in_the_graph():
+    source = "if x.sum() < 100:\n    big = x * 2\n    more = big + 1\ny = more.sum()"
+    y = cell(source, {"x": np.arange(3.0)}).outputs["y"]
+    assert isinstance(y, tm.Tensor)
+    assert "cond" in {n.op.name for n in topological([y.node])}
+    assert y == 9

@@ -401,7 +401,7 @@ def _both_ways(
         return raising
     for outcome in outcomes:
         once_each(outcome.slots)
-    _refuse_added_once(outcomes)
+    _refuse_added_once(outcomes, {*world.variables.values()})
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
     known = {*world.nodes(), *coded, predicate, *(n for b in stored for n in unasked(b.node))}
     choice = Choice(predicate, known, outcomes, why, functions=functions)
@@ -422,10 +422,11 @@ def _both_ways(
     return None
 
 
-def _refuse_added_once(outcomes: tuple[Outcome, Outcome]) -> None:
-    """Refuse items that one way alone adds to a dictionary or an object, or both in another order."""
+def _refuse_added_once(outcomes: tuple[Outcome, Outcome], variables: set[Slot]) -> None:
+    """Refuse items that one way alone adds to a dictionary or an object, or both in another order; variables may be unbound."""
     first, second = (
-        [s for s in o.slots if isinstance(s.holder, MutableMapping) and s.get() is UNBOUND] for o in outcomes
+        [s for s in o.slots if s not in variables and isinstance(s.holder, MutableMapping) and s.get() is UNBOUND]
+        for o in outcomes
     )
     if first != second:
         raise grows(type((first or second)[0].holder).__name__)

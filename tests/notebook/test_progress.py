@@ -1,6 +1,8 @@
 """What the bar says of what takes long: a stage before the computation, or the computation."""
 
-from __future__ import gc
+from __future__ import annotations
+
+import gc
 
 import numpy as np
 

@@ -319,6 +319,7 @@ def main():
     options.add_argument("--names", default="logistic,mixture")
     options.add_argument("--workers", default="1,2,4")
     options.add_argument("--steps", type=int, default=8)
+    options.add_argument("--kept", type=float, default=1e7, help="rows that stay on the workers, beside jax.pmap's")
     options.add_argument("--skip", default="", help="of: chunks, kept, jax, link, kills, peers")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
@@ -347,11 +348,11 @@ def main():
                 say(name, workers, way, one, "load", os.getloadavg()[0])
             found[f"{name} {workers}"] = result
         if "kept" not in skip:
-            ours, dasks, fewer, report = kept(name, min(rows, 10**7), chunk, given.steps)
+            ours, dasks, fewer, report = kept(name, min(rows, int(given.kept)), chunk, given.steps)
             per = {k: {"processor": (sum(v["workers"]) + v["own"]) / n, "workers": sum(v["workers"]) / n, "wall": v["wall"] / n}
                    for k, v, n in (("ours", ours, given.steps), ("dask", dasks, fewer))}  # fmt: skip
             if "jax" not in skip:
-                per["jax"] = by_jax(name, min(rows, 10**7), given.steps)
+                per["jax"] = by_jax(name, min(rows, int(given.kept)), given.steps)
             found[f"{name} kept"] = per
             say(name, "kept", per)
             say(report)

@@ -67,6 +67,13 @@ def young(*, stays: bool = False) -> Generator[None]:
             gc.unfreeze()
 
 
+def looked_at() -> None:
+    """Have it known what memory outside of graphs holds now: else what plain Python has stored there looks as if the next trace had."""
+    for value in living.held():
+        if isinstance(value, Tensor):
+            value.place.buffer.version  # noqa: B018 (which looks)
+
+
 def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
     """The lazy values that were made, or stored into, after ``mark`` and that somebody still has.
 

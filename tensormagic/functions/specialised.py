@@ -22,7 +22,7 @@ from tensormagic.functions.given import Given, fixed_of, held, kind_of, signatur
 from tensormagic.functions.gives import Halfway, refused
 from tensormagic.functions.glance import Completing
 from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
-from tensormagic.functions.left import give_values, held_by, left_behind, young
+from tensormagic.functions.left import give_values, held_by, left_behind, looked_at, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
 from tensormagic.functions.program import Specialisation, Trace, evaluated, fits, trace
 from tensormagic.functions.reading import (
@@ -314,6 +314,7 @@ class Specialised(Made):
         ), given
 
     def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:
+        looked_at()
         mark = wrap(constant(0))
         count = sum(given.moving)
         labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]

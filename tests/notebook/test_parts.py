@@ -6,6 +6,11 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 
+import tensormagic as tm
+from tensormagic.capture.stores.outside import Outside
+from tensormagic.capture.stores.place import Place
+from tensormagic.capture.value import Tensor
+from tensormagic.functions import specialised
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tests.notebook.part_programs import program
 
@@ -209,3 +214,19 @@ def test_a_cell_gives_the_notebooks_arrays_and_views_of_them(notebook):
     notebook.ok("%%tensor\nx[::2] * 1")
     notebook.ok("_[0] = 7")
     assert notebook["x"][0] == 0
+
+
+def test_what_plain_python_has_stored_is_no_store_of_a_function_that_is_captured_later(monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    array = np.arange(3.0)
+    part = Tensor(Place(Outside(array, "M")))  # as a cell has them of the notebook's arrays
+    assert part[1] == 1
+    array[1] = 7.0
+    found: list[int] = []
+    own = specialised.left_behind
+    monkeypatch.setattr(
+        specialised, "left_behind", lambda mark, **known: found.append(len(left := own(mark, **known))) or left
+    )
+    np.testing.assert_array_equal(tm.tensor(lambda a: a[::-1] * 3.0)(np.arange(3.0)), [6, 3, 0])
+    assert found == [0]
+    assert part[1] == 7

@@ -192,8 +192,11 @@ class Cluster:
         """Send what a chunk is made of again, where it was lost."""
         following = self.groups[number + 1 : number + 2] if self.split.halo else []
         pieces = [*self.groups[number], *(g[0] for g in following)]
-        gone = [a for a in self.arguments if not min([a.replace(p, self.client) for p in pieces])]  # all of them
-        if any(not a.made for a in gone):
+        replaced = [
+            [a.replace(p, self.client) for p in pieces] for a in self.arguments
+        ]  # whatever others are to be had
+        gone = [a for a, found in zip(self.arguments, replaced, strict=True) if not all(found)]
+        if not all(a.made for a in gone):
             raise GuardError(
                 "a worker was lost, with rows that cannot be read again",
                 "Hand in tm.shard(x), a file or an array of Dask; a generator is read once.",

@@ -158,7 +158,6 @@ def _drive(
     """Run a loop or a branch whose graphs take rows together."""
     node = driven.node
     _once(driven.before, sizes, values)
-    found = {a: kept[a] if a in kept else rows[a] if a in rows else values[a] for a in driven.begins}
 
     def call(name: str, state: Sequence[Any]) -> list[Any]:
         inner = driven.graphs[name]
@@ -171,8 +170,8 @@ def _drive(
         }
         return _run(inner.split, sizes, whole, chunks.within(inner.split, [operands[k] for k in places], node))
 
-    given = [found[a] for a in driven.begins]
-    op: Any = node.op  # a region: nodes know of their op only a name and types
+    given = [kept[a] if a in kept else rows[a] if a in rows else values[a] for a in driven.begins]
+    op: Any = node.op  # a loop or a branch: other ops are not driven
     for result, t, value in zip(driven.gives, node.types, op.driven(given, call), strict=True):
         if result in driven.left:
             rows[result] = kept[result] = value

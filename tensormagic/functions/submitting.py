@@ -364,7 +364,8 @@ def _tell_unfinished() -> None:
     if left:
         listed = ", ".join(f"{f.name} of {f.place}" for f in left[:5]) + ", …" * (len(left) > 5)
         some = f"{len(left)} submitted computation{'s were' if len(left) > 1 else ' was'}"
-        print(f"tensormagic: {some} not finished: {listed}", file=sys.stderr)  # noqa: T201 (nobody else is there to say it)
+        text = f"tensormagic: {some} not finished: {listed}"
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 (nobody else says it; a kernel's stream sends what is flushed)
 
 
 def _after_fork() -> None:

@@ -115,7 +115,10 @@ def test_one_of_two_dependent_cells_fails(kernel: Running):
 
 def test_a_shutdown_names_what_is_lost():
     with running() as kernel:
-        kernel.run("import numpy as np, tensormagic as tm\nx = np.ones(100)")
+        kernel.run(
+            "import numpy as np, sys, tensormagic as tm\nx = np.ones(100)\n"
+            "sys.stderr.flush_interval = 60  # what a stream still holds when its thread ends is lost"
+        )
         kernel.run(LOOP.format(name="h", count=ENDLESS))
         kernel.run("%%tensor --async\nu = h * 2\nu.sum()")
         kernel.client.shutdown(restart=False)
@@ -123,3 +126,16 @@ def test_a_shutdown_names_what_is_lost():
         assert told.startswith("tensormagic: 2 submitted computations were not finished: ")
         assert "the cell of In[2]" in told
         assert "the cell of In[3]" in told
+
+
+def test_a_shutdown_names_what_no_display_shows():
+    with running() as kernel:
+        kernel.run(
+            "import numpy as np, sys, tensormagic as tm\n"
+            "sys.stderr.flush_interval = 60\n"
+            f"def f(x):\n    for k in range({ENDLESS}):\n        x = np.sin(x) + x.mean() * 0.5\n    return x\n"
+            "a = tm.submit(f, np.ones(100))"
+        )
+        kernel.client.shutdown(restart=False)
+        told = until(kernel, lambda m: m["content"]["text"] if m["msg_type"] == "stream" else "")
+        assert told.startswith("tensormagic: 1 submitted computation was not finished: f of ")

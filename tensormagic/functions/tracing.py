@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +27,7 @@ from tensormagic.capture.tree import computed, flatten
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.explaining import explained
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
@@ -38,7 +38,6 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.space import Read
-from tensormagic.ir.driver import Log
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -310,31 +309,18 @@ def _code(self: Tensor, target: str = "cpu") -> str:
     return _SOURCES[target](_executable(self))
 
 
-def _steps(graph: Graph) -> int:
-    """How many nodes a graph has that compute: a picture folds some of these away, and counts fewer."""
-    return sum(bool(n.args) for n in graph.nodes)
+def _explain(self: Tensor, *, measure: bool = True) -> str:
+    """What was rewritten, by which rule and where, what each step bought, and what was withheld.
 
-
-def _explain(self: Tensor) -> str:
-    """What was rewritten, by which rule and where, what was withheld, and how many kernels are left."""
+    Parameters
+    ----------
+    measure
+        Whether errors, operations and bytes are measured: errors for the values that the inputs have, at up to 64 elements,
+        against mpmath. It takes up to some seconds.
+    """
     closed = session.close_over([self.node], use_values=False)
-    executable = session.executable(closed.graph, self.level)
-    rewritten, lens = executable.rewritten, Lens(closed.mapping)
-    kernels = len(executable.plan.kernels)
-    fired = [replace(firing, sites=lens.within(firing.before)) for firing in rewritten.notable]
-    told = Counter(map(str, fired))
-    before, after = _steps(_graph(self)), _steps(rewritten.graph)
-    counts = (
-        f"{before} step{'s' * (before != 1)}, with broadcasts and casts; {after} after rewriting, "
-        f"in {kernels} kernel{'s' * (kernels != 1)}"
-    )
-    lines = [counts, *(text if times == 1 else f"{text}, {times} times" for text, times in told.items())]
-    if quiet := len(rewritten.fired) - len(fired):
-        tidy = "step that only tidies up" if quiet == 1 else "steps that only tidy up"
-        lines.append(f"and {quiet} {tidy}, such as a broadcast of a broadcast")
-    lines += [f"assumed: {text}" for text in Log(fired).assumptions]
-    lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
-    return Lines("\n".join(lines))
+    values = lambda: [session.value_of(leaf) for leaf in closed.leaves]  # noqa: E731 (asked for where it is measured)
+    return Lines(explained(closed.graph, self.level, Lens(closed.mapping), values, measure=measure))
 
 
 def _time(self: Tensor, repeat: int = 7) -> float:

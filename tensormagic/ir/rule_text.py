@@ -1,7 +1,8 @@
-"""Sides of rules as text, in the notation that they were written in."""
+"""Sides of rules, and other expressions, as text in the notation that they were written in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensormagic.ir.node import Node, is_constant
@@ -13,16 +14,41 @@ def show(pattern: Any, strength: int = 0) -> str:
     """A pattern in the notation that it was written in."""
     if not isinstance(pattern, Node):
         return str(pattern)
-    args, sign = pattern.args, pattern.op.infix
+    return _shown(pattern, lambda leaf: leaf["name"], None, strength)
+
+
+def expression(node: Node, name: Callable[[Node], str], room: int = 80) -> str:
+    """What a node computes as NumPy text, with what does not fit into ``room`` letters left out as ``…``.
+
+    ``name`` gives what a leaf is called. What hands on its operand as it is, such as a broadcast, is not shown.
+    """
+    found = "…"
+    for depth in range(1, room):
+        longer = _shown(node, name, depth)
+        if longer == found or len(longer) > room:
+            break
+        found = longer
+    return found
+
+
+def _shown(node: Node, name: Callable[[Node], str], depth: int | None, strength: int = 0) -> str:
+    """The text down to ``depth``; without one all of it, as patterns have it."""
+    while depth is not None and node.op.hands_on:
+        node = node.args[0]
+    args, sign = node.args, node.op.infix
     if not args:
-        return f"{pattern['bits'].array().item():g}" if is_constant(pattern) else pattern["name"]
-    if pattern.op.signs == (-1,):
-        text, own = f"-{show(args[0], 4)}", 3
+        array = node["bits"].array() if is_constant(node) else None
+        return name(node) if array is None or array.ndim else f"{array.item():g}"
+    if depth == 0:
+        return "…"
+    depth = depth if depth is None else depth - 1
+    if node.op.signs == (-1,):
+        text, own = f"-{_shown(args[0], name, depth, 4)}", 3
     elif sign in _STRENGTH:
         own = _STRENGTH[sign]
-        text = f"{show(args[0], own or 1)} {sign} {show(args[1], own + 1)}"
+        text = f"{_shown(args[0], name, depth, own or 1)} {sign} {_shown(args[1], name, depth, own + 1)}"
     else:
-        text, own = f"{pattern.op.name}({', '.join(show(a) for a in args)})", 9
+        text, own = f"{node.op.name}({', '.join(_shown(a, name, depth) for a in args)})", 9
     return f"({text})" if own < strength else text
 
 

@@ -19,7 +19,7 @@ from tensormagic.notebook.forms import forms_of
 from tensormagic.notebook.formulas.equations import formula_of, inputs_of
 from tensormagic.notebook.inspecting import default_wrt
 from tensormagic.notebook.options import arguments, describe
-from tensormagic.notebook.panels import PANELS, Draw, nan
+from tensormagic.notebook.panels import PANELS, Draw, nan, rules
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.run import near
 
@@ -82,8 +82,8 @@ class TensorLooks(Magics):
     @line_magic
     @describe(_NAME, usage="%tensor_rules [NAME]", example="%tensor_rules loss")
     def tensor_rules(self, line: str) -> Any:
-        """Show the rewrite rules that fired for a lazy value, and where."""
-        return self._panel(line, self.tensor_rules, PANELS["rewrites"])
+        """Show the rewrite rules that fired for a lazy value, where, and what each bought: accuracy, operations, bytes."""
+        return self._panel(line, self.tensor_rules, lambda shown, _: rules(shown))
 
     @no_var_expand
     @line_magic

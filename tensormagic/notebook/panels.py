@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from tensormagic.backend.cuda.listing import device_source
+from tensormagic.functions.explaining import Explained
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import symbol
 
-__all__ = ["PANELS", "Draw", "nan"]
+__all__ = ["PANELS", "Draw", "nan", "rules"]
 
 
 _HEAD = ("rule", "level", "where", "source")
@@ -19,18 +21,38 @@ _HEAD = ("rule", "level", "where", "source")
 def rewrites(shown: Portrait) -> Panel:
     """Every rule that fired: its text, level, the user's lines, and its own source line."""
     logs = [shown.first, shown.executable.rewritten] if shown.gradients else [shown.first]
-    fired = {
-        (f.rule.name, f.rule.level, _lines(shown, f.before), f.rule.source.rpartition("/")[2]): None
-        for log in logs
-        for f in log.fired
-    }
-    rows = [list(key) for key in fired]
-    rows += [
-        [f"withheld: {w.rule.name}", w.rule.level, _lines(shown, w.node), f"{symbol(w.shared.op.name)} {w.why}"]
+    rows = list(dict.fromkeys(_row(shown, f) for log in logs for f in log.fired))
+    rows += _rest(shown, logs)
+    return table("rewrites", _HEAD, rows) if rows else _nothing()
+
+
+def rules(shown: Portrait) -> Panel:
+    """The same with what each step bought: errors, operations, bytes; steps that change no digits are one."""
+    steps = list(Explained(shown.primal, shown.first, lambda: shown.values).steps())
+    rows: list[tuple[str, ...]] = []
+    for step in steps:
+        told = dict.fromkeys(_row(shown, f) for f in step.fired)
+        rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
+    rows += [(*row, "") for row in _rest(shown, [shown.first])]
+    return table("rewrites", (*_HEAD, "bought"), rows) if rows else _nothing()
+
+
+def _nothing() -> Panel:
+    return table("rewrites: no rule has changed anything", (), [])
+
+
+def _row(shown: Portrait, firing: Any) -> tuple[str, ...]:
+    rule = firing.rule
+    return rule.name, rule.level, _lines(shown, firing.before), rule.source.rpartition("/")[2]
+
+
+def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
+    """What was withheld, and what is assumed."""
+    withheld = [
+        (f"withheld: {w.rule.name}", w.rule.level, _lines(shown, w.node), f"{symbol(w.shared.op.name)} {w.why}")
         for w in logs[-1].withheld
     ]
-    rows += [[f"assumed: {text}", "real", "", ""] for log in logs for text in log.assumptions]
-    return table("rewrites", _HEAD, rows) if rows else table("rewrites: no rule has changed anything", (), [])
+    return withheld + [(f"assumed: {text}", "real", "", "") for log in logs for text in log.assumptions]
 
 
 def _lines(shown: Portrait, node: Node) -> str:

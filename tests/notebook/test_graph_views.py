@@ -14,9 +14,9 @@ from tensormagic.notebook.pictures.details import Details
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.measure import measure, summary
 from tensormagic.notebook.pictures.message import part
-from tensormagic.notebook.pictures.replay import replayed
 from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.widgets.graph import GraphView
+from tensormagic.transform.rewriting.replay import replayed
 from tests.notebook import demo_scenes
 
 LOGISTIC = "%%tensor --grad w\nz = X @ w + b\nnp.mean(np.log(1 + np.exp(-y * z)))"

@@ -16,6 +16,7 @@ from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture import usercode
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
+from tensormagic.functions.explaining import Explained
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
@@ -25,17 +26,18 @@ from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.measure import measure
-from tensormagic.notebook.pictures.replay import replayed
 from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.pictures.scope import Scope, short
 from tensormagic.notebook.pictures.views import Drawing, computes, functions_of, kind_of, newest, places
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.regions.region import Region
+from tensormagic.transform.rewriting.replay import replayed
 from tensormagic.transform.rewriting.trial import changes_digits
 
 __all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
 
 MOST_HISTORY = 400  # nodes above which values that are known cut the graph
+MEASURING = 0.5  # seconds after which no more errors of steps are measured
 MOST_AT_ALL = 20_000  # nodes above which no picture is made: writing it down would take longer than a few seconds
 
 
@@ -271,6 +273,7 @@ class _Views:
         drawing = self.drawing
         before = drawing.view("step", self.scope(graph), outputs)
         made = [Step((), before, ())]
+        found = Explained(graph, rewritten, lambda: self.shown.values, seconds=MEASURING)
         for fired, after in replayed(graph, rewritten.fired, rewritten.graph):
             drawing.follow(graph, after)
             self.passed.append(after)
@@ -279,15 +282,16 @@ class _Views:
             put = {drawing.ids[f.after] for f in fired if f.after in drawing.ids}
             ops = [vertex.id for vertex in view.everything() if vertex.is_op]
             present = tuple(key for key in ops if key not in old or key.rpartition("/")[2] in put)
-            made.append(Step(tuple(self.rewrite(f) for f in fired), view, present))
+            bought = str(found.bought(fired, graph, after)) if len(fired) == 1 else ""
+            made.append(Step(tuple(self.rewrite(f, bought) for f in fired), view, present))
             graph, before = after, view
         return tuple(made)
 
-    def rewrite(self, firing: Any) -> Rewrite:
-        """A rule that fired, in words."""
+    def rewrite(self, firing: Any, bought: str) -> Rewrite:
+        """A rule that fired, in words, and what it bought."""
         spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before)
         where = ", ".join(dict.fromkeys(map(str, spans)))
-        return Rewrite(firing.rule.name, firing.rule.level, where, firing.rule.source.rpartition("/")[2])
+        return Rewrite(firing.rule.name, firing.rule.level, where, firing.rule.source.rpartition("/")[2], bought)
 
 
 def steps_of(plan: Plan | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:

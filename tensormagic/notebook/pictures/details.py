@@ -16,12 +16,16 @@ __all__ = ["Details", "Rewrite", "Step"]
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One use of a rule: its text and level, the user's lines behind it, and where the rule itself stands."""
+    """One use of a rule: its text and level, the user's lines behind it, where the rule itself stands, and what it bought."""
 
     rule: str
     level: str
     where: str
     source: str
+    bought: str = ""
+
+
+_LENGTHS = {"rule": 300, "level": 20, "where": 200, "source": 80, "bought": 200}
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,7 @@ class Step:
     def message(self) -> dict[str, Any]:
         """Return the step without its picture as JSON data."""
         return {
-            "rewrites": [
-                [clean(part, most) for part, most in ((r.rule, 300), (r.level, 20), (r.where, 200), (r.source, 80))]
-                for r in self.rewrites
-            ],
+            "rewrites": [[clean(getattr(r, part), most) for part, most in _LENGTHS.items()] for r in self.rewrites],
             "made": list(self.made),
             "ops": self.view.ops,
         }

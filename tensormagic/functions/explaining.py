@@ -1,0 +1,246 @@
+"""What rewriting did to a value, step by step, and what each step bought: accuracy, operations, bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from tensormagic import session
+from tensormagic.backend import costs
+from tensormagic.backend.plan import plan_graph
+from tensormagic.functions.accuracy import Errors, Measure, NotMeasuredError, over_parameters
+from tensormagic.ir.driver import Firing, Log
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.rule_text import expression
+from tensormagic.ir.site import Lens
+from tensormagic.ir.size import evaluate
+from tensormagic.ops.leaf import PARAMETER
+from tensormagic.transform.rewriting import Rewritten
+from tensormagic.transform.rewriting.replay import replayed
+
+MOST_STEPS = 40
+MOST_NODES = 1_500
+SECONDS = 3.0
+"""For how long errors are measured at most."""
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What a step, or all of them, changed.
+
+    Parameters
+    ----------
+    errors
+        The errors before and after, or why they are not known; empty where no digit changes.
+    operations, moved
+        By how many operations there are more, and how many more bytes kernels read and write; None where that is not known.
+    """
+
+    errors: Errors | str = ""
+    operations: int | None = None
+    moved: int | None = None
+
+    def __str__(self) -> str:
+        parts = [f"error not measured: {self.errors}" if isinstance(self.errors, str) else str(self.errors)]
+        parts = parts if self.errors else []
+        parts += [f"{self.operations:+,} operations"] if self.operations else []
+        parts += [f"{_bytes(self.moved)} moved"] if self.moved else []
+        return ", ".join(parts) or "the same work"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rules that fired one after the other, and what they bought: one that may change digits, or several that do not."""
+
+    fired: tuple[Firing, ...]
+    graph: Graph
+    bought: Bought
+
+
+class Explained:
+    """A rewriting, with what it bought for the values that the parameters have.
+
+    Parameters
+    ----------
+    graph, rewritten
+        Before and after.
+    values
+        Gives the values of the parameters.
+    seconds
+        For how long errors are measured at most.
+    """
+
+    def __init__(
+        self, graph: Graph, rewritten: Rewritten, values: Callable[[], Sequence[Any]], seconds: float = SECONDS
+    ) -> None:
+        self.graph, self.rewritten = graph, rewritten
+        self._nodes, self._works = set(graph.nodes), dict[Graph, tuple[int, int] | None]()
+        self._regions = any(n.op.kind == "region" for n in graph.nodes)
+        self._sizes: Mapping[Any, int] = {}
+        self._measure: Measure | None = None
+        self._why = ""
+        try:
+            known = values()
+            self._sizes = graph.bind([np.shape(v) for v in known])
+            self._measure = Measure(graph, known, seconds)
+        except TensorError as error:
+            self._why = str(error).partition("\n")[0]
+
+    def steps(self) -> Iterator[Step]:
+        """The steps, those that change no digits together; with what each bought where there are not too many."""
+        groups = list(_grouped(self.rewritten.notable))
+        stages = self._stages(groups) if len(groups) <= MOST_STEPS else repeat(self.graph)
+        before = self.graph
+        for group, after in zip(groups, stages, strict=False):
+            yield Step(group, after, self.bought(group, before, after))
+            before = after
+
+    def _stages(self, groups: Sequence[tuple[Firing, ...]]) -> Iterator[Graph]:
+        """The graph after each group."""
+        made = replayed(self.graph, self.rewritten.fired, self.rewritten.graph)
+        last = self.graph
+        for group in groups:
+            left = len(group)
+            while left > 0 and (found := next(made, None)) is not None:
+                left -= len(found[0])
+                last = found[1]
+            yield last
+
+    def whole(self) -> Bought:
+        """What all steps bought together."""
+        results = zip(self.graph.results, self.rewritten.graph.results, strict=True)
+        errors = [self._errors(before, after, whole=True) for before, after in results]
+        known = next((e for e in errors if isinstance(e, Errors)), errors[0] if errors else "")
+        return Bought(known, *self._more(self.graph, self.rewritten.graph))
+
+    def bought(self, fired: Sequence[Firing], before: Graph, after: Graph) -> Bought:
+        """What rules bought that led from one graph to the other: the errors where it is one that may change digits."""
+        self._nodes |= set(after.nodes)
+        (firing, *more) = fired or (None,)
+        errors: Errors | str = ""
+        if firing is not None and not more and firing.rule.level != "exact":
+            outer = over_parameters(firing.before, self.graph) and (not self._regions or firing.before in self._nodes)
+            errors = self._errors(firing.before, firing.after) if outer else "within a loop or a branch"
+        return Bought(errors, *self._more(before, after))
+
+    def _errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors | str:
+        if self._measure is None:
+            return self._why
+        try:
+            return self._measure.errors(before, after, whole=whole)
+        except NotMeasuredError as why:
+            return str(why)
+
+    def _more(self, before: Graph, after: Graph) -> tuple[int, int] | tuple[None, None]:
+        """By how many operations and bytes the second is more; None where that is not known."""
+        first, last = self._work(before), self._work(after)
+        return (None, None) if first is None or last is None else (last[0] - first[0], last[1] - first[1])
+
+    def _work(self, graph: Graph) -> tuple[int, int] | None:
+        if graph not in self._works:
+            self._works[graph] = self._counted(graph) if len(graph.nodes) <= MOST_NODES else None
+        return self._works[graph]
+
+    def _counted(self, graph: Graph) -> tuple[int, int] | None:
+        """Operations, and bytes that kernels read and write."""
+        try:
+            found = costs.total(costs.of_plan(plan_graph(graph), lambda size: evaluate(size, self._sizes.__getitem__)))
+        except (TensorError, LookupError, TypeError, ValueError):
+            return None
+        return (int(found.operations), int(found.moved)) if found.known else None
+
+
+def _grouped(fired: Sequence[Firing]) -> Iterator[tuple[Firing, ...]]:
+    """Each firing that may change digits, and those between two such together."""
+    exact: list[Firing] = []
+    for firing in fired:
+        if firing.rule.level == "exact":
+            exact.append(firing)
+            continue
+        if exact:
+            yield tuple(exact)
+            exact = []
+        yield (firing,)
+    if exact:
+        yield tuple(exact)
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(count) >= size:
+            return f"{count / size:+.3g} {unit}"
+    return f"{count:+d} bytes"
+
+
+# as text ------------------------------------------------------------------------------------------------------------
+
+
+def explained(
+    graph: Graph, level: str | None, lens: Lens, values: Callable[[], Sequence[Any]], *, measure: bool
+) -> str:
+    """What was rewritten, by which rule and where, what each step bought, what was withheld, and how many kernels are left."""
+    executable = session.executable(graph, level)
+    rewritten = executable.rewritten
+    kernels = len(executable.plan.kernels)
+    before, after = _steps(graph), _steps(rewritten.graph)
+    counts = f"{before} step{'s' * (before != 1)}, with broadcasts and casts; {after} after rewriting"
+    lines = [f"{counts}, in {kernels} kernel{'s' * (kernels != 1)}"]
+    found = Explained(graph, rewritten, values)
+    fired = [replace(f, sites=lens.within(f.before)) for f in rewritten.notable]
+    name = _name_in(graph)
+    if measure and fired:
+        lines += [*_whole(found, graph, name), *_by_steps(found, lens, name)]
+    else:
+        lines += _once(map(str, fired))
+    if quiet := len(rewritten.fired) - len(fired):
+        tidy = "step that only tidies up" if quiet == 1 else "steps that only tidy up"
+        lines.append(f"and {quiet} {tidy}, such as a broadcast of a broadcast")
+    lines += [f"assumed: {text}" for text in Log(fired).assumptions]
+    lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
+    return "\n".join(lines)
+
+
+def _whole(found: Explained, graph: Graph, name: Callable[[Node], str]) -> Iterator[str]:
+    yield f"as written: {expression(graph.results[0], name)}"
+    yield f"rewritten:  {expression(found.rewritten.graph.results[0], name)}"
+    yield f"in all:     {found.whole()}"
+
+
+def _by_steps(found: Explained, lens: Lens, name: Callable[[Node], str]) -> Iterator[str]:
+    for number, step in enumerate(found.steps(), 1):
+        fired = [replace(f, sites=lens.within(f.before)) for f in step.fired]
+        if len(fired) == 1:
+            (one,) = fired
+            yield f"{number}. {one.rule.level}: {one}"
+            sides = [expression(n, name, 60) for n in (one.before, one.after)]
+            yield f"   {' -> '.join(sides)}"
+        else:
+            yield f"{number}. exact: {'; '.join(_once(map(str, fired)))}"
+        yield f"   {step.bought}"
+
+
+def _once(texts: Iterator[str]) -> Iterator[str]:
+    for text, times in Counter(texts).items():
+        yield text if times == 1 else f"{text}, {times} times"
+
+
+def _name_in(graph: Graph) -> Callable[[Node], str]:
+    times = Counter(graph.names)
+    names = {p: n for p, n in zip(graph.parameters, graph.names, strict=False) if n and times[n] == 1}
+
+    def name(leaf: Node) -> str:
+        return names.get(leaf) or (f"%{leaf['index']}" if leaf.op is PARAMETER else leaf.op.name)
+
+    return name
+
+
+def _steps(graph: Graph) -> int:
+    """How many nodes of a graph compute: a picture folds some of these away, and counts fewer."""
+    return sum(bool(n.args) for n in graph.nodes)

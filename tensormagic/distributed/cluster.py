@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -19,7 +19,7 @@ from tensormagic.distributed.tasks import Chunk, Job, heads, rows_on_worker
 from tensormagic.distributed.watching import Handed
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import evaluate
 
 
@@ -87,11 +87,12 @@ class Cluster:
         if len(inputs) > len(self.arguments):
             return replace(self, arguments=[*inputs])(stage, sizes, reads, inputs)
         parts, rows = self._results(stage, sizes, reads)
+        known = {**sizes, **{n: int(v) for n, v in zip(stage.reads, reads, strict=True) if as_size(n) is not None}}
         return parts, [
-            self._rows(node, axis, [own[k] for own in rows], sizes) for k, (node, axis) in enumerate(stage.rows)
+            self._rows(node, axis, [own[k] for own in rows], known) for k, (node, axis) in enumerate(stage.rows)
         ]
 
-    def _rows(self, node: Node, axis: int, found: list[Any], sizes: Sizes) -> Chunked:
+    def _rows(self, node: Node, axis: int, found: list[Any], sizes: Mapping[Any, int]) -> Chunked:
         """What stands for a result with rows, of which each chunk has ``found``."""
         others = [s for k, s in enumerate(node.type.shape) if k != axis]
         pieces: list[Any] = [None] * len(self.lengths)

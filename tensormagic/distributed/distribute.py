@@ -22,7 +22,7 @@ from tensormagic.distributed.costs import SplitPlan, planned
 from tensormagic.distributed.few import LEAST, of_few
 from tensormagic.distributed.naming import parameter_names, result_names
 from tensormagic.distributed.report import Call, Moved, Report
-from tensormagic.distributed.running import Sizes, run
+from tensormagic.distributed.running import run
 from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_parts, is_split
 from tensormagic.distributed.splitting import split
 from tensormagic.distributed.stages import Split
@@ -33,7 +33,7 @@ from tensormagic.functions.reading import is_input
 from tensormagic.functions.record import Record
 from tensormagic.functions.tracing import TYPE, Traced, Typed, traced
 from tensormagic.ir.errors import ArgumentError, DTypeError, GuardError
-from tensormagic.ir.size import evaluate, symbol
+from tensormagic.ir.size import symbol
 from tensormagic.ir.type import Type
 
 
@@ -140,7 +140,7 @@ class Distributed:
             tuple(a.dtype.itemsize * math.prod(a.row) for a in arguments),
         )
         self._tell_of_lost(workers, report)
-        return found.traced.build(iter(_arrays(cluster, results, what.source.bind(shapes))))
+        return found.traced.build(iter(_arrays(cluster, results)))
 
     def _tell_of_lost(self, before: dict[str, int], report: Report) -> None:
         report.lost = sorted(before.keys() - self.client.nthreads().keys())
@@ -353,20 +353,19 @@ def _leaves(args: tuple[Any, ...], chunks: dict[int, Chunked]) -> list[Any]:
     return found
 
 
-def _arrays(cluster: Cluster, results: Sequence[Any], sizes: Sizes) -> list[Any]:
+def _arrays(cluster: Cluster, results: Sequence[Any]) -> list[Any]:
     """The results, with arrays of Dask for those with rows."""
     axes = cluster.split.axes
-    return [_array(cluster, k, axes[k], r, sizes) if k in axes else r for k, r in enumerate(results)]
+    return [_array(cluster, k, axes[k], r) if k in axes else r for k, r in enumerate(results)]
 
 
-def _array(cluster: Cluster, number: int, axis: int, rows: Chunked, sizes: Sizes) -> Any:
+def _array(cluster: Cluster, number: int, axis: int, rows: Chunked) -> Any:
     dask: Any = import_module("dask")
     arrays: Any = import_module("dask.array")
     node = cluster.split.graph.results[number]
-    shape = [evaluate(s, sizes.__getitem__) for s in node.type.shape]
     lengths = [*cluster.rows[:-1], cluster.rows[-1] - cluster.split.missing[number]]
     blocks = [
-        arrays.from_delayed(dask.delayed(p), (*shape[:axis], n, *shape[axis + 1 :]), dtype=node.type.dtype)
+        arrays.from_delayed(dask.delayed(p), (*rows.row[:axis], n, *rows.row[axis:]), dtype=node.type.dtype)
         for p, n in zip(rows.present, lengths, strict=True)
     ]
     return arrays.concatenate(blocks, axis)

@@ -9,7 +9,8 @@ What is computed of these beyond the chunk's own rows is left out before it is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,6 @@ from tensormagic.ops.rows import Merged, Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
 
-OWN = Symbol("any0", least=0)
 """The number of rows of a chunk: 0 and 1 are numbers like others."""
 
 
@@ -90,7 +90,7 @@ def _split(
     each: bool = False,
 ) -> Split:
     """The stages of a graph that was rewritten, and whose number of rows is known."""
-    own = Symbol(OWN.name + "_rows", least=0) if _has(graph, OWN) else OWN
+    own = next(s for k in itertools.count() if not _has(graph, s := Symbol(f"any{k}", least=0)))
     known: dict[Node, Any] = {}
     instead_of: dict[Node, CaptureError] = {}  # what the user has written is refused, and not what it is in simpler ops
     while True:
@@ -147,14 +147,12 @@ def _batch_of(graph: Graph, places: Sequence[int]) -> Symbol:
         if count != (k in places):
             what = "has further axes as long as" if k in places else "is not split and has the length of"
             raise CaptureError(f"{names[k]} {what} what is split: {p.type}", SAME)
-    for left, _, right in graph.guards:
-        if nodes_of(left) or nodes_of(right):
-            raise CaptureError("a size that depends on data is checked, and chunks do not know it of all rows", APART)
     return batch
 
 
 SAME = "Arguments that are split have their rows along the first axis, as many in each; and all that have these rows are split."
 APART = "Compute this part without splitting, or split along another axis."
+_FREE = Graph((), ())  # of guards
 _DRAWS = frozenset({DRAW.name, SEED.name})  # a generator would be left as it was
 
 
@@ -194,13 +192,16 @@ class _Splitting:
     # what a node is
 
     def _learn(self, node: Node) -> None:
-        level = max((self.level[a] for a in node.needs), default=0)
+        sizing = _sizing((node, *node.args))
+        if any(n not in self.axis for n in sizing):
+            self._refuse(node, "has a size that depends on data, in a loop or branch that takes all rows together")
+        level = max((self.level[a] for a in (*node.needs, *sizing)), default=0)
         if self.each and node.op is not PARAMETER and self._is_of_rows(node):
             self.axis[node], self.level[node], self.less[node] = self._axis_by_size(node), 0, 0
             return
         found = self._axis(node)
-        if found is not None and any(nodes_of(s) for n in (node, *node.args) for t in n.types for s in t.shape):
-            self._refuse(node, "has a size that depends on data, where rows are split")
+        if found is not None and any(self.axis[n] is not None for n in sizing):
+            self._refuse(node, "has a size that each row decides for itself")
         if isinstance(found, str):
             self.parts[node], found, level = found, None, level + 1
         if node in self.driven:
@@ -343,7 +344,18 @@ class _Splitting:
             stages,
             tuple(self._driven(n, known) for n in sorted(driven, key=self.level.__getitem__)),
             rows,
-            self._whole(ends, known),
+            self._whole(ends, known, self._guards(count, None)),
+        )
+
+    def _guards(self, first: int, last: int | None) -> Graph:
+        """What has to hold of sizes that depend on data and are known between two stages; the others are asked before all."""
+        found = [g for g in self.graph.guards if nodes_of(g[0]) or nodes_of(g[2])]
+        for n in Graph((), (), tuple(found)).checked:
+            if n not in self.axis or self.axis[n] is not None:
+                self._refuse(n, "is a size that is checked, and is not the same for all rows")
+        known = [max(self.level[n] for n in (*nodes_of(left), *nodes_of(right))) for left, _, right in found]
+        return Graph(
+            (), (), tuple(g for g, k in zip(found, known, strict=True) if first <= k and (last is None or k <= last))
         )
 
     def _has_regions(self, needed: set[Node]) -> bool:
@@ -389,12 +401,12 @@ class _Splitting:
         wanted = [*own, *(r for r, _ in kept)]
         computed = set(own)
         inside = topological(wanted, stop=lambda n: self._is_whole(n, computed) or n in self.left)
-        reads = tuple(n for n in inside if self._is_whole(n, computed) and n.op is not CONSTANT)
+        reads = _with_sizes(n for n in inside if self._is_whole(n, computed) and n.op is not CONSTANT)
         numbered = any(self._numbers(n) for n in inside)
         inputs = (*(self.graph.parameters[k] for k in self.places), *(n for n in inside if n in self.left))
         chunk = self._chunk(wanted, inputs, reads, numbered, self.halo)
         end = self._chunk(wanted, inputs, reads, numbered, 0) if self.halo else chunk
-        before = self._whole(reads, [n for n in known if self.level[n] <= number])
+        before = self._whole(reads, [n for n in known if self.level[n] <= number], self._guards(number, number))
         return Stage(before, inputs, chunk, end, numbered, reads, tuple((p, self.parts[p]) for p in own), tuple(kept))
 
     def _numbers(self, node: Node) -> bool:
@@ -424,12 +436,12 @@ class _Splitting:
         """Whether a chunk reads it: not what it computes."""
         return self.axis[node] is None and node not in own
 
-    def _whole(self, wanted: Sequence[Node], parts: Sequence[Node]) -> Whole:
-        """What is computed of whole parameters, of numbers of rows and of parts, which are combined by then."""
-        known = set(parts)
-        inside = topological(wanted, stop=lambda n: n in known)
-        reads = tuple(n for n in inside if n in known or n.op is PARAMETER or self._counts(n))
-        return Whole(self._cut(wanted, reads, {}), reads, tuple(wanted))
+    def _whole(self, wanted: Sequence[Node], parts: Sequence[Node], under: Graph = _FREE) -> Whole:
+        """What is computed of whole parameters, of numbers of rows and of parts, which are combined by then, under some guards."""
+        known = set(_with_sizes(parts))
+        inside = topological([*wanted, *under.checked], stop=lambda n: n in known)
+        reads = _with_sizes(n for n in inside if n in known or n.op is PARAMETER or self._counts(n))
+        return Whole(self._cut(wanted, reads, {}, under=under), reads, tuple(wanted))
 
     def _counts(self, node: Node) -> bool:
         """Whether it is a number that follows from the number of all rows."""
@@ -442,6 +454,7 @@ class _Splitting:
         sizes: Mapping[Atom, Size],
         changed: Change = lambda _node, new: new,
         kept: Change = lambda _node, new: new,
+        under: Graph = _FREE,
     ) -> Graph:
         """The graph of ``wanted``, over parameters in the place of ``reads``.
 
@@ -449,10 +462,11 @@ class _Splitting:
         """
         known: dict[Node, Node] = {}
         for k, node in enumerate(reads):
-            shape = tuple(substitute(s, sizes) for s in node.type.shape)
+            own = {**sizes, **_as_sizes(_sizing([node]), known)}
+            shape = tuple(substitute(s, own) for s in node.type.shape)
             known[node] = parameter(k, Type(node.type.dtype, shape, node.type.form))
         parameters = tuple(known.values())
-        for node in topological(wanted, stop=lambda n: n in known):
+        for node in topological([*wanted, *under.checked], stop=lambda n: n in known):
             if node not in known:
                 own = {a: kept(a, known[a]) for a in node.args} if node in self.parts else {}
                 new = _rebuilt(node, {**known, **own} if own else known, sizes)
@@ -461,9 +475,23 @@ class _Splitting:
                 known[node] = new = changed(node, new)
                 for place in site.of(node):
                     site.record(new, place)
-        return Graph(parameters, tuple(kept(n, known[n]) for n in wanted))
+        return Graph(parameters, tuple(kept(n, known[n]) for n in wanted), under.guards_over(known))
+
+
+def _sizing(nodes: Iterable[Node]) -> list[Node]:
+    """What the sizes of nodes are computed of."""
+    return list(dict.fromkeys(n for node in nodes for t in node.types for s in t.shape for n in nodes_of(s)))
+
+
+def _with_sizes(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Nodes, and before each what its size is computed of."""
+    return tuple(dict.fromkeys(n for node in nodes for n in (*_sizing([node]), node)))
 
 
 def _rebuilt(node: Node, known: Mapping[Node, Node], sizes: Mapping[Atom, Size]) -> Node:
-    mine = {n: as_size(known[n]) for n in node.sized_by}
-    return resized(node, [known[a] for a in node.args], {**sizes, **{n: s for n, s in mine.items() if s is not None}})
+    return resized(node, [known[a] for a in node.args], {**sizes, **_as_sizes(node.sized_by, known)})
+
+
+def _as_sizes(nodes: Iterable[Node], known: Mapping[Node, Node]) -> dict[Any, Size]:
+    """The sizes that integers are of what is known in their places."""
+    return {n: s for n in nodes if (s := as_size(known[n])) is not None}

@@ -151,10 +151,12 @@ def _parse_one(lines: list[str], ops: Mapping[str, Any], regions: Mapping[str, G
     with _reading(lines[0]):
         items = _split(head[2])
         nodes = {
-            f"%{k}": _parse_parameter(k, item, ops, {}) for k, item in enumerate(items) if not _BOUNDS.search(item)
+            f"%{k}": _parse_parameter(k, item, ops, {})
+            for k, item in enumerate(items)
+            if len(_NUMBER.findall(item)) == 1
         }
         waiting = [k for k in range(len(items)) if f"%{k}" not in nodes]
-        while waiting:  # after those that their bounds mention
+        while waiting:  # after those that their sizes and bounds mention
             k = next((k for k in waiting if set(_NUMBER.findall(items[k])[1:]) <= set(nodes)), waiting[0])
             nodes[f"%{k}"] = _parse_parameter(k, items[k], ops, nodes)
             waiting.remove(k)
@@ -186,7 +188,6 @@ def _reading(line: str) -> Generator[None]:
 
 
 _NUMBER = re.compile(r"%\d+")
-_BOUNDS = re.compile(r" (from|below) \S+$")
 _PARAMETER = re.compile(r"%\d+: (.*?)(?: from (\S+))?(?: below (\S+))?$")
 
 
@@ -196,7 +197,7 @@ def _parse_parameter(index: int, item: str, ops: Mapping[str, Any], nodes: Mappi
         raise ParseError(f"not a parameter: {item!r}")
     ends = tuple(None if end is None else _size(end, nodes) for end in (found[2], found[3]))
     known: dict[str, Any] = {} if ends == (None, None) else {"within": ends}
-    return make(ops["parameter"], type=parse_type(found[1]), index=index, **known)
+    return make(ops["parameter"], type=_typed(found[1], nodes), index=index, **known)
 
 
 def _parse_node(

@@ -364,7 +364,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
     "picked": (lambda x, y, w: x[(w > 0).astype(int)], "gather picks rows"),
     "unruled": (lambda x, y, w: np.unique(y), "has no rule"),
-    "as long as the largest": (lambda x, y, w: np.bincount((y > 0).astype(int)), "has a size that depends on data"),
     "a matrix of rows": (
         lambda x, y, w: np.linalg.svd(x, compute_uv=False),
         "has the rows within|have the rows within",
@@ -405,7 +404,7 @@ def test_what_cannot_be_split_at_all():
         splitted(lambda x: np.pad(x, 1), TYPES[1:2], (0,))
     with pytest.raises(tm.CaptureError, match="set stores into some of the rows"):
         splitted(stored_rows)
-    with pytest.raises(tm.CaptureError, match="scatter_set has no rule for rows"):
+    with pytest.raises(tm.CaptureError, match="sets places that rows name"):
         splitted(store_at)
     with pytest.raises(tm.CaptureError, match="printing is done once for each call"):
         splitted(printed)

@@ -140,8 +140,37 @@ def _stays(indices: Node, extent: Size) -> Node:
     return reshape(scalar.equal(make(GATHER, (last, flat), axis=0), order), indices.type.shape)
 
 
+def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
+    """Rows that go to places of an array are put together over the rows; places that are the same for all rows are those of each."""
+    (own, picked, given), axis, count = axes, node["axis"], node.args[1].type.ndim
+    if picked is None:
+        if own is None or own == axis or given != (own if own < axis else own - 1 + count):
+            raise Mixed("stores into some of the rows")
+        return own
+    if own is not None or given != axis + picked:
+        raise Mixed("stores into rows that are picked")
+    if not node.op.joins:
+        raise Mixed("sets places that rows name, of which the last one counts")
+    if node.op is SCATTER_ADD and not _is_zero(node.args[0]):
+        raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
+    return node.op.joins
+
+
+def _set_apart(node: Node) -> Node | None:
+    """The places that are named, apart from the one value that all of them get: which row is the last does not count."""
+    x, indices, values = node.args
+    known = constant_value(values)
+    if known is None or not known.size or known.tobytes() != np.full_like(known, known.flat[0]).tobytes():
+        return None
+    blank, marks = (broadcast(constant(np.bool_(b)), v.type.shape) for b, v in ((False, x), (True, values)))
+    named = make(SCATTER_MAXIMUM, (blank, indices, marks), axis=node["axis"])
+    return scalar.where(named, broadcast(constant(known.flat[0]), x.type.shape), x)
+
+
 SCATTER_SET = Store(
     name="scatter_set",
+    split_rows=_scattered_rows,
+    apart_rows=_set_apart,
     types=_type,
     numpy=_numpy(),
     tangent=_set_tangent,
@@ -167,20 +196,6 @@ def _add_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size
     places = places_along(x, indices, axis)
     added = reshape(to_front(values, axis + 1, count), places.type.shape)
     return from_front(make(ADD_ALONG_AXIS, (to_front(x, axis + 1, 1), places, added), axis=1), axis + 1, 1)
-
-
-def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
-    """Rows that go to places of an array are put together over the rows; places that are the same for all rows are those of each."""
-    (own, picked, given), axis, count = axes, node["axis"], node.args[1].type.ndim
-    if picked is None:
-        if own is None or own == axis or given != (own if own < axis else own - 1 + count):
-            raise Mixed("stores into some of the rows")
-        return own
-    if own is not None or given != axis + picked:
-        raise Mixed("stores into rows that are picked")
-    if node.op is SCATTER_ADD and not _is_zero(node.args[0]):
-        raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
-    return node.op.joins
 
 
 def _add_apart(node: Node) -> Node | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tensormagic.backend.telling import tell_once
 from tensormagic.ir.errors import DeviceError
 from tensormagic.ops.op import AWAY
 
@@ -38,12 +39,15 @@ class Copied:
         How many numbers and flags were read by the host, each of at most 16 bytes.
     launches
         How many kernels of our own were started.
+    replays
+        How many recordings of launches were.
     """
 
     to_device: int = 0
     to_host: int = 0
     reads: int = 0
     launches: int = 0
+    replays: int = 0
 
 
 class Device(Protocol):
@@ -121,6 +125,10 @@ class Device(Protocol):
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
     ) -> None:
         """Start a kernel: arrays are passed as their addresses, NumPy's scalars as they are."""
+        ...
+
+    def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
+        """What a function launches, as one call, without launching it now; None where the device records nothing."""
         ...
 
 
@@ -210,6 +218,19 @@ class Card:
         """On the current stream."""
         self.copied.launches += 1
         kernel(grid, block, tuple([a.data.ptr if self.is_array(a) else a for a in args]), shared_mem=shared)
+
+    def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
+        """As a CUDA graph, captured on a stream of its own and launched on the current one."""
+        stream = self._cupy.cuda.Stream()
+        try:
+            with stream:
+                stream.begin_capture()
+                function()
+                graph = stream.end_capture()
+        except Exception as error:  # noqa: BLE001 (whatever a driver says: the kernels are launched one by one)
+            tell_once(f"the card records no launches, which are made one by one: {type(error).__name__}: {error}")
+            return None
+        return lambda: graph.launch()
 
 
 def _cupy() -> Any:

@@ -157,6 +157,7 @@ class _Library:
             return _Library(self._device, found) if type(found) is type(np) else found
 
         def function(*args: Any, **options: Any) -> Any:
+            self._device.refuse_while_recording(name)
             with np.errstate(all="ignore"):
                 values = {k: self._device.inside(v) for k, v in options.items()}
                 return self._device.outside(found(*map(self._device.inside, args), **values))
@@ -171,6 +172,7 @@ class FakeDevice:
         self.name = "a device without a card"
         self.capability = (9, 0)
         self.copied = Copied()
+        self._recording: list[Any] | None = None
         self.library = _Library(self, np)
         AWAY.add(FakeArray)
 
@@ -203,18 +205,26 @@ class FakeDevice:
         """Whether a value lies here."""
         return isinstance(value, FakeArray)
 
+    def refuse_while_recording(self, what: str) -> None:
+        """What a card cannot record: memory that is asked for, copies, and reading."""
+        if self._recording is not None:
+            raise AssertionError(f"{what} while launches are recorded")
+
     def put(self, array: np.ndarray[Any, Any]) -> FakeArray:
         """A copy here."""
+        self.refuse_while_recording("put")
         self.copied.to_device += array.nbytes
         return FakeArray(np.array(array, order="C"), self)
 
     def fetch(self, array: FakeArray) -> np.ndarray[Any, Any]:
         """A copy on the host."""
+        self.refuse_while_recording("fetch")
         self.copied.to_host += array.nbytes
         return np.array(self.inside(array), order="C")
 
     def read(self, array: FakeArray) -> np.generic:
         """The number that an array without axes holds."""
+        self.refuse_while_recording("read")
         self.copied.reads += 1
         return self.inside(array)[()]
 
@@ -253,9 +263,33 @@ class FakeDevice:
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
     ) -> None:
         """By the emulator, which raises for every access that a card would not have survived."""
+        if self._recording is not None:
+            self._recording.append((kernel, grid, block, list(args), shared))
+            return
+        self.copied.launches += 1
+        self._launch(kernel, grid, block, args, shared)
+
+    def recorded(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The launches of a function, which are made when the result is called; nothing else may be done in it."""
+        found: list[Any] = []
+        self._recording = found
+        try:
+            function()
+        finally:
+            self._recording = None
+
+        def replay() -> None:
+            self.copied.replays += 1
+            for one in found:
+                self._launch(*one)
+
+        return replay
+
+    def _launch(
+        self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int
+    ) -> None:
         from tensormagic.backend.cuda.emulator import launch
 
-        self.copied.launches += 1
         given = [_bytes_of(self.inside(a)) if isinstance(a, FakeArray) else a for a in args]
         report = launch(kernel, grid[0], block[0], shared, given)
         if report.issues:

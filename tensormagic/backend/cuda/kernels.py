@@ -62,18 +62,21 @@ class _Lowering:
             raise UnsupportedError("complex numbers")
         first, *rest = nests
         if not first.depths:
-            return print_numbers(self.text, nests, self.names)
+            copies = [one for nest in nests for one in self._copies(nest)]
+            return [*copies, *print_numbers(self.text, nests, self.names)]
         return self._nest(first, rest)
+
+    def _copies(self, nest: Nest) -> list[Launch]:
+        """What stores begin with, where what they change is still needed as it was."""
+        stored = [s for s in nest.stages if s.root in self.plan.copied.get(s.root, ())]
+        return [print_copy(self.text, s, self.names) for s in stored]
 
     def _nest(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if nest.alone:
             raise UnsupportedError("scans and products")
         if any(s.written is not None and "slices" not in s.root.params for s in nest.stages):
             raise UnsupportedError("stores where an array says, of which several may be in one place")
-        copies = [
-            print_copy(self.text, s, self.names) for s in nest.stages if s.root in self.plan.copied.get(s.root, ())
-        ]
-        return [*copies, *self._loops(nest, tail)]
+        return [*self._copies(nest), *self._loops(nest, tail)]
 
     def _loops(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if is_flat_nest(nest):

@@ -75,7 +75,15 @@ class Fault:
     type = "*int64"
 
 
-Parameter = Array | Scratch | Count | Number | Fault
+@dataclass(frozen=True)
+class Live:
+    """One integer: where it is 0, the launch does nothing."""
+
+    written = False
+    type = "*int64"
+
+
+Parameter = Array | Scratch | Count | Number | Fault | Live
 
 
 @dataclass(frozen=True, eq=False)

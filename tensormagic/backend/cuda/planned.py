@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,17 @@ import numpy as np
 
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels import lower
-from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Parameter, chosen
+from tensormagic.backend.cuda.launch import (
+    Array,
+    Count,
+    Fault,
+    Launch,
+    Number,
+    Parameter,
+    Scratch,
+    UnsupportedError,
+    chosen,
+)
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kinds import is_base, kind_of
@@ -41,10 +51,12 @@ class Planned:
     ----------
     graph
         What is run.
+    changed
+        The numbers of the parameters that belong to it, and may be stored into.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.plan = plan_device(graph)
+    def __init__(self, graph: Graph, changed: Iterable[int] = ()) -> None:
+        self.plan = plan_device(graph, changed)
         self.launches = {s: lower(s, self.plan) for s in self.plan.steps if isinstance(s, Kernel)}
         self.has_kernels = any(self.launches.values())
         self.codes: dict[Launch, Any] = {}
@@ -57,7 +69,7 @@ class Planned:
         self.state = "compiling"
         for kernel, launches in self.launches.items():
             try:
-                self.codes.update((one, one.compile(cc)) for one in _every(launches or ()))
+                self.codes.update((one, one.compile(cc)) for one in every(launches or ()))
             except TensorError as error:  # no compiler here
                 self.state = "failed"
                 tell_once(f"the library of the device runs everything: {error.message}")
@@ -88,7 +100,7 @@ class Planned:
             parts = step.steps if isinstance(step, Kernel) else [step]
             used = [n for part in parts for n in (*needed(part), *produced(part))]
             launches = self.launches.get(step) if isinstance(step, Kernel) else None
-            used += [p.node for one in _every(launches or ()) for p in one.parameters if isinstance(p, Array)]
+            used += [p.node for one in every(launches or ()) for p in one.parameters if isinstance(p, Array)]
             last.update((self.plan.memory.owner(n), number) for n in used)
         kept = {self.plan.memory.owner(r) for r in self.plan.block.results}
         found: dict[int, list[Node]] = {}
@@ -98,11 +110,11 @@ class Planned:
         return found
 
 
-def _every(launches: Sequence[Launch]) -> Iterator[Launch]:
+def every(launches: Sequence[Launch]) -> Iterator[Launch]:
     """Launches, with those that are there for other sizes."""
     for one in launches:
         yield one
-        yield from _every(one.otherwise)
+        yield from every(one.otherwise)
 
 
 @lru_cache(maxsize=256)
@@ -296,6 +308,8 @@ class Execution:
             return self.faults[-1]
         if isinstance(parameter, Array):
             return self._packed(parameter.node)
+        if not isinstance(parameter, Scratch):
+            raise UnsupportedError("a flag that a loop has")
         if parameter.key not in scratch:
             scratch[parameter.key] = self.device.library.empty(max(1, self.sizes(parameter.count)), parameter.dtype)
         return scratch[parameter.key]

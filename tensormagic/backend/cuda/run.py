@@ -18,6 +18,8 @@ from tensormagic.backend.cuda import transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, current
 from tensormagic.backend.cuda.library import lacking
 from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
+from tensormagic.backend.cuda.loop_plan import LoopPlan, planned_loop
+from tensormagic.backend.cuda.looped import Repetition
 from tensormagic.backend.cuda.planned import Execution, planned
 from tensormagic.config import config
 from tensormagic.ir import site
@@ -31,10 +33,13 @@ from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
-from tensormagic.ops.interpret import Step, bind, elsewhere, formed, interpret, is_alone, schedule
+from tensormagic.ops.interpret import Iterations, Step, bind, elsewhere, formed, interpret, is_alone, schedule
+from tensormagic.ops.interpret import run as interpreted
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.op import Value
+from tensormagic.ops.regions.branches import packed
+from tensormagic.ops.regions.loops import LOOP, WHILE, turning
 from tensormagic.ops.reverse.tape import ADD_RECORD, ADD_TAPES, EMPTY, RECORD, REPLAY, Chosen, Tape
 from tensormagic.ops.reverse.tape_stack import EXTENT
 from tensormagic.ops.update import ADD_AT, SET
@@ -44,6 +49,7 @@ _STORES = frozenset([SET, ADD_AT, SCATTER_SET, SCATTER_ADD, ADD_ALONG_AXIS])
 _CHECKS = frozenset([REQUIRE, SETTLED])  # the first operand, where the second holds
 _TAPES = frozenset([RECORD, ADD_RECORD, REPLAY, ADD_TAPES])
 _CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY, EXTENT])
+_LOOPS = frozenset([LOOP, WHILE])
 _PENDING = 256  # checks that are looked at together
 
 
@@ -70,6 +76,8 @@ class Runner:
         """The value of a node for these operands; what stores may store into those that only the list holds."""
         consume = getattr(node.op, "consume", None)
         if consume is not None:
+            if node.op in _LOOPS and any(map(self._is_here, given)):
+                return self._repeated(node, given, size)
             return consume(node, given, size)
         if node.op in _CHECKS and self._is_here(given[1]):
             return self._checked(node, given)
@@ -111,6 +119,57 @@ class Runner:
             self._refused.add(graph)
             return None
         return [formed(v, r.type) for v, r in zip(results, graph.results, strict=True)]
+
+    def _repeated(self, node: Node, given: list[Value], size: Any) -> Value:
+        """A loop: by the library until its kernels are ready, if it takes that long, and from then on as launches."""
+        plan = planned_loop(node) if config.tier != "numpy" and node["body"] not in self._refused else None
+        if plan is None:
+            return node.op.consume(node, given, size)  # type: ignore[attr-defined]
+        first = plan.first
+        count = int(self.host(given.pop(0))) if first else None
+        values = [formed(v, p.type) for v, p in zip(given, node["body"].parameters[first:], strict=True)]
+        given.clear()
+        constants = values[plan.carries :]
+        del values[plan.carries :]
+        iteration = [0, count or 0]
+        turning.loops.append(iteration)
+        try:
+            return packed(self._turned(node, plan, values, constants, iteration, count))
+        finally:
+            turning.loops.pop()
+
+    def _turned(
+        self,
+        node: Node,
+        plan: LoopPlan,
+        state: list[Value],
+        constants: list[Value],
+        iteration: list[int],
+        count: int | None,
+    ) -> list[Value]:
+        body, cc = node["body"], self.device.capability
+        if config.tier == "numba":
+            plan.wait(cc)
+        iterations, tests = Iterations(plan.first + len(state)), Iterations(len(state))
+        while count is None or iteration[0] < count:
+            if plan.state == "ready" and body not in self._refused:
+                once = interpreted(plan.once, [*constants]) if plan.once is not None else []
+                found = Repetition(plan, self.device, self.computed).run(
+                    iteration[0], count, state, [*constants, *once]
+                )
+                if found is not None:
+                    return [formed(v, p.type) for v, p in zip(found, plan.parameters[plan.first :], strict=False)]
+                self._refused.add(body)
+            if plan.tests is not None and not interpreted(plan.tests, [*state, *constants], tests)[0]:
+                break
+            given = [iteration[0], *state, *constants] if plan.first else [*state, *constants]
+            iteration[0] += 1
+            state.clear()
+            state += interpreted(body, given, iterations)
+            _noted(body, ITERATION)
+            if plan.state == "idle" and (_pays(body) or _will_pay(body, (count or 0) - iteration[0])):
+                plan.start(cc)
+        return state
 
     # on the device
 
@@ -286,6 +345,11 @@ def _pays(graph: Graph) -> bool:
     return config.tier == "numba" or _spent.get(graph, 0.0) > max(WORTH_COMPILING, PLANNING * len(graph.nodes))
 
 
+def _will_pay(graph: Graph, iterations: int) -> bool:
+    """Whether so many more iterations take so long that its kernels are worth compiling."""
+    return iterations * ITERATION > max(COMPILING, PLANNING * len(graph.nodes))
+
+
 def _is_light(graph: Graph, moving: int) -> bool:
     """Whether nothing that takes long is the same in every iteration: the library computes that once, and a plan in each iteration."""
     return all(s.node.op.kind in {"move", "leaf"} or not s.node.types[0].shape for s in schedule(graph, moving).once)
@@ -294,6 +358,7 @@ def _is_light(graph: Graph, moving: int) -> bool:
 _spent: dict[Graph, float] = {}  # seconds that the library has taken for a graph, in all runs together
 KEPT = 256
 WORTH_COMPILING = 1e-3  # seconds of the library's time above which a graph gets kernels
+COMPILING = 0.5  # seconds that the kernels of a loop are taken for
 ITERATION = 2e-4  # seconds that an iteration of a loop is taken for
 PLANNING = 1e-4  # seconds that planning takes for each node: the library's time is to have cost as much before
 

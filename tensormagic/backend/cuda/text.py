@@ -62,7 +62,8 @@ class CudaText(KernelText):
     def _atom(self, a: Any) -> str:
         if isinstance(a, Local) or (isinstance(a, Apply) and _has_local(a)):
             return super()._atom(a)
-        return self.parameter(a, "n", Count(atom(a)))
+        key = ("size", a) if isinstance(a, Node) else a  # the number of a node may be read from an array, too
+        return self.parameter(key, "n", Count(atom(a)))
 
     def number(self, value: Any) -> str:
         """A constant: written out where it is plain, else a parameter."""

@@ -1,0 +1,354 @@
+"""Loops as launches: whether an iteration is kernels and calls of the library, what the host has to know of it, and its kernels compiled.
+
+An iteration that the host starts without looking at any value of the device: its sizes are known, integers that sizes mention
+follow from the index and from other integers that the host has, and a branch in it is both of its sides, of which one does nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tensormagic.backend.cuda.guarded import choice, copied, counted, goes_on, guarded
+from tensormagic.backend.cuda.launch import Array, Launch, UnsupportedError
+from tensormagic.backend.cuda.planned import Planned, every
+from tensormagic.backend.kinds import is_base, stored_below
+from tensormagic.backend.memory import Memory
+from tensormagic.backend.schedule import Kernel
+from tensormagic.backend.steps import Check, produced
+from tensormagic.backend.telling import tell_once
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.graph import Graph, Guard
+from tensormagic.ir.node import Node, moves, topological
+from tensormagic.ops.draws.random import DRAW, SEED
+from tensormagic.ops.effects.raising import CHECK
+from tensormagic.ops.effects.telling import TELL
+from tensormagic.ops.interpret import schedule
+from tensormagic.ops.leaf import CONSTANT, PARAMETER
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.regions.control import COND, LOOP
+from tensormagic.ops.regions.region import graph_over
+
+_HOSTS = frozenset([CHECK, TELL, DRAW, SEED])  # what only the host does
+_HELD = frozenset(["pointwise", "leaf"])  # kinds of ops that the host computes integers by
+
+
+class Part:
+    """A graph as launches, branches and calls of the library, in order.
+
+    Parameters
+    ----------
+    graph
+        What is run.
+    changed
+        The numbers of the parameters that may be stored into.
+    dependent
+        Whether a flag says if it runs: then it is launches alone.
+
+    Attributes
+    ----------
+    branches
+        For each branch its sides.
+    calls
+        Whether the library computes anything.
+    """
+
+    def __init__(self, graph: Graph, changed: Sequence[int] = (), *, dependent: bool = False) -> None:
+        self.graph = graph
+        self.dependent = dependent
+        for node in graph.nodes:
+            if node.op in _HOSTS or any(t.form == "tape" for t in node.types):
+                raise UnsupportedError(f"{node.op.name} is the host's")
+        self.planned = Planned(graph, changed)
+        self.memory: Memory = self.planned.plan.memory
+        self.branches: dict[Node, tuple[Part, Part]] = {}
+        self.calls = False
+        self.launches: dict[Kernel, tuple[Launch, ...]] = {}
+        self.checks: dict[Kernel, list[Guard]] = {}
+        for step in self.planned.plan.steps:
+            if isinstance(step, Kernel):
+                self._take(step)
+            else:
+                self._take_node(step)
+        self._check_operands()
+        self.copies = self._copies(changed)
+        self.calls = self.calls or any(side.calls for sides in self.branches.values() for side in sides)
+
+    def _take(self, step: Kernel) -> None:
+        """One kernel of the plan, or guards about integers."""
+        guards = [part.guard for part in step.parts if isinstance(part, Check)]
+        if guards and len(guards) == len(step.parts) and not self.dependent:
+            self.checks[step] = guards
+            return
+        found = self.planned.launches[step]
+        if found is None:
+            raise UnsupportedError("nodes of a kernel that the library computes")
+        self.launches[step] = tuple(map(guarded, found)) if self.dependent else found
+
+    def _take_node(self, step: Node) -> None:
+        """One node that has no kernel: a branch, a result of one, or a call of the library."""
+        if step.op is COND:
+            self.branches[step] = (Part(step["then"], dependent=True), Part(step["otherwise"], dependent=True))
+        elif step.op is not ITEM or step.args[0] not in self.branches:
+            self.calls = True
+            if self.dependent or step.op.kind == "region":
+                raise UnsupportedError(f"{step.op.name} inside")
+
+    def owner(self, node: Node) -> Node:
+        """What the array of a value is named after."""
+        return self.memory.owner(node)
+
+    @property
+    def results(self) -> tuple[Node, ...]:
+        """What it computes."""
+        return self.planned.plan.block.results
+
+    def _check_operands(self) -> None:
+        """What branches read, and what is given back, has an array."""
+        known = {self.owner(n) for step in self.planned.plan.steps for n in self._made(step)}
+        wanted = [*self.results, *(a for node in self.branches for a in node.args)]
+        for node in wanted:
+            below = stored_below(node)
+            if self.owner(node) not in known and not is_base(below) and below.op is not CONSTANT:
+                raise UnsupportedError(f"{below.op.name} has no array")
+
+    @staticmethod
+    def _made(step: Kernel | Node) -> list[Node]:
+        if isinstance(step, Node):
+            return [step]
+        return [n for part in step.steps for n in produced(part)]
+
+    def _copies(self, changed: Sequence[int]) -> set[int]:
+        """The results that are copied: what is no array of its own, and what two results share."""
+        own = {self.owner(self.graph.parameters[k]) for k in changed}
+        found: set[int] = set()
+        seen: set[Node] = set()
+        for k, result in enumerate(self.results):
+            owner = self.owner(result)
+            if owner in seen or owner.op is CONSTANT or (is_base(owner) and owner not in own):
+                found.add(k)
+            seen.add(owner)
+        return found
+
+    def every(self) -> Iterator[Launch]:
+        """Every launch that there may be."""
+        for found in self.launches.values():
+            yield from every(found)
+        for k in self.copies:
+            name = self.results[k].type.dtype.name
+            yield guarded_copy(name) if self.dependent else copied(name)
+        for sides in self.branches.values():
+            yield choice()
+            for side in sides:
+                yield from side.every()
+
+    def arrays(self) -> set[Node]:
+        """The owners that launches read or write, and that branches and results name."""
+        launches = (one for found in self.launches.values() for one in every(found))
+        own = {p.node for one in launches for p in one.parameters if isinstance(p, Array)}
+        own |= {self.owner(a) for node in self.branches for a in node.args}
+        return own | set(map(self.owner, self.results))
+
+
+@lru_cache(maxsize=64)
+def guarded_copy(dtype: str) -> Launch:
+    """A copy that a flag may leave out."""
+    return guarded(copied(dtype))
+
+
+@dataclass(eq=False)
+class LoopPlan:
+    """A loop whose iterations are launches.
+
+    Parameters
+    ----------
+    counted
+        Whether the number of iterations is known before: the first parameter of the body is the index then.
+    body, test
+        An iteration, and the test of a loop on data.
+    once
+        What is the same in every iteration: its results are the last parameters of the body.
+    graph, tests
+        The graphs of both: parameters are the index where there is one, what an iteration changes, and what stays.
+    carries
+        How many there are that an iteration changes.
+    hosted
+        The integers that the host has to know in each iteration: parameters of the body.
+    ahead
+        Whether iterations of a loop on data may be launched before the test of the last one is known.
+    """
+
+    counted: bool
+    body: Part
+    test: Part | None
+    once: Graph | None
+    graph: Graph
+    tests: Graph | None
+    carries: int
+    hosted: frozenset[Node]
+    ahead: bool
+    state: str = "idle"  # "compiling", "ready", "failed"
+
+    def __post_init__(self) -> None:
+        self.codes: dict[Launch, Any] = {}
+        self.loaded: dict[Launch, Any] = {}
+        self.constants: dict[Node, Any] = {}
+
+    @property
+    def parameters(self) -> tuple[Node, ...]:
+        """Those of the body."""
+        return self.graph.parameters
+
+    @property
+    def first(self) -> int:
+        """The number of the first carry."""
+        return int(self.counted)
+
+    def every(self) -> Iterator[Launch]:
+        """Every launch that there may be."""
+        yield from self.body.every()
+        if self.test is None:
+            yield counted()
+        else:
+            yield goes_on()
+            yield from self.test.every()
+
+    def compile(self, cc: tuple[int, int]) -> None:
+        """Compile every kernel; where one does not compile, the library runs the loop."""
+        self.state = "compiling"
+        try:
+            for one in dict.fromkeys(self.every()):
+                self.codes[one] = one.compile(cc)
+        except TensorError as error:  # no compiler here
+            self.state = "failed"
+            tell_once(f"the library of the device runs everything: {error.message}")
+        except Exception as error:  # noqa: BLE001 (whatever a compiler does: the library gives the same values)
+            self.state = "failed"
+            why = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+            tell_once(f"a loop for the device does not compile: {type(error).__name__}: {why}")
+        else:
+            self.state = "ready"
+
+    def start(self, cc: tuple[int, int]) -> None:
+        """Compile in a thread of its own, where that has not been done."""
+        if self.state == "idle":
+            self.state = "compiling"
+            threading.Thread(target=self.compile, args=(cc,), name="tensormagic kernels", daemon=True).start()
+
+    def wait(self, cc: tuple[int, int]) -> None:
+        """Compile now, where that has not been done or begun."""
+        if self.state == "idle":
+            self.compile(cc)
+        while self.state == "compiling":
+            time.sleep(0.01)
+
+
+def planned_loop(node: Node) -> LoopPlan | None:
+    """The plan of a loop; None where its iterations are no launches."""
+    return _planned_loop(node.op is LOOP, node.params.get("test"), node["body"], node["carries"])
+
+
+@lru_cache(maxsize=128)
+def _planned_loop(is_counted: bool, test: Graph | None, body: Graph, carries: int) -> LoopPlan | None:
+    first = int(is_counted)
+    once, body = apart(body, first + carries)
+    try:
+        hosted = _hosted(body, test, first, carries)
+        for ahead in (True, False) if test is not None else (False,):
+            with suppress(UnsupportedError):
+                return LoopPlan(
+                    is_counted,
+                    *_parts(body, test, first, carries, hosted, ahead),
+                    once,
+                    body,
+                    test,
+                    carries,
+                    hosted,
+                    ahead,
+                )
+    except UnsupportedError:
+        return None
+    except Exception as error:  # noqa: BLE001 (the library runs it, node by node)
+        tell_once(f"a loop has no plan for the device, the library runs it: {type(error).__name__}: {error}")
+    return None
+
+
+def _parts(
+    body: Graph, test: Graph | None, first: int, carries: int, hosted: frozenset[Node], ahead: bool
+) -> tuple[Part, Part | None]:
+    """An iteration and the test; what the host has is left out of what an iteration computes."""
+    kept = [r for k, r in enumerate(body.results) if body.parameters[first + k] not in hosted]
+    own = Graph(body.parameters, tuple(kept), body.guards)
+    changed = [k for k in range(first, first + carries) if body.parameters[k] not in hosted]
+    return Part(own, changed, dependent=ahead), None if test is None else Part(test, dependent=ahead)
+
+
+def apart(body: Graph, moving: int) -> tuple[Graph | None, Graph]:
+    """What is the same in every iteration, over the parameters that stay, and the body with its results as further parameters."""
+    still = [step.node for step in schedule(body, moving).once]
+    own = set(still)
+    read = {a for n in body.nodes if n not in own for a in n.needs} | set(body.results) | set(body.checked)
+    wanted = [n for n in still if n in read and n.type.shape and not moves(n) and n.op.kind != "leaf"]
+    if not wanted:
+        return None, body
+    return graph_over(body.parameters[moving:], wanted), graph_over([*body.parameters, *wanted], body.results, body)
+
+
+# what the host has to know --------------------------------------------------------------------------------------------
+
+
+def _hosted(body: Graph, test: Graph | None, first: int, carries: int) -> frozenset[Node]:
+    """The integers that sizes mention in an iteration, and those that these follow from."""
+    found = set(mentioned(body))
+    if test is not None:
+        found |= {body.parameters[test.parameters.index(p)] for p in mentioned(test)}
+    results = dict(zip(body.parameters[first : first + carries], body.results, strict=False))
+    waiting = list(found)
+    while waiting:
+        result = results.get(waiting.pop())
+        if result is None:
+            continue
+        new = _from(result) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+def mentioned(graph: Graph) -> set[Node]:
+    """The parameters of a graph that its sizes follow from.
+
+    Raises
+    ------
+    UnsupportedError
+        Where a size follows from what only the device has.
+    """
+    found: set[Node] = set()
+    for node in graph.nodes:
+        for n in node.sized_by:
+            found |= _from(n)
+        if node.op is COND:
+            for side in (node["then"], node["otherwise"]):
+                for p in mentioned(side):
+                    found |= _from(node.args[1 + side.parameters.index(p)])
+    for n in graph.checked:
+        found |= _from(n)
+    return found
+
+
+def _from(node: Node) -> set[Node]:
+    """The parameters that an integer follows from."""
+    found: set[Node] = set()
+    for n in topological([node]):
+        if n.type.shape or n.op.kind not in _HELD or n.type.dtype.kind not in "iub":
+            raise UnsupportedError(f"a size follows from {n.op.name}")
+        if n.op is PARAMETER:
+            found.add(n)
+    return found
+
+
+__all__ = ["LoopPlan", "Part", "guarded_copy", "planned_loop"]

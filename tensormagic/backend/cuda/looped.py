@@ -1,0 +1,324 @@
+"""Runs a loop as launches: its arrays stay where they are, an iteration trades them, and the host looks at no value of the device.
+
+A loop of a known number of iterations is not waited for at all. One on data is launched some iterations ahead, each of which ends at
+once where the test has failed before; the host reads how many there were. What repeats is recorded by the device, and replayed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tensormagic.backend.cuda.device import Device, DeviceArray
+from tensormagic.backend.cuda.frames import ALIGNED, Compute, Frame, Numbers, Slot, UnfixedError
+from tensormagic.backend.cuda.guarded import counted, goes_on
+from tensormagic.backend.cuda.launch import Launch
+from tensormagic.backend.cuda.loop_plan import LoopPlan
+from tensormagic.ir.node import Node
+from tensormagic.ops.op import Value, as_form
+from tensormagic.ops.regions.loops import turning
+
+MOST_AHEAD = 32  # iterations of a loop on data that are launched before the host looks
+MOST_PERIOD = 8  # iterations after which arrays are back where they were, for a recording
+RECORDED = 64  # launches that a recording has at least, where the loop has as many
+
+
+class Repetition:
+    """One run of a loop.
+
+    Parameters
+    ----------
+    plan
+        The loop, whose kernels are ready.
+    device
+        Where it runs.
+    compute
+        What computes one node that has no kernel.
+    """
+
+    def __init__(self, plan: LoopPlan, device: Device, compute: Compute) -> None:
+        self.plan, self.device, self.compute = plan, device, compute
+        self.fault = Slot(device.library.zeros(4, np.int64))
+        self.always = self.flag(1)
+        self.parts: dict[tuple[Frame, Node], list[Slot]] = {}
+        self.known: dict[Node, int] = {}
+        self.filled: dict[Node, Slot] = {}
+
+    def flag(self, value: int) -> Slot:
+        """One integer on the device."""
+        return Slot(self.device.library.full((1,), value, np.int64))
+
+    def loaded(self, one: Launch) -> Any:
+        """A kernel on the device."""
+        found = self.plan.loaded.get(one)
+        if found is None:
+            code = self.plan.codes[one]
+            found = self.plan.loaded[one] = self.device.load(code.data, code.symbol)
+        return found
+
+    def constant(self, node: Node) -> DeviceArray:
+        """A constant, copied once."""
+        found = self.plan.constants.get(node)
+        if found is None or not self.device.is_array(found):
+            found = self.plan.constants[node] = self.placed(node["bits"].array(), node)
+        return found
+
+    # values that go in
+
+    def _copied(self, value: Value, node: Node) -> DeviceArray:
+        """A value in an array that the loop may store into."""
+        if not self.device.is_array(value):
+            return self.placed(value, node)
+        return value.astype(node.type.dtype) if value.dtype != node.type.dtype else value.copy()
+
+    def placed(self, value: Value, node: Node) -> DeviceArray:
+        """A value in an array as kernels read it."""
+        if not self.device.is_array(value):
+            array = np.asarray(value, node.type.dtype)
+            return self.device.put(array) if array.ndim else self.device.library.full((), array[()], array.dtype)
+        if value.dtype != node.type.dtype:
+            return value.astype(node.type.dtype)
+        fine = value.flags.c_contiguous and not self.device.address(value) % ALIGNED
+        return value if fine else value.copy()
+
+    def _number(self, value: Value) -> int:
+        return int(self.device.read(value) if self.device.is_array(value) else value)
+
+    def run(
+        self, begin: int, count: int | None, state: Sequence[Value], constants: Sequence[Value]
+    ) -> list[Value] | None:
+        """What the loop leaves; None where only the library can say.
+
+        Parameters
+        ----------
+        begin
+            How many there were already.
+        count
+            How many there are in all; None for a loop on data.
+        state, constants
+            What the next iteration begins with.
+        """
+        try:
+            self._prepare(begin, state, constants)
+        except UnfixedError:
+            return None
+        if count is None:
+            self._tested(begin)
+        else:
+            self._counted(begin, count)
+        if bool(self.device.read(self.device.library.any(self.fault.array))):
+            return None
+        return self._left()
+
+    def _prepare(self, begin: int, state: Sequence[Value], constants: Sequence[Value]) -> None:
+        plan, first = self.plan, self.plan.first
+        own = plan.parameters
+        values: list[Value] = [*([begin] if first else []), *state, *constants]
+        shapes = [np.shape(v) for v in values]
+        self.known = {p: self._number(v) for p, v in zip(own, values, strict=True) if p in plan.hosted}
+        changing = set(own[first : first + plan.carries])
+        given: list[Slot] = []
+        for p, v in zip(own, values, strict=True):
+            moves = p in changing or (first and p is own[0])
+            given.append(Slot(self._copied(v, p) if moves else self.placed(v, p)))
+        sizes = Numbers(plan.graph.bind(shapes), self.known.__getitem__)
+        live = None if plan.test is None else self.flag(1)
+        self.frame = Frame(self, plan.body, sizes, given, live)
+        self.given = given
+        self.filled = {
+            p: s
+            for p, s in zip(own, given, strict=True)
+            if p in plan.hosted and p in self.frame.read and (p in changing or (first and p is own[0]))
+        }
+        if plan.test is not None and plan.tests is not None:
+            tests = plan.test.graph
+            at = dict(zip(tests.parameters, own, strict=False))
+            known = len(tests.parameters)
+            numbers = Numbers(tests.bind(shapes[:known]), lambda p: self.known[at[p]])
+            self.tests = Frame(self, plan.test, numbers, given[:known], live)
+            self.filled |= {
+                at[p]: given[k] for k, p in enumerate(tests.parameters) if p in self.tests.read and at[p] in plan.hosted
+            }
+            self.done = Slot(self.device.library.zeros((), np.int64))
+            self.tests.small(goes_on(), self.tests.ends[0], live, self.done)  # type: ignore[arg-type]
+        carried = [s for p, s in zip(own, given, strict=True) if p in changing and p not in plan.hosted]
+        self.moves = _trades(carried, self.frame.ends)
+        ticks = bool(first) and own[0] in self.frame.read and own[0] not in plan.hosted
+        self.tick = self.frame.bind(counted(), [given[0]], {}) if ticks else None
+
+    # iterations
+
+    def _fill(self) -> None:
+        """The integers of this iteration that kernels read."""
+        for p, slot in self.filled.items():
+            slot.array = self.device.library.full((), self.known[p], p.type.dtype)
+
+    def _iterate(self) -> None:
+        """One iteration, and its arrays where the next one begins."""
+        self._fill()
+        self._launch()
+        self._count_on()
+
+    def _launch(self) -> None:
+        """What the device does in an iteration."""
+        self.frame()
+        arrays = [source.array for _, source in self.moves]
+        for (target, _), array in zip(self.moves, arrays, strict=True):
+            target.array = array
+        if self.tick is not None:
+            self.tick(self.device)
+
+    def _count_on(self) -> None:
+        """The integers that the host has, at the next iteration."""
+        plan, first = self.plan, self.plan.first
+        found: dict[Node, int] = {}
+        for k, p in enumerate(plan.parameters[first : first + plan.carries]):
+            if p in plan.hosted:
+                found[p] = int(self.frame.sizes[plan.graph.results[k]])
+        index = plan.parameters[0]
+        if first and index in self.known:
+            found[index] = self.known[index] + 1
+        self.known.update(found)
+
+    def _counted(self, begin: int, count: int) -> None:
+        told = turning.loops[-1] if turning.loops else [0, 0]
+        done = begin
+        unit = self._unit(count - done)
+        replay = self._recorded(unit, self._launch) if unit else None
+        while done < count:
+            many = unit if replay is not None and count - done >= unit else 1
+            if replay is not None and many == unit:
+                replay()
+                for _ in range(unit):
+                    self._count_on()
+            else:
+                self._iterate()
+            done += many
+            told[0] = done
+
+    def _tested(self, begin: int) -> None:
+        """Some iterations ahead; those behind the last one have changed nothing, and arrays are as that one left them."""
+        if not (self.plan.ahead and self._is_fixed() and self.tests.is_fixed):
+            self._tested_each(begin)
+            return
+        told = turning.loops[-1] if turning.loops else [0, 0]
+        launched, ahead = 0, 1
+        replay: Callable[[], None] | None = None
+        arrays, numbers = list[list[DeviceArray]](), list[dict[Node, int]]()  # what each of these iterations began with
+
+        def iterate() -> None:
+            arrays.append([slot.array for slot in self.given])
+            self.tests()
+            self._launch()
+
+        while True:
+            if replay is None:
+                arrays.clear()
+            (replay or partial(_times, ahead, iterate))()
+            numbers[:] = self._numbers(ahead)
+            launched += ahead
+            done = int(self.device.read(self.done.array))
+            told[0] = begin + done
+            if done < launched:
+                place = done - (launched - ahead)
+                self._reset(arrays[place], numbers[place])
+                return
+            if ahead < MOST_AHEAD:
+                ahead *= 2
+            elif replay is None and (unit := self._unit(2 * MOST_AHEAD)):
+                arrays.clear()
+                replay = self._recorded(unit, iterate)
+                ahead = unit if replay is not None else ahead
+
+    def _numbers(self, ahead: int) -> list[dict[Node, int]]:
+        """The integers that the host has, as each of so many iterations begins with them."""
+        found: list[dict[Node, int]] = []
+        for _ in range(ahead):
+            found.append(dict(self.known))
+            self._count_on()
+        return found
+
+    def _reset(self, arrays: Sequence[DeviceArray], numbers: dict[Node, int]) -> None:
+        """Be where an iteration began."""
+        for slot, array in zip(self.given, arrays, strict=True):
+            slot.array = array
+        self.known.update(numbers)
+
+    def _tested_each(self, begin: int) -> None:
+        """As long as the test holds: where sizes change with the iterations, the host looks before each of them."""
+        told = turning.loops[-1] if turning.loops else [0, 0]
+        done = 0
+        while True:
+            self._fill()
+            self.tests()
+            if int(self.device.read(self.done.array)) == done:
+                return
+            self._iterate()
+            done += 1
+            told[0] = begin + done
+
+    # recordings
+
+    def _is_fixed(self) -> bool:
+        """Whether each iteration is the same launches."""
+        return self.frame.is_fixed and not self.filled
+
+    def _unit(self, left: int) -> int:
+        """How many iterations are recorded, after which arrays are back where they were; 0 where that does not pay."""
+        if not self._is_fixed():
+            return 0
+        period = _period(self.moves)
+        launches = max(1, self.frame.launches)
+        unit = period * max(1, math.ceil(RECORDED / (period * launches)))
+        return unit if period <= MOST_PERIOD and left >= 2 * unit else 0
+
+    def _recorded(self, unit: int, iterate: Callable[[], None]) -> Callable[[], None] | None:
+        """So many iterations as one call of the device; None where it records none."""
+        arrays = [(slot, slot.array) for pair in self.moves for slot in pair]
+        replay = self.device.recorded(partial(_times, unit, iterate))
+        for slot, array in arrays:
+            slot.array = array
+        return replay
+
+    # what comes out
+
+    def _left(self) -> list[Value]:
+        plan, first = self.plan, self.plan.first
+        found: list[Value] = []
+        for k in range(first, first + plan.carries):
+            p = plan.parameters[k]
+            found.append(as_form(self.known[p], p.type.form) if p in plan.hosted else self.given[k].array)
+        return found
+
+
+def _times(count: int, function: Callable[[], None]) -> None:
+    for _ in range(count):
+        function()
+
+
+def _trades(targets: Sequence[Slot], sources: Sequence[Slot]) -> list[tuple[Slot, Slot]]:
+    """Which array each slot takes when an iteration ends: that of the next value, and what is left over goes where these came from."""
+    wanted = {t: s for t, s in zip(targets, sources, strict=True) if t is not s}
+    taken = set(wanted.values())
+    moves = list(wanted.items())
+    for source in [s for s in wanted.values() if s not in wanted]:
+        end = next(t for t, s in wanted.items() if s is source)
+        while end in taken:
+            end = next(t for t, s in wanted.items() if s is end)
+        moves.append((source, end))
+    return moves
+
+
+def _period(moves: Sequence[tuple[Slot, Slot]]) -> int:
+    """After how many iterations every array is back in its slot."""
+    following, period = {id(t): id(s) for t, s in moves}, 1
+    for start, after in following.items():
+        length, at = 1, after
+        while at != start:
+            length, at = length + 1, following[at]
+        period = math.lcm(period, length)
+    return period

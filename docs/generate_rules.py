@@ -19,7 +19,8 @@ contains the ones before it:
   its digits, or for none: where a part has another use that stays, the rule is withheld, and the display says so.
 - **real**: true of real numbers. What is assumed of the values is listed with the result.
 
-A chapter is a file of `tensormagic/transform/rewriting`. Every rule is tested on its level: bits against bits, or errors
+A chapter is a file of `tensormagic/transform/rewriting`; {{doc}}`themes/index` shows what each is good for. Every
+rule is tested on its level: bits against bits, or errors
 against 700 digits. Variables `c` and `d` are constants, `p` is
 what is provably not negative. A rule fires only where it makes the term lighter, or a fixed number of times (*bounded*).
 """

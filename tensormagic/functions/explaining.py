@@ -194,7 +194,7 @@ def explained(
     lines = [f"{counts}, in {kernels} kernel{'s' * (kernels != 1)}"]
     found = Explained(graph, rewritten, values)
     fired = [replace(f, sites=lens.within(f.before)) for f in rewritten.notable]
-    name = _name_in(graph)
+    name = name_in(graph)
     if measure and fired:
         lines += [*_whole(found, graph, name), *_by_steps(found, lens, name)]
     else:
@@ -231,7 +231,8 @@ def _once(texts: Iterator[str]) -> Iterator[str]:
         yield text if times == 1 else f"{text}, {times} times"
 
 
-def _name_in(graph: Graph) -> Callable[[Node], str]:
+def name_in(graph: Graph) -> Callable[[Node], str]:
+    """What leaves of a graph are called: by the user's names where they are different ones."""
     times = Counter(graph.names)
     names = {p: n for p, n in zip(graph.parameters, graph.names, strict=False) if n and times[n] == 1}
 

@@ -47,6 +47,17 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.transform.rewriting import choices, installed
 
+
+@dataclass(frozen=True, repr=False)
+class _Held:
+    """What a function takes where an argument is left out: the variable of that name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 _REAL = frozenset[int]()  # of results of which values decide: all as it is likely
 
 
@@ -73,7 +84,7 @@ class Function(Specialised):
         self.__doc__ = f"The captured function {self.name}: NumPy arrays in, NumPy arrays out; lazy ones on lazy ones."
         if self.fills:  # any argument may be left out
             kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-            given = [inspect.Parameter(name, kind, default=...) for name in self.parameters]
+            given = [inspect.Parameter(name, kind, default=_Held(name)) for name in self.parameters]
             self.__signature__ = inspect.Signature(given)  # no field: `inspect` looks for it
 
     def __repr__(self) -> str:

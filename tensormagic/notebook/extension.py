@@ -21,7 +21,7 @@ from tensormagic.distributed import report as over_cluster
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
-from tensormagic.notebook import completion, display, errors, hints
+from tensormagic.notebook import completion, display, errors, hints, offers
 from tensormagic.notebook.default import TensorDefault
 from tensormagic.notebook.handed_on import HandedOn
 from tensormagic.notebook.inspecting import Inspecting
@@ -34,7 +34,7 @@ from tensormagic.notebook.objects import Objects
 from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
-from tensormagic.notebook.stale import stored_in
+from tensormagic.notebook.stale import KnownCell, stored_in
 
 __all__ = ["load", "unload"]
 
@@ -143,8 +143,10 @@ class Extension:
         self.default.running = True
         self.progress.begin()
         self.default.tell()
-        magic, _, body = text.partition("\n") if text.startswith("%%tensor") else ("", "", text)
-        self.magics.gradients.check(body, self.shell.user_ns, f"In[{self._number(info)}]", bool(magic))
+        here = KnownCell(_known_by(info), text)
+        offer = self.magics.gradients.check(here, self.shell.user_ns, f"In[{self._number(info)}]")
+        if offer is not None and self.magics.rich:
+            offers.show(offer, self.magics.views)
         if not self.default.captures(text):
             self.handed_on.before(self.shell.user_ns, self.magics.gradients.held(self.shell.user_ns))
         self._counter = self.shell.execution_count

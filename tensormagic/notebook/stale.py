@@ -6,11 +6,13 @@ It compares what a variable is with what it was; it does not know how gradients 
 from __future__ import annotations
 
 import ast
+import textwrap
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,20 +21,35 @@ from tensormagic.capture import home, inputs
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import StaleGradientWarning
 from tensormagic.ir.node import Node, topological
+from tensormagic.notebook.fresh_steps import ANEW, events, free, fresh, named
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
-__all__ = ["Gradients", "Origins"]
+__all__ = ["Gradients", "KnownCell", "Offer", "Origins"]
 
-_ANEW = "*"  # every gradient may be bound anew here
-_RUNS_CELLS = {"run_cell_magic", "run_line_magic", "run_cell", "magic"}
-_LOOP = """{gradient} belongs to the {name} that {cell} read; {name} has changed since, but {gradient} has not. {advice}:
-    import tensormagic as tm
-    step = tm.value_and_grad({function}, ("{name}",))
-    for k in range(100):
-        value, (g,) = step({name}={name})
-        {name} -= 0.1 * g"""
+_LOOP = """import tensormagic as tm
+step = tm.value_and_grad({function}, ("{name}",))
+for k in range(100):
+    value, (g,) = step({name}={name})
+    {name} -= 0.1 * g"""
+_UNNAMED = "Name that cell (%%tensor {function} --grad ...), run it again, and compute the gradient in every step"
+_MOST_LINES = 24  # of a cell that a warning shows
 
-_NAMED = "Give that cell a name (%%tensor objective --grad ...), run it again, and compute the gradient in every step"
+
+@dataclass(frozen=True)
+class KnownCell:
+    """A cell of the notebook: what it is known by, and its text."""
+
+    known: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Cells with what their texts would be, and what is said of that, before and after."""
+
+    words: str
+    after: str
+    cells: tuple[tuple[KnownCell, str], ...]
 
 
 @dataclass
@@ -44,6 +61,7 @@ class _Bound:
     node: Node
     cell: str
     function: str = ""  # what the cell is called, if it has a name
+    source: KnownCell = KnownCell()
     warned: bool = False
 
 
@@ -52,6 +70,7 @@ class Gradients:
 
     def __init__(self) -> None:
         self._bound: dict[str, _Bound] = {}
+        self._here = KnownCell()  # the one that runs
 
     def held(self, space: Mapping[str, Any]) -> set[str]:
         """The names of a notebook that are gradients."""
@@ -77,30 +96,92 @@ class Gradients:
                     "if you need both, give yours another name"
                 )
                 warnings.warn_explicit(message, UserWarning, cell, 1)
-            self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function)
+            self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function, self._here)
             space[bound] = gradient
 
-    def check(self, text: str, space: Mapping[str, Any], cell: str, above: int = 0) -> None:
-        """Warn, once for each gradient, where the text of ``cell`` uses one whose variable has changed or changes on the way.
+    def check(self, here: KnownCell, space: Mapping[str, Any], label: str) -> Offer | None:
+        """Warn, once for each gradient, where a cell that is about to run uses one whose variable has changed or changes on the way.
 
-        ``above`` are the cell's lines before the text.
+        Returns
+        -------
+        Offer or None
+            The cell, with the gradient computed where it is used.
         """
+        self._here = here
+        head, text = _parted(here.text)
         held = {n: b for n, b in self._bound.items() if not b.warned and n in text and space.get(n) is b.gradient}
         if not held:
-            return
+            return None
         try:
             tree = ast.parse(text)
         except SyntaxError:
-            return
+            return None
         changed = {b.name for b in held.values() if not _is(space.get(b.name), b.node, b.name)}
-        for name in _used_after(tree, changed, {n: b.name for n, b in held.items()}):
-            bound = held[name]
-            bound.warned = True
-            advice = "Compute the gradient in every step" if bound.function else _NAMED
-            function = bound.function or "objective"
-            message = _LOOP.format(gradient=name, name=bound.name, cell=bound.cell, advice=advice, function=function)
-            lines = (n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)
-            warnings.warn_explicit(message, StaleGradientWarning, cell, above + min(lines, default=1))
+        offers: list[Offer | None] = []
+        for group in _by_cell(_used_after(tree, changed, {n: b.name for n, b in held.items()}), held):
+            for name in group:
+                held[name].warned = True
+            lines = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in group]
+            beside = {n: b.name for n, b in held.items() if b.cell == held[group[0]].cell}
+            message, offer = _told({n: held[n] for n in group}, beside, changed, here, space)
+            offers.append(offer)
+            warnings.warn_explicit(message, StaleGradientWarning, label, bool(head) + min(lines, default=1))
+        return offers[0] if len(offers) == 1 else None
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """The line of a ``%%tensor`` cell, and the code."""
+    return (text.partition("\n")[0] + "\n", text.partition("\n")[2]) if text.startswith("%%tensor") else ("", text)
+
+
+def _by_cell(names: list[str], held: Mapping[str, _Bound]) -> list[list[str]]:
+    """The gradients of one cell together."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(held[name].cell, []).append(name)
+    return list(groups.values())
+
+
+def _told(
+    group: dict[str, _Bound], beside: dict[str, str], changed: set[str], here: KnownCell, space: Mapping[str, Any]
+) -> tuple[str, Offer | None]:
+    """What is said of the stale gradients of a cell, and what is offered."""
+    first = next(iter(group.values()))
+    function = first.function or next(n for n in free("objective") if n not in space)
+    head, text = _parted(here.text)
+    taken = {n for n in (*list(islice(free("step"), 9)), *list(islice(free("value"), 9))) if _is_users(space.get(n))}
+    package = next((n for n in ("tm", "tensormagic") if getattr(space.get(n), "__name__", "") == "tensormagic"), "")
+    better = fresh(text, beside, changed, function, taken, package)
+    shown = better if better and better.count("\n") < _MOST_LINES else _LOOP.format(function=function, name=first.name)
+    advice = "Compute the gradient in every step" if first.function else _UNNAMED.format(function=function)
+    names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
+    several = len(group) > 1
+    message = (
+        f"{gradients} {'belong' if several else 'belongs'} to the {names} that {first.cell} read; {names} "
+        f"{'have' if several else 'has'} changed since, but {'these gradients have' if several else gradients + ' has'} not.\n"
+        f"{advice}:\n{textwrap.indent(shown, '    ')}"
+    )
+    unnamed = not first.function
+    if not better or (unnamed and not first.source.text.startswith("%%tensor")):
+        return message, None
+    cells = ((first.source, named(first.source.text, function)),) if unnamed else ()
+    words = "The gradient is then computed in every step, as above."
+    first_of_all = f"Set {names} as at the start, run {first.cell} again, and then this cell."
+    after = first_of_all if unnamed else f"Set {names} as at the start, and run this cell again."
+    return message, Offer(words, after, (*cells, (here, f"{head}{better}")))
+
+
+def _is_users(value: Any) -> bool:
+    """Whether a name of the notebook holds something that an example's own line would replace."""
+    return (
+        value is not None
+        and not isinstance(value, float | np.floating)
+        and not type(value).__module__.startswith("tensormagic")
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 class Origins:
@@ -156,7 +237,7 @@ def stored_in(text: str) -> frozenset[str]:
         tree = ast.parse(text)
     except SyntaxError:
         return frozenset()
-    return frozenset(name for name, stored in _events(tree, 1) if stored)
+    return frozenset(name for name, stored in events(tree, 1) if stored)
 
 
 def _unchanged(value: Any, node: Node) -> bool:
@@ -184,8 +265,8 @@ def _is(value: Any, node: Node, name: str) -> bool:
 def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) -> list[str]:
     """The gradients that are read after their variables have changed, in the order in which Python runs the code."""
     found: dict[str, None] = {}
-    for name, stored in _events(tree):
-        if name == _ANEW:
+    for name, stored in events(tree, steps=variables):
+        if name == ANEW:
             return list(found)
         if not stored and variables.get(name) in changed:
             found.setdefault(name)
@@ -194,39 +275,3 @@ def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) 
         elif stored and name in variables:
             return list(found)  # bound anew: no gradient of ours any more
     return list(found)
-
-
-def _events(node: ast.AST, rounds: int = 2) -> Iterator[tuple[str, bool]]:
-    """Names with whether they are stored into, as code reads and stores them; the body of a loop as often as said."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-        return
-    if isinstance(node, ast.Name):
-        yield node.id, not isinstance(node.ctx, ast.Load)
-    elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-        yield from _events(node.value, rounds) if node.value is not None else ()
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            yield from _stored(target, rounds)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RUNS_CELLS:
-        for argument in node.args:
-            yield from _events(argument, rounds)
-        yield _ANEW, True
-    elif isinstance(node, ast.keyword) and node.arg == "out":
-        yield from _stored(node.value, rounds)
-    else:
-        for _ in range(rounds if isinstance(node, ast.For | ast.While) else 1):
-            for child in ast.iter_child_nodes(node):
-                yield from _events(child, rounds)
-
-
-def _stored(target: ast.expr, rounds: int) -> Iterator[tuple[str, bool]]:
-    """What an assignment to ``target`` changes: ``w``, and also ``w[0]``."""
-    if isinstance(target, ast.Tuple | ast.List):
-        for part in target.elts:
-            yield from _stored(part, rounds)
-    elif isinstance(target, ast.Starred):
-        yield from _stored(target.value, rounds)
-    elif isinstance(target, ast.Subscript):
-        yield from _events(target.slice, rounds)
-        yield from _stored(target.value, rounds)
-    elif isinstance(target, ast.Name):
-        yield target.id, True

@@ -1,4 +1,4 @@
-"""Strips in the output of a cell: a banner that says how cells are run, a bar that says how far a computation is."""
+"""Strips in the output of a cell: how cells are run, how far a computation is, and a button that rewrites cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipywidgets import Widget
 
 from tensormagic.notebook.widgets.graph import joined
 
-__all__ = ["Banner", "Bar"]
+__all__ = ["Banner", "Bar", "Rewrite"]
 
 _here = Path(__file__).parent
 
@@ -91,3 +91,26 @@ class Bar(_Strip):
         """Say something else, in one message."""
         with self.hold_sync():
             self.words, self.fraction = words, fraction
+
+
+class Rewrite(_Strip):
+    """A button that puts other texts into cells of the notebook.
+
+    Parameters
+    ----------
+    words
+        What is said beside it.
+    after
+        What is said once it was pressed.
+    cells
+        For each cell ``cell``, what it is known by, ``now``, its text, and ``better``, the other one.
+    """
+
+    _esm = joined(_here, ["rewrite"])
+    _css = (_here / "rewrite.css").read_text(encoding="utf-8")
+
+    after = traitlets.Unicode().tag(sync=True)
+    cells = traitlets.List(traitlets.Dict()).tag(sync=True)
+
+    def __init__(self, words: str, after: str, cells: list[dict[str, str]]) -> None:
+        super().__init__(words=words, after=after, cells=cells)

@@ -1,0 +1,29 @@
+"""Shows what a warning offers: cells in other words, and a button that puts them into the notebook."""
+
+from __future__ import annotations
+
+import html
+
+from IPython.core.display_functions import publish_display_data
+
+from tensormagic.notebook.display import Views
+from tensormagic.notebook.stale import Offer
+from tensormagic.notebook.widgets.strips import Rewrite
+
+__all__ = ["show"]
+
+
+def show(offer: Offer, views: Views) -> None:
+    """Show a button that rewrites; where there are no widgets, the texts behind a click."""
+    cells = [{"cell": cell.known, "now": cell.text, "better": better} for cell, better in offer.cells]
+    strip = Rewrite(offer.words, offer.after, cells)
+    views.add(strip)
+    publish_display_data({**strip.live(), "text/html": _page(cells), "text/plain": offer.words}, {})
+
+
+def _page(cells: list[dict[str, str]]) -> str:
+    return (
+        "<details><summary>The cell, rewritten</summary>"
+        + "".join(f"<pre>{html.escape(each['better'].strip())}</pre>" for each in cells)
+        + "</details>"
+    )

@@ -57,6 +57,11 @@ def scaled(x: Any, rate: Any) -> Any:
     return np.exp(x) * rate
 
 
+def one(x: Any, y: Any) -> Any:
+    """A single operation."""
+    return x + y
+
+
 def scalar(w: Any) -> Any:
     """A scalar loss."""
     return np.sum(np.tanh(w) * w)
@@ -108,7 +113,7 @@ def rows() -> list[str]:
     tm.config.tier = "numba"
     x, y, z = np.ones(4), np.full(4, 2.0), np.zeros(4)
     p, q, b = tm.tensor(arrays), tm.tensor(listed), tm.tensor(mapped)
-    s, g = tm.tensor(scaled), tm.value_and_grad(scalar)
+    s, g, o = tm.tensor(scaled), tm.value_and_grad(scalar), tm.tensor(one)
     calls: dict[str, Callable[[], Any]] = {
         "three arrays of 4 elements": lambda: p(x, y, z),
         "the same, by name": lambda: p(x, z=z, y=y),
@@ -116,6 +121,10 @@ def rows() -> list[str]:
         "the same, in a dictionary": lambda: b({"x": x, "y": y, "z": z}),
         "an array and a number of Python": lambda: s(x, 2.0),
         "a scalar loss of 4 elements with its gradient": lambda: g(x),
+        "one sum of two arrays of 4 elements": lambda: o(x, y),
+        "the same by NumPy": lambda: one(x, y),
+        "three arrays of 4 elements by NumPy": lambda: arrays(x, y, z),
+        "the value alone of the scalar loss by NumPy": lambda: scalar(x),
     }
     found = [f"| {name} | {cost(call, 300):.1f} |" for name, call in calls.items() if call() is not None]
     ours, hand = stepping(tm.value_and_grad(loss)), stepping(by_hand)

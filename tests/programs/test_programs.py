@@ -58,6 +58,19 @@ def test_it_computes_what_numpy_does(program: Program, tier: str, monkeypatch: p
         assert_equal(run(tm.tensor(program.function), longer), run(program.function, longer))
 
 
+@pytest.mark.share(6)
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)
+def test_the_numpy_tier_has_numpys_bits(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    monkeypatch.setattr(tm.config, "math", "exact")
+    arguments = program.make(program.small)
+    with np.errstate(all="ignore"):
+        found, expected = (run(f, arguments) for f in (tm.tensor(program.function), program.function))
+    assert [v is None or np.asarray(v).tobytes() for v in found] == [
+        v is None or np.asarray(v).tobytes() for v in expected
+    ]
+
+
 @pytest.mark.skipif(not threads.available(), reason="no threads that share loops here")
 @pytest.mark.share(6)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)

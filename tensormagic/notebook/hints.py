@@ -138,7 +138,9 @@ def _or(words: Iterable[str]) -> str:
 
 
 def _nearest(word: str, words: Iterable[str]) -> str:
+    """Words like one; where some are its letters in another order, these alone."""
     found = difflib.get_close_matches(word, list(words), 3, 0.6)
+    found = [near for near in found if sorted(near) == sorted(word)] or found
     return f"Did you mean {_or(found)}?" if found else ""
 
 

@@ -118,6 +118,17 @@ CUT = """() => [...document.querySelectorAll('.tm-sweep .tm-picture')].flatMap((
 })"""
 
 
+def test_what_stands_beside_backpropagation_goes_below_a_picture_that_needs_the_room(opened):
+    x = np.linspace(0, 1, 40)
+    page = opened(tm.backprop(lambda a, b: np.mean((a * x + b - 3 * x) ** 2), 0.5, 0.25))
+    natural = page.locator(".tm-backprop svg").first.evaluate("one => one.viewBox.baseVal.width || one.clientWidth")
+    for width, below in ((natural + 500, False), (natural + 120, True)):
+        at(page, int(width))
+        stage, side = (page.locator(f".tm-backprop {part}").bounding_box() for part in (".tm-stage", ".tm-side"))
+        assert (side["y"] >= stage["y"] + stage["height"]) is below
+        assert page.locator(".tm-backprop .tm-stage").evaluate("one => one.scrollWidth <= one.clientWidth + 6")
+
+
 @pytest.mark.parametrize("width", [1200, 640, 390, 290])  # the last one is what JupyterLab leaves of a phone
 @pytest.mark.parametrize("name", LIVE)
 def test_live_views_are_readable_and_whole(opened, width, name):

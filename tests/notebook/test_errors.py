@@ -36,7 +36,7 @@ BAD = {
     "a misspelt attribute": (
         "%%tensor\nz = np.maen(X @ w)",
         AttributeError,
-        ["line 2", "AttributeError: module 'numpy' has no attribute 'maen'", "Hint: Did you mean mean"],
+        ["line 2", "AttributeError: module 'numpy' has no attribute 'maen'", "Hint: Did you mean mean?"],
     ),
     "a misspelt method": ("%%tensor\n(X @ w).shap", AttributeError, ["Hint: Did you mean shape"]),
     "shapes that do not fit": (

@@ -84,7 +84,7 @@ MISTAKES = [
     ("max(X)", "X: float64[40, 3]", "Python's max compares whole rows: use np.max."),
     ("{w: 1}", "w: float64[3]", "Keys are numbers, texts or tuples: tuple(x.tolist()) can be one."),
     ("import no_such_package", "", "If it is not installed, run %pip install no_such_package in a cell of its own."),
-    ("np.linalg.slove(M, w)", "", "Did you mean solve or slogdet?"),
+    ("np.linalg.slove(M, w)", "", "Did you mean solve?"),
 ]
 
 
@@ -122,7 +122,7 @@ def test_a_function_of_math_names_numpys(notebook):
         ("requires_grad", "Nothing has to be marked: %%tensor --grad w asks for the gradient."),
         ("at[0].set(1.0)", "Arrays are stored into as in NumPy: x[i] = v, x[i] += v."),
         ("exp()", "Arrays have no method exp, but NumPy has a function: write np.exp(v, ...)."),
-        ("maen()", "Did you mean mean"),
+        ("maen()", "Did you mean mean?"),
     ],
 )
 def test_attributes_that_lazy_values_have_elsewhere(notebook, magic, attribute, told):

@@ -40,6 +40,7 @@ function build(model, el, hear) {
   }
   stage.append(drawing);
   const frameOf = node("div", { class: "tm-frame" });
+  frameOf.style.flexBasis = `${natural}px`; // what stands beside it goes below where there is no room for both
   frameOf.appendChild(stage);
   const cover = coverOf(frameOf);
   function edges() {

@@ -70,6 +70,15 @@ def versions() -> tuple[str, ...]:
     return (*found, np.__version__)
 
 
+def is_there() -> bool:
+    """Whether there is a compiler."""
+    try:
+        versions()
+    except MissingCompilerError:
+        return False
+    return True
+
+
 def _compiled(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int]) -> Code:
     begin = time.perf_counter()
     with _lock:

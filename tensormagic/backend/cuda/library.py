@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda import library_matrices, library_places
+from tensormagic.backend.cuda import compiler, library_matrices, library_places, segments
 from tensormagic.backend.cuda.device import DeviceArray
 from tensormagic.backend.cuda.library_call import LIBRARY, Call, call
 from tensormagic.ir.node import Node
@@ -19,7 +19,7 @@ from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fft import FFT, IFFT, IRFFT, RFFT
 from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMPROD, CUMSUM, PROD, SUM, ordinary
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
-from tensormagic.ops.indices.scatter import SCATTER_ADD
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_MAXIMUM, SCATTER_MINIMUM, SCATTER_MULTIPLY
 from tensormagic.ops.matrices.gram import GRAM
 from tensormagic.ops.move import concrete_slices
 from tensormagic.ops.op import Op, Value
@@ -244,6 +244,28 @@ def _running(c: Call) -> Value:
     return x
 
 
+@call("bitwise_and_of", "bitwise_or_of", "bitwise_xor_of", "gcd_of", "lcm_of")
+def _halved(c: Call) -> Value:
+    """By halving: a fold of integers, in any order, of an axis of its own."""
+    xp, x, axes = c.xp, c.array(0), c.node["axes"]
+    name = c.node.op.name.removesuffix("_of")
+    function = getattr(xp, name)
+    rest = _rest(c, x)
+    count = math.prod(x.shape[k] for k in axes)
+    start = c.node.op.start  # type: ignore[attr-defined]
+    if not count and start is None and math.prod(rest):
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    if not count or not x.size:
+        return xp.full(rest, 0 if start is None else start(x.dtype), x.dtype)
+    x = xp.reshape(xp.moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
+    if count == 1 and c.node.op.name == "gcd_of":
+        return xp.absolute(x[0])
+    while len(x) > 1:
+        half = len(x) // 2
+        x = xp.concatenate([function(x[:half], x[half : 2 * half]), x[2 * half :]])
+    return x[0]
+
+
 @call("prod_others")
 def _others(c: Call) -> Value:
     xp, x, axes = c.xp, c.array(0), c.node["axes"]
@@ -260,6 +282,7 @@ def _others(c: Call) -> Value:
 
 _CASTS = frozenset(["astype", "where", "equal", "not_equal", "real", "imag", "from_parts"])
 _ADDS = {ADD_ALONG_AXIS, SCATTER_ADD}
+_SCATTERS = {*_ADDS, SCATTER_MULTIPLY, SCATTER_MAXIMUM, SCATTER_MINIMUM}
 _SUMMED = frozenset(["int32", "int64", "uint32", "uint64", "float16", "float32", "float64"])
 
 
@@ -272,6 +295,11 @@ def lacking(node: Node) -> str:
     return _lacking_dtype(op, node, dtypes)
 
 
+def _scatters(op: Op, dtype: str) -> bool:
+    """Whether values of a dtype are folded into places: by our kernel, or by the library's atomic additions."""
+    return (dtype in segments.DTYPES and compiler.is_there()) or (op in _ADDS and dtype in _SUMMED)
+
+
 def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
     kinds = {d.kind for d in dtypes}
     complex_ = "c" in kinds
@@ -281,7 +309,7 @@ def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
         return f"{op.name} of signed and unsigned integers is not supported on the device"
     if op.kind == "fold" and complex_ and op not in {SUM, PROD, CUMSUM, CUMPROD, ANY, ALL}:
         return f"{op.name} of complex numbers is not supported on the device"
-    if op in _ADDS and node.type.dtype.name not in _SUMMED:
+    if op in _SCATTERS and not _scatters(op, node.type.dtype.name):
         return f"{op.name} into {node.type.dtype} is not supported on the device"
     if op in {CONTRACT, GRAM} and kinds == {"b"}:
         return f"{op.name} of truth values is not supported on the device"

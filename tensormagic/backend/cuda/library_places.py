@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cuda import segments
+from tensormagic.backend.cuda.compiler import MissingCompilerError
 from tensormagic.backend.cuda.device import DeviceArray
 from tensormagic.backend.cuda.library_call import Call, call
+from tensormagic.backend.telling import tell_once
 from tensormagic.ops.indices.scatter import are_unique
 from tensormagic.ops.move import concrete_slices
 from tensormagic.ops.op import Value
@@ -86,30 +90,47 @@ def _scatter_set(c: Call) -> Value:
     return c.xp.where(stored, taken, x)
 
 
-@call("scatter_add")
-def _scatter_add(c: Call) -> Value:
+@call("scatter_add", "scatter_multiply", "scatter_maximum", "scatter_minimum")
+def _scattered(c: Call) -> Value:
     x, axis = c.values[0], c.node["axis"]
     index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
-    return _added(c, x, (*(slice(None),) * axis, index), c.array(2))
+    return _folded(c, c.node.op.name.removeprefix("scatter_"), x, index, c.array(2), axis)
 
 
 @call("add_along_axis")
 def _add_along(c: Call) -> Value:
+    """By the number that each place has in the whole array."""
     x, axis = c.values[0], c.node["axis"]
     index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
-    shape = index.shape
-    ramps = [c.xp.arange(n, dtype=np.int64) for n in shape]
-    grid = [c.xp.reshape(r, [-1 if j == k else 1 for j in range(len(shape))]) for k, r in enumerate(ramps)]
-    return _added(c, x, tuple([index if k == axis else place for k, place in enumerate(grid)]), c.array(2))
-
-
-def _added(c: Call, x: DeviceArray, places: tuple[Any, ...], values: DeviceArray) -> DeviceArray:
-    """Sums into places by atomic additions; integers wrap, so that signed ones are added as unsigned ones are."""
-    if values.size and x.size:
-        signed = x.dtype == np.int64
-        target, added = (x.view(np.uint64), values.astype(np.int64).view(np.uint64)) if signed else (x, values)
-        c.device.scatter("add", target, places, added)
+    place = index * math.prod(x.shape[axis + 1 :])
+    for k, n in enumerate(index.shape):
+        if k != axis:
+            ramp = c.xp.arange(n, dtype=np.int64) * math.prod(x.shape[k + 1 :])
+            place = place + c.xp.reshape(ramp, [-1 if j == k else 1 for j in range(index.ndim)])
+    _folded(c, "add", c.xp.reshape(x, (x.size,)), place, c.array(2), 0)
     return x
+
+
+def _folded(c: Call, step: str, x: DeviceArray, index: DeviceArray, values: DeviceArray, axis: int) -> DeviceArray:
+    """Values into places of an array of one's own, repeated ones in the order that the places decide."""
+    if not values.size or not x.size:
+        return x
+    if x.dtype.name in segments.DTYPES:
+        try:
+            segments.store(c.device, step, x, index, values, axis)
+        except MissingCompilerError as error:
+            tell_once(f"sums into repeated places may differ in the last digits from run to run: {error.message}")
+        else:
+            return x
+    _added(c, x, (*(slice(None),) * axis, index), values)
+    return x
+
+
+def _added(c: Call, x: DeviceArray, places: tuple[Any, ...], values: DeviceArray) -> None:
+    """Sums into places by atomic additions; integers wrap, so that signed ones are added as unsigned ones are."""
+    signed = x.dtype == np.int64
+    target, added = (x.view(np.uint64), values.astype(np.int64).view(np.uint64)) if signed else (x, values)
+    c.device.scatter("add", target, places, added)
 
 
 @call("position")

@@ -32,7 +32,7 @@ from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION
-from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_MAXIMUM, SCATTER_MINIMUM, SCATTER_MULTIPLY, SCATTER_SET
 from tensormagic.ops.interpret import Iterations, Step, bind, elsewhere, formed, interpret, is_alone, schedule
 from tensormagic.ops.interpret import run as interpreted
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
@@ -45,7 +45,8 @@ from tensormagic.ops.reverse.tape_stack import EXTENT
 from tensormagic.ops.update import ADD_AT, SET
 
 _MAKERS = frozenset([IOTA, BROADCAST])  # what makes an array of the device of numbers alone
-_STORES = frozenset([SET, ADD_AT, SCATTER_SET, SCATTER_ADD, ADD_ALONG_AXIS])
+_SCATTERS = [SCATTER_SET, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MAXIMUM, SCATTER_MINIMUM]
+_STORES = frozenset([SET, ADD_AT, ADD_ALONG_AXIS, *_SCATTERS])
 _CHECKS = frozenset([REQUIRE, SETTLED])  # the first operand, where the second holds
 _TAPES = frozenset([RECORD, ADD_RECORD, REPLAY, ADD_TAPES])
 _CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY, EXTENT])

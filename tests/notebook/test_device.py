@@ -1,5 +1,6 @@
 """``%%tensor --device``: cells on a device."""
 
+import re
 import warnings
 
 import numpy as np
@@ -91,3 +92,34 @@ def test_the_device_belongs_to_its_cell(notebook, device):
 def test_options_that_do_not_go_together(notebook, device, line):
     ran = notebook(f"%%tensor {line}\nX")
     assert "cannot be combined" in ran.out or "needs --device gpu" in ran.out
+
+
+def test_the_time_of_a_cell_on_the_device_beside_numpy_and_the_cpu(notebook, device):
+    """Data there and copies apart; nothing is said of the copies that measuring makes."""
+    ran, text = told(notebook, "%%tensor --device gpu -t --show none --grad w\nnp.mean(np.exp(X @ w))")
+    shown = ran.data["text/plain"]
+    assert text.count("is copied") == 2
+    rows = [line for line in shown.splitlines() if line.startswith(("NumPy,", "tensormagic,"))]
+    assert [row.split("  ")[0].split(", ", 1)[1] for row in rows] == [
+        "the cell as it is",
+        "on NumPy",
+        "with gradients",
+        "on the device",
+        "with copies",
+    ]
+    assert "than NumPy: on the CPU " in shown
+    first = {row.split("  ")[0]: re.split(r"\s{2,}", row)[2] for row in rows}
+    assert first["tensormagic, on NumPy"] == "–"  # this run of the cell was the device's
+    assert first["tensormagic, on the device"].endswith("s")
+
+
+def test_time_with_refused_copies(notebook, device):
+    notebook.ok("Xg, wg = tm.to_gpu((X, w))")
+    ran = notebook.ok("%%tensor --exclusive -t --show none\nq = np.exp(Xg @ wg)")
+    assert "on the device" in ran.data["text/plain"]
+
+
+def test_where_a_nan_came_from_on_the_device(notebook, device):
+    told(notebook, "%%tensor --device gpu\nlow = X * 0 - 1\nnp.log(low).sum()")
+    ran, _ = told(notebook, "%tensor_nan")
+    assert "* line 3  log        [0, 0]        -1" in ran.data["text/plain"]

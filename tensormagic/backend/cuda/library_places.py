@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,16 @@ def _scatter_set(c: Call) -> Value:
     return c.xp.where(stored, taken, x)
 
 
-@call("scatter_add", "scatter_multiply", "scatter_maximum", "scatter_minimum")
-def _scattered(c: Call) -> Value:
+def _scattered(c: Call, step: str) -> Value:
     x, axis = c.values[0], c.node["axis"]
     index = _wrapped(c, _places(c, axis, x.shape[axis]), x.shape[axis])
-    return _folded(c, c.node.op.name.removeprefix("scatter_"), x, index, c.array(2), axis)
+    return _folded(c, step, x, index, c.array(2), axis)
+
+
+call("scatter_add")(partial(_scattered, step="+"))
+call("scatter_multiply")(partial(_scattered, step="*"))
+call("scatter_maximum")(partial(_scattered, step=">"))
+call("scatter_minimum")(partial(_scattered, step="<"))
 
 
 @call("add_along_axis")
@@ -107,7 +113,7 @@ def _add_along(c: Call) -> Value:
         if k != axis:
             ramp = c.xp.arange(n, dtype=np.int64) * math.prod(x.shape[k + 1 :])
             place = place + c.xp.reshape(ramp, [-1 if j == k else 1 for j in range(index.ndim)])
-    _folded(c, "add", c.xp.reshape(x, (x.size,)), place, c.array(2), 0)
+    _folded(c, "+", c.xp.reshape(x, (x.size,)), place, c.array(2), 0)
     return x
 
 

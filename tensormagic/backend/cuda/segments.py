@@ -20,11 +20,11 @@ from tensormagic.ir.size import Symbol, apply, atom
 PIECE = 64  # neighbours that one thread goes through
 THREADS = 256
 
-STEPS = {
-    "add": "{0} + {1}",
-    "multiply": "{0} * {1}",
-    "maximum": "{1} if {1} > {0} or {1} != {1} else {0}",
-    "minimum": "{1} if {1} < {0} or {1} != {1} else {0}",
+STEPS = {  # sums, products, what is larger, and what is smaller; nan is both
+    "+": "{0} + {1}",
+    "*": "{0} * {1}",
+    ">": "{1} if {1} > {0} or {1} != {1} else {0}",
+    "<": "{1} if {1} < {0} or {1} != {1} else {0}",
 }
 _COUNT, _COLUMNS, _TAIL, _EXTENT, _PIECES = (
     atom(Symbol(name)) for name in ("count", "columns", "tail", "extent", "pieces")

@@ -19,6 +19,7 @@ from tensormagic.backend import cache, costs
 from tensormagic.backend.beside import at_once
 from tensormagic.backend.buffers import pool
 from tensormagic.backend.costs import Cost
+from tensormagic.backend.cuda.device import is_there
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.schedule import Kernel
 from tensormagic.config import config
@@ -32,6 +33,7 @@ from tensormagic.notebook.run import Outcome, plain
 from tensormagic.notebook.speeds import against, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
 from tensormagic.notebook.speeds.machine import Machine
+from tensormagic.notebook.speeds.on_device import COPIES, THERE, OnDevice
 from tensormagic.notebook.speeds.profiled import Profile, profiled
 from tensormagic.session import Executable
 
@@ -231,6 +233,9 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
     truth = _truth(outcome, shown, expected) if quick else None
     parties = [_numpy(outcome, shown, expected, truth), _captured(outcome, shown, expected, truth)]
     parties += [_with_gradients(shown)] if outcome.gradients else []
+    if outcome.options.device in {"gpu", "auto"} and is_there():
+        parties[1] = replace(parties[1], first=None)
+        parties += _on_device(outcome, shown, expected, truth)
     parties += [_other(name, outcome, expected, truth) for name in outcome.options.against]
     lines = _profile(outcome)
     return Speed(
@@ -330,6 +335,18 @@ def _with_gradients(shown: Portrait) -> Party:
     """The value and its gradients together, which NumPy alone has not."""
     party, _ = _own(shown.executable, shown)
     return replace(party, how="with gradients")
+
+
+def _on_device(outcome: Outcome, shown: Portrait, expected: list[Any], truth: list[Any] | None) -> list[Party]:
+    """The cell on the device: its data there, and copied."""
+    own = OnDevice(shown)
+    results = own.results(own.run)
+    times = run_times(lambda _: own.run(), lambda: None)
+    error = None if truth is None else difference(results, truth)
+    apart = difference(results, expected)
+    there = Party("tensormagic", THERE, outcome.seconds, None, None, None, own.launched, error, apart)
+    copied = run_times(lambda _: own.with_copies(), lambda: None)
+    return [times.of(there), copied.of(Party("tensormagic", COPIES))]
 
 
 def _compile_seconds(plan: Plan) -> float:

@@ -14,6 +14,7 @@ from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speeds import strip
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
+from tensormagic.notebook.speeds.on_device import COPIES, THERE
 from tensormagic.notebook.speeds.profiled import Profile
 from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, Sheet, style
 from tensormagic.notebook.speeds.strip import Part
@@ -128,7 +129,7 @@ def _compared(ratio: float, text: str, digits: int) -> str:
 
 def _called(party: Party) -> str:
     """What stands beside a bar."""
-    return party.how if party.how == "with gradients" else party.name
+    return party.how if party.how in {"with gradients", THERE, COPIES} else party.name
 
 
 def _run(party: Party) -> str:
@@ -154,6 +155,10 @@ def _said(found: Speed) -> list[str]:
     told.append(
         f"largest relative difference of the results: {own.apart:.2g}" if own.apart else "the results are equal"
     )
+    there = [p for p in found.parties if p.how in {THERE, COPIES}]
+    if there:
+        beside = (f"{p.how} {_compared((found.numpy.usual or 0.0) / (p.usual or 1.0), '{}', 2)}" for p in there)
+        told.append(f"than NumPy: on the CPU {_compared(found.ratio, '{}', 2)}, {', '.join(beside)}")
     counted = [f"{p.name} {p.batches} × {p.runs} runs" for p in (found.numpy, own) if p.runs]
     told.append(f"mean ± standard deviation as in %%timeit: {', '.join(counted)}" if counted else _TITLE)
     if counted and any(p.how == "with gradients" for p in found.parties):
@@ -221,7 +226,8 @@ def _a_second(number: float, unit: str) -> str:
 
 def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
     """The whole as text."""
-    runs = [f"  {_called(p):14} {_run(p)}" for p in found.parties if not p.refused]
+    wide = max(14, *(len(_called(p)) for p in found.parties))
+    runs = [f"  {_called(p):{wide}} {_run(p)}" for p in found.parties if not p.refused]
     parts = [_headline(found), *runs, *_said(found), *strip.words(shown)]
     return "\n".join([*parts, _table(found)[1], *_figured(found, own_first=own_first), *_roof_words(found)])
 

@@ -233,5 +233,56 @@ def test_a_machine_without_a_card_says_what_is_missing():
     assert caught.value.hint
 
 
+class _Driver:
+    """A CUDA driver that says what it is told to say."""
+
+    def __init__(self, status: int, version: int) -> None:
+        self.status, self.version = status, version
+
+    def cuInit(self, _flags: int) -> int:
+        return self.status
+
+    def cuDriverGetVersion(self, version: Any) -> None:
+        version._obj.value = self.version
+
+
+@pytest.mark.parametrize(
+    ("driver", "package", "what", "mend"),
+    [
+        (None, None, "this machine has no CUDA driver", "--device cpu"),
+        (_Driver(100, 0), None, "finds no card that works (error 100)", "nvidia-smi"),
+        (_Driver(0, 11080), None, "the CUDA driver is for CUDA 11.8, and 12 or newer is needed", "Update"),
+        (_Driver(0, 12040), None, "CuPy is not installed", "pip install 'tensormagic[gpu]'"),
+        (_Driver(0, 13000), "broken", "CuPy does not find its libraries (ImportError: libnvrtc)", "pip install"),
+        (_Driver(0, 13000), 0, "CUDA finds no card", "--device cpu"),
+        (_Driver(0, 13000), 1, None, None),
+    ],
+)
+def test_what_is_missing_is_one_sentence(monkeypatch: pytest.MonkeyPatch, driver, package, what, mend):
+    from types import SimpleNamespace
+
+    from tensormagic.backend.cuda import device as devices
+
+    def loaded(_name: str) -> Any:
+        if driver is None:
+            raise OSError
+        return driver
+
+    def cupy() -> Any:
+        if package == "broken":
+            raise ImportError("libnvrtc")
+        return SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=lambda: package)))
+
+    monkeypatch.setattr(devices.ctypes, "CDLL", loaded)
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda _name: None if package is None else True)
+    monkeypatch.setattr(devices, "_cupy", cupy)
+    found = devices._looked()
+    if what is None:
+        assert found is None
+    else:
+        assert what in found[0]
+        assert mend in found[1]
+
+
 def test_calls_of_the_library_are_of_ops_that_there_are():
     assert set(LIBRARY) <= set(registry)

@@ -116,10 +116,14 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture(params=["fake", pytest.param("card", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest):
-    """A device: the fake one; on a machine with a card the same tests run on the card, too."""
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    """A device: the fake one; on a machine with a card the same tests run on the card, too.
+
+    On the fake one no thread compiles kernels beside a test: Numba catches warnings while it does, those of other threads, too.
+    """
     from tensormagic.backend.cuda import compiler, transfers
     from tensormagic.backend.cuda import device as devices
+    from tensormagic.backend.cuda import run as cuda
     from tensormagic.backend.cuda.fake import FakeDevice
 
     if request.param == "card" and (why := devices.missing()) is not None:
@@ -129,6 +133,9 @@ def device(request: pytest.FixtureRequest):
         with warnings.catch_warnings(), contextlib.suppress(ImportError):
             warnings.simplefilter("ignore")
             compiler._dialect()
+    else:
+        for name in ("WORTH_COMPILING", "COMPILING"):
+            monkeypatch.setattr(cuda, name, float("inf"))
     devices.use(used)
     transfers.forget()
     try:

@@ -69,8 +69,10 @@ def _functions() -> Mapping[str, Any]:
     return own | {"math": below, "np": below}
 
 
-_SAME = ("exp", "expm1", "log", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
-_SAME += ("erf", "erfc", "hypot", "power", "loggamma")
+_SAME = (
+    *("exp", "expm1", "log", "sqrt", "cbrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
+    *("erf", "erfc", "hypot", "power", "loggamma"),
+)
 _OTHER = {
     "arcsin": "asin",
     "arccos": "acos",

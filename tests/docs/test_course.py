@@ -55,6 +55,14 @@ def test_a_students_notebook_is_valid_and_holds_no_solution(path):
     assert text.count("NotImplementedError") >= len(course.exercises(path.read_text(encoding="utf-8")))
 
 
+@pytest.mark.parametrize("path", sorted(ROOT.glob("notebooks/**/*.ipynb")), ids=lambda path: path.stem)
+def test_no_state_of_widgets_is_stored(path):
+    book = json.loads(path.read_text(encoding="utf-8"))
+    assert "widgets" not in book["metadata"]
+    shown = [output.get("data", {}) for cell in book["cells"] for output in cell.get("outputs", ())]
+    assert not any("widget-view" in kind for data in shown for kind in data)
+
+
 def test_a_teachers_own_notebooks_become_students(tmp_path):
     written = course.student(tmp_path / "out", course.SOLUTIONS)
     assert [p.name for p in written] == [f"{path.stem}.ipynb" for path in UNITS]

@@ -3,6 +3,7 @@
 Run on a machine with a card, CuPy and numba-cuda::
 
     python scripts/check_gpu.py                # values; exits with 1 where one is wrong
+    python scripts/check_gpu.py --tests        # then what the tests ask of a device, on the card: loops, branches, repeated places, cells
     python scripts/check_gpu.py --small        # each class once, for compute-sanitizer
     compute-sanitizer --tool memcheck python scripts/check_gpu.py --small
     compute-sanitizer --tool racecheck python scripts/check_gpu.py --small
@@ -14,6 +15,7 @@ Integers and truth values have to be equal. Floats are held against NumPy in flo
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -256,7 +258,9 @@ def main() -> int:
     """Check everything; gives 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true")
-    small = parser.parse_args().small
+    parser.add_argument("--tests", action="store_true")
+    options = parser.parse_args()
+    small = options.small
     wrong = 0
     for case in CASES:
         shapes = case.shapes[-2:-1] or case.shapes if small else case.shapes
@@ -273,8 +277,25 @@ def main() -> int:
             print(
                 f"{'WRONG' if bad else 'ok   '} {case.name}, {dtype}, {len(shapes)} shapes: {worst:.1f} ulp", flush=True
             )
-    print(f"{wrong} wrong")
-    return int(wrong > 0)
+    print(f"{wrong} wrong", flush=True)
+    return int(wrong > 0) or (_tests() if options.tests else 0)
+
+
+def _tests() -> int:
+    """The tests that are marked ``gpu``; gives 1 where one fails, or none ran."""
+    root = Path(__file__).parents[1]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "gpu",
+        "--all",
+        "tests/backend/cuda",
+        "tests/notebook/test_device.py",
+    ]
+    return int(subprocess.run(command, cwd=root, check=False).returncode != 0)
 
 
 if __name__ == "__main__":

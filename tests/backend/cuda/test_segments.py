@@ -6,7 +6,6 @@ import pytest
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda import segments
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.fake import FakeDevice
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.test_run import graph_of
 
@@ -42,9 +41,9 @@ def compared(device: Device, step: str, x, places, values, axis: int = 0):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_sizes_and_repetitions(size: int):
+def test_sizes_and_repetitions(device: Device, size: int):
     """Places that are all one, all different, few, and in runs that end at the ends of pieces."""
-    device, rng = FakeDevice(), np.random.default_rng(size)
+    rng = np.random.default_rng(size)
     for places in (
         np.zeros(size, np.int64),
         rng.permutation(size),
@@ -59,8 +58,8 @@ def test_sizes_and_repetitions(size: int):
 @pytest.mark.share(4)
 @pytest.mark.parametrize("step", UFUNCS)
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"])
-def test_steps_and_dtypes(step: str, dtype: str):
-    device, rng = FakeDevice(), np.random.default_rng(1)
+def test_steps_and_dtypes(device: Device, step: str, dtype: str):
+    rng = np.random.default_rng(1)
     places = rng.integers(0, 7, 300)
     compared(device, step, drawn(rng, 9, dtype), places, drawn(rng, 300, dtype))
     if dtype == "float32":
@@ -69,8 +68,8 @@ def test_steps_and_dtypes(step: str, dtype: str):
         compared(device, step, drawn(rng, 9, dtype), places, values)
 
 
-def test_axes():
-    device, rng = FakeDevice(), np.random.default_rng(2)
+def test_axes(device: Device):
+    rng = np.random.default_rng(2)
     for axis in range(3):
         x = rng.normal(size=(3, 4, 5))
         places = rng.integers(0, x.shape[axis], (6, 30))
@@ -78,14 +77,14 @@ def test_axes():
         compared(device, "+", x, places, values, axis)
 
 
-def test_a_hundred_thousand():
-    device, rng = FakeDevice(), np.random.default_rng(3)
+def test_a_hundred_thousand(device: Device):
+    rng = np.random.default_rng(3)
     places = rng.integers(0, 10, 100_003) ** 2
     compared(device, "+", rng.normal(size=82).astype("float32"), places, rng.normal(size=100_003).astype("float32"))
     assert device.copied.launches == 2 * 4  # 1,563 pieces, 49, 2, 1; twice
 
 
-def test_programs_use_no_atomic_operations(monkeypatch: pytest.MonkeyPatch):
+def test_programs_use_no_atomic_operations(device: Device, monkeypatch: pytest.MonkeyPatch):
     def refused(*_given):
         raise AssertionError("an atomic operation")
 
@@ -95,7 +94,6 @@ def test_programs_use_no_atomic_operations(monkeypatch: pytest.MonkeyPatch):
         np.maximum.at(found, k, x * 2)
         return found, np.bincount(k, x, 4)
 
-    device = FakeDevice()
     monkeypatch.setattr(device, "scatter", refused)
     x, k = np.arange(6.0), np.array([0, 1, 0, 3, -1, 1]) % 4
     _, graph = graph_of(histogram, (x, k))
@@ -107,8 +105,8 @@ def test_programs_use_no_atomic_operations(monkeypatch: pytest.MonkeyPatch):
     np.testing.assert_array_equal(device.fetch(counts), numbers)
 
 
-def test_folds_of_bits():
-    device, rng = FakeDevice(), np.random.default_rng(4)
+def test_folds_of_bits(device: Device):
+    rng = np.random.default_rng(4)
     x = rng.integers(1, 1000, (5, 7))
 
     def folds(x):

@@ -136,6 +136,10 @@ class Capture:
         Checks, and what is printed, in functions that have given no value that waits for them.
     within
         For each part of the code that derivatives compute again, what its expressions have given.
+    deferred
+        Whether the code has met values that are None, or one of several, depending on data.
+    supposed
+        Conditions of the branches that the code is in, and whether they hold there.
     complex_sites, sites
         Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
@@ -196,6 +200,8 @@ class Capture:
     looked: set[Node] = field(default_factory=set[Node])
     awaited: list[Node] = field(default_factory=list[Node])
     within: list[set[Node]] = field(default_factory=list[set[Node]])
+    deferred: bool = False
+    supposed: list[tuple[Node, bool]] = field(default_factory=list[tuple[Node, bool]])
 
     def actual(self, node: Node) -> Node:
         """``node`` of the arguments that a function was called with, where it is of what stands for them."""

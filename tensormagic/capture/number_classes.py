@@ -105,10 +105,10 @@ def classes_of(node: Node) -> Classes | None:
 
 
 def _one(t: Type) -> Classes:
-    return Classes(constant(_number(t)), frozenset({t}))
+    return Classes(constant(number(t)), frozenset({t}))
 
 
-def _number(t: Type) -> int:
+def number(t: Type) -> int:
     """The number of a class."""
     capture = context.current()
     types = [] if capture is None else capture.number_types
@@ -164,9 +164,15 @@ def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
     return memo[node]
 
 
+def is_of(classes: Classes, types: Sequence[Type]) -> Node:
+    """Whether a number is of one of these classes."""
+    conditions = [scalar.equal(classes.code, constant(number(t))) for t in types]
+    return reduce(scalar.logical_or, conditions, constant(False))
+
+
 def holds(types: tuple[Type, ...], below: Sequence[Classes]) -> Node:
     """Whether numbers are of these classes."""
-    conditions = [scalar.equal(c.code, constant(_number(t))) for c, t in zip(below, types, strict=True)]
+    conditions = [scalar.equal(c.code, constant(number(t))) for c, t in zip(below, types, strict=True)]
     return reduce(scalar.logical_and, conditions, constant(True))
 
 
@@ -177,7 +183,7 @@ def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> 
         return _one(*types)
     code = constant(-1)
     for given, t in found.items():
-        code = scalar.where(holds(given, below), constant(_number(t)), code)
+        code = scalar.where(holds(given, below), constant(number(t)), code)
     return Classes(code, types)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import door, frames
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.door import is_table, numbers_of
 from tensormagic.capture.elements import Outgrown
 from tensormagic.capture.staging.ranges import Range, range_
@@ -91,6 +92,8 @@ _CONSTANT = {
 
 def tensors_in(tree: Any) -> list[Tensor]:
     """The lazy arrays in a value of any kind: what else is in it is not looked at."""
+    if isinstance(tree, Deferred):
+        return [t for part in tree.parts for t in tensors_in(part)]
     if isinstance(tree, Tensor):
         return [tree]
     if isinstance(tree, Outgrown):
@@ -103,6 +106,9 @@ def tensors_in(tree: Any) -> list[Tensor]:
 
 
 def _collect(tree: Any, leaves: list[Any], special: Special | None = None) -> Build:
+    if isinstance(tree, Deferred):
+        again, inside = tree.again, [_collect(part, leaves, special) for part in tree.parts]
+        return lambda rest: again([build(rest) for build in inside])
     if special is not None and (is_container(tree) or _has_more(tree)):
         return special(tree, lambda: _taken_apart(tree, leaves, special))
     return _taken_apart(tree, leaves, special)
@@ -171,6 +177,8 @@ def structure(tree: Any) -> Any:
         return ...
     if tree is None or isinstance(tree, np.dtype):
         return tree
+    if isinstance(tree, Deferred):
+        return (tree.form, tuple(structure(part) for part in tree.parts))
     if is_table(tree):
         columns = None if numbers_of(tree, "table") is not None else frames.arrays_of(tree)
         return structure_of(tree) if columns is None else frames.form_of(tree, columns)
@@ -215,3 +223,25 @@ def parts_in(container: Any) -> list[Any]:
     if isinstance(container, tuple | list):
         return list(container)
     return [getattr(container, f.name) for f in dataclasses.fields(container)]
+
+
+def items_of(container: Any) -> list[Any]:
+    """What a container holds, in order; of a dictionary, the values."""
+    return list(container.values()) if isinstance(container, dict) else parts_in(container)
+
+
+def with_items(container: Any, items: Sequence[Any]) -> Any:
+    """A container like another one, with other items."""
+    kind: Any = type(container)
+    if isinstance(container, dict):
+        return kind(zip(container, items, strict=True))
+    if isinstance(container, tuple | list):
+        return kind(*items) if hasattr(container, "_fields") else kind(items)
+    return dataclasses.replace(
+        container, **{f.name: v for f, v in zip(dataclasses.fields(container), items, strict=True)}
+    )
+
+
+def holds_deferred(tree: Any) -> bool:
+    """Whether there is a value in a tree that is put together once a graph has run."""
+    return isinstance(tree, Deferred) or (is_container(tree) and any(map(holds_deferred, items_of(tree))))

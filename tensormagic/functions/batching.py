@@ -20,7 +20,7 @@ from tensormagic.functions.derivatives import derived
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
 from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.results import numbers_alone
+from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.sequential import one_by_one
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, ShapeError
@@ -79,7 +79,7 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
         size = stacks.size()
         outside, copies = _versions(args, options), Copies(args, tuple(single))
         with Drawn() as drawn:
-            leaves, build = flatten(function.body(*single, **options))
+            leaves, build = flatten(numbers_in(function.body(*single, **options), function.name))
         copies.refuse(function.name)
         results = numbers_alone(leaves, function.name)
         stored = [e for e in stacks.given if e.tensor.place.buffer.stored]

@@ -20,7 +20,7 @@ from tensormagic.functions.derivatives import derived, lazily_read, normal_form
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
 from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.results import numbers_alone
+from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node, substitute, topological
@@ -58,7 +58,7 @@ def _traced(function: Function, args: tuple[Any, ...], options: dict[str, Any]) 
     copies = Copies((args, options), (given, named))
     before = {t.place.buffer: t.place.buffer.version for t in lazily_read()}
     with Drawn(function.name), context.standing():
-        result = function.body(*given, **named)
+        result = numbers_in(function.body(*given, **named), function.name)
     copies.refuse(function.name)
     outside = list(dict.fromkeys(t.place.buffer for t in lazily_read()))
     stored: list[tuple[Node, Callable[[Node], object]]] = [
@@ -101,7 +101,7 @@ def checkpoint(fun: Any) -> Function:
     def body(*args: Any, **options: Any) -> Any:
         operands = [node_of(v) for v in flatten((args, options))[0] if is_number(v)]
         with Drawn(function.name) as drawn, _noting() as own:
-            result = function.body(*args, **options)
+            result = numbers_in(function.body(*args, **options), function.name)
         given = [v.place.buffer for v in flatten(result)[0] if isinstance(v, Tensor)]
         _compute_again(drawn.changed(given), operands, own)
         return result

@@ -30,7 +30,7 @@ from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
 from tensormagic.functions.left import left_behind
 from tensormagic.functions.program import refuse_stores
-from tensormagic.functions.results import numbers_alone
+from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.travel import maker
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
@@ -121,7 +121,7 @@ class Closed:
         outside = {t.place.buffer: t.place.buffer.version for t in _lazy(args, options)}
         mark = wrap(constant(0))
         with Drawn() as drawn, context.standing():
-            self.result = function.body(*changed, **options)
+            self.result = numbers_in(function.body(*changed, **options), function.name)
         self._leave(mark, [*tensors, *(read := lazily_read())])
         for buffer in drawn.before:
             buffer.put(self.open([buffer.node])[0])

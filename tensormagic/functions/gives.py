@@ -315,7 +315,12 @@ class Gives:
     def is_single(self, count: int, build: Build) -> bool:
         """Whether ``count`` results are put together to the one that there is."""
         marker = object()
-        return count - len(self.classes) == 1 and not self.by_call and build(Rest([marker], _Run(None, {}))) is marker
+        if count - len(self.classes) != 1 or self.by_call:
+            return False
+        try:
+            return build(Rest([marker], _Run(None, {}))) is marker
+        except (TypeError, ValueError):  # of a text, and of one of several values
+            return False
 
     def check(self, call: Any) -> None:
         """Refuse to change a container that the code has met as another object, too."""

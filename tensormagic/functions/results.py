@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.door import package_of
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.perhaps import PerhapsNumber
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.ranges import Items, LazyIterator
-from tensormagic.capture.tree import Rest, Special, computed
+from tensormagic.capture.tree import Rest, Special, computed, holds_deferred, items_of, with_items
+from tensormagic.capture.value import wrap
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.node import Node
+from tensormagic.ops.effects.raising import after, check
+from tensormagic.ops.leaf import constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,28 @@ def results_of(result: Any, label: str, there: Mapping[int, Any], special: Speci
     leaves = [v for v, n in zip(found, nodes, strict=True) if n is not None]
     made = [one.value for one in objects if one is not None and id(one.value) not in there]
     return Results(leaves, [n for n in nodes if n is not None], completed, objects=made)
+
+
+def numbers_in(result: Any, label: str) -> Any:
+    """What a function gives, where numbers are needed: one that is None for some data has to be there.
+
+    Raises
+    ------
+    CaptureError
+        For a text with numbers in it, and for one of several values, of which data choose.
+    """
+    if isinstance(result, PerhapsNumber):
+        message = f"{result.said} is None, for these data, where {label} has to give a number"
+        there = check(constant(0), result.flag.node, TypeError, [("value", message)])
+        return wrap(after(there, result.inner.node))
+    if isinstance(result, Deferred):
+        raise CaptureError(
+            f"{label} returns a value that is None, a text or another one depending on data, where numbers are needed",
+            "Return a number in its place, or leave it out.",
+        )
+    if not holds_deferred(result):
+        return result
+    return with_items(result, [numbers_in(v, label) for v in items_of(result)])
 
 
 def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:

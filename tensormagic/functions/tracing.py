@@ -23,7 +23,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.traces import users_alone
-from tensormagic.capture.tree import computed, flatten
+from tensormagic.capture.tree import computed, flatten, holds_deferred
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
@@ -36,7 +36,7 @@ from tensormagic.functions.left import bare, left_behind
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
-from tensormagic.functions.results import numbers_alone
+from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.space import Read
 from tensormagic.ir.errors import CaptureError, GuardError
 from tensormagic.ir.graph import Graph
@@ -99,7 +99,7 @@ def trace(fun: Any, *types: Any) -> Graph:
     """
     __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
     try:
-        return traced(fun, types).graph
+        return traced(fun, types, deferred=True).graph
     except BaseException as error:  # noqa: BLE001 (raised again)
         raise users_alone(error)  # noqa: B904 (the same one)
 
@@ -128,16 +128,16 @@ class Traced:
         return Lens(self.mapping)
 
 
-def traced(fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = ()) -> Traced:
+def traced(fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = (), *, deferred: bool = False) -> Traced:
     """A function captured for arguments of these types; what it has changed in objects is taken back where it is refused.
 
-    The last arguments are given by the names in ``named``.
+    The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run.
     """
     mark, function = wrap(constant(0)), of_callable(fun)
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
     with undoing(before), special.staged_in((*(function.roots or ()), *constants)):
-        found = _trace(function, types, named)
+        found = _trace(function, types, named, deferred=deferred)
         if left_behind(mark, known=False):
             raise CaptureError(
                 f"{found.name} stores a value in an object, but code compiled for types has no values",
@@ -155,7 +155,7 @@ def stands_for_array(value: Any) -> bool:
     return is_input(value)
 
 
-def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...]) -> Traced:
+def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...], *, deferred: bool) -> Traced:
     leaves, build = flatten(types)
     arguments = [
         _argument(v, f"argument {k + 1}" if len(leaves) > len(function.parameters) else function.parameters[k])
@@ -169,10 +169,12 @@ def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...]) -
     copies = Copies(types, given)
     with context.capturing(capture), refusing(function.name):
         first = len(given) - len(named)
-        results, arrange = computed(function.body(*given[:first], **dict(zip(named, given[first:], strict=True))))
+        result = function.body(*given[:first], **dict(zip(named, given[first:], strict=True)))
+        result = result if deferred else numbers_in(result, function.name)
+        results, arrange = computed(result)
         copies.refuse(function.name)
         found = numbers_alone(results, function.name)
-        arrange = bare(arrange, len(found))
+        arrange = arrange if holds_deferred(result) else bare(arrange, len(found))
     lifted = {p: t for p, t in capture.lifted.items() if isinstance(t, Tensor)}
     reads = {t.place.buffer.first: capture.noted[p] for p, t in lifted.items() if p in capture.noted}
     drawn = tuple(g.buffer.name for g in random.advanced(capture))

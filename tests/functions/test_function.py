@@ -316,7 +316,7 @@ def test_arguments_that_are_given_back_are_themselves():
 
 def test_what_needs_a_value_is_refused():
     for body in (
-        lambda x: str(x) + "text",
+        lambda x: len(str(x)),
         lambda x: x.numpy() + 1,
     ):
         with pytest.raises(CaptureError):

@@ -11,12 +11,14 @@ import numpy as np
 from tensormagic.capture import context, number_classes, undecided, usercode
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.perhaps import narrowed, supposing
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.alternatives import Alternative, alternatives_of
 from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.containers import NOTHING, Older, Once
+from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
 from tensormagic.capture.staging.raising import only_raises, way_raised
 from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
@@ -151,6 +153,7 @@ class Choice:
 
     def name(self, slot: Slot, first: Any, second: Any) -> None:
         """What a slot holds afterwards."""
+        first, second = (narrowed(v, self.predicate, holds=way == 0) for way, v in enumerate((first, second)))
         if merged.same_value(first, second):
             self.steps.append(lambda _of: slot.set(first))
             return
@@ -160,6 +163,8 @@ class Choice:
         self.steps.append(lambda _of: may.note(slot))
 
     def _in_both(self, slot: Slot, first: Any, second: Any) -> None:
+        values = first, second
+        first, second = aligned(first, second, slot.said)
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
         what = f"the two branches give {slot.said}"
         pairs = list(zip(one.nodes, other.nodes, strict=True))
@@ -171,7 +176,7 @@ class Choice:
             self._condition(merged.both(a, b, lambda x, y: x) is None, a, b)
             for a, b in zip(one.defined, other.defined, strict=True)
         ]
-        self._bind(slot, one, numbers, conditions, (first, second))
+        self._bind(slot, one, numbers, conditions, (first, second), values)
 
     def _apart(self, slot: Slot, way: int, value: Any) -> Parts:
         none_held([value], self.arrays, slot)
@@ -197,6 +202,9 @@ class Choice:
     def _in_one(self, slot: Slot, first: Any, second: Any) -> None:
         """A name that one way binds: its value there, and a condition."""
         there = self._apart(slot, 1, second) if first is UNBOUND else self._apart(slot, 0, first)
+        if slot.internal and (second is None or first is None):  # read where it is bound alone
+            self.steps.append(lambda _of: slot.set(None))
+            return
         if not there.numeric:
             raise self._unlike(slot, first, second)
         zeros = [zeros_of(n.type) for n in there.nodes]
@@ -211,7 +219,7 @@ class Choice:
                 continue
             ways = (false, defined or true) if first is UNBOUND else (defined or true, false)
             conditions.append(self.pair(*ways, what))
-        self._bind(slot, there, numbers, conditions, (first, second))
+        self._bind(slot, there, numbers, conditions, (first, second), (first, second))
 
     def _condition(self, always: bool, first: Node | None, second: Node | None) -> int | None:
         if always:
@@ -220,8 +228,15 @@ class Choice:
         return self.pair(first or true, second or true, "")
 
     def _bind(
-        self, slot: Slot, like: Parts, numbers: list[int], conditions: list[int | None], values: tuple[Any, Any]
+        self,
+        slot: Slot,
+        like: Parts,
+        numbers: list[int],
+        conditions: list[int | None],
+        values: tuple[Any, Any],
+        bound: tuple[Any, Any],
     ) -> None:
+        """Have a slot hold one of two ``values`` of one form; of containers, for which of those that were ``bound``."""
         sides = [arrays_of(v) or [None] * len(numbers) for v in values]
         given = zip(*(numbers_of(v) or [None] * len(numbers) for v in values), strict=True)
         may = [writeable(*pair) for pair in given]
@@ -239,7 +254,7 @@ class Choice:
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
                 self.bound.append(Joined(made[-1], (first, second), found))
-            slot.set(self.once.of(values, like.build(made)))
+            slot.set(self.once.of(bound, like.build(made)))
 
         self.steps.append(bind)
 
@@ -392,7 +407,8 @@ def _both_ways(
     """Trace both ways, and do what either does; gives the number of a way that only raises, where the other one is to be run."""
     coded = number_classes.nodes()
     world.adding = True
-    first, second = (attempt(world, way, may_raise=True, unneeded=unneeded) for way in ways)
+    supposed = (supposing(way, predicate, holds=k == 0) for k, way in enumerate(ways))
+    first, second = (attempt(world, way, may_raise=True, unneeded=unneeded) for way in supposed)
     outcomes = first, second
     world.adding = False
     raising = only_raises(outcomes)
@@ -454,7 +470,7 @@ def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Seq
     if value.type.form == "array" or value.type.shape or value.type.dtype != bool:
         return None
     world = World(functions)
-    outcome = attempt(world, second)
+    outcome = attempt(world, supposing(second, first, holds=op is scalar.logical_and))
     if outcome.slots or outcome.buffers or not isinstance(outcome.result, Tensor | bool):
         return None
     node = node_of(outcome.result)

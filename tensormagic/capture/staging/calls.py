@@ -12,29 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace, random_module, usercode
+from tensormagic.capture import context, names, namespace, usercode
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
-from tensormagic.capture.items import Lifting
-from tensormagic.capture.library import applying, mathematics, sharing
+from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
+from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import iterators, ordering, outside, ranges, scalar_types, source
+from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source
 from tensormagic.capture.staging.classed import classed
 from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
+from tensormagic.capture.staging.lifting import unstaged
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import id_, print_
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import truth
-from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
-from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
@@ -121,6 +121,8 @@ def _is_settled(function: Any) -> bool:
 
 
 def _called(function: Any) -> Any:
+    if isinstance(function, OneOf):
+        return lambda *args, **options: applied(function, lambda f: called(f)(*args, **options))
     if type(function) is partial:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)
@@ -138,8 +140,8 @@ def _in_place_of(function: Any) -> Any:
         return partial(METHODS[function.__func__], function.__self__)
     if function is print and _is_abstract():
         return print_
-    if type(owner := getattr(function, "__self__", None)) is list and function == owner.sort and not values_are_there():
-        return partial(ordering.sort, owner)
+    if (own := _of_container(function)) is not None:
+        return own
     if waits() and (code := code_that_calls_itself(function)) is not None:
         return calling(staged(function), code)
     if (own := staged(function)) is not function:
@@ -149,7 +151,16 @@ def _in_place_of(function: Any) -> Any:
     own = _own_or_on_values(function)
     if own is not function:
         return own
-    return function if trial() is None else _tried(function)
+    found = function if trial() is None else _tried(function)
+    return found if source.was_staged(function) else unstaged(found)
+
+
+def _of_container(function: Any) -> Any:
+    """Ours for a method of a list or a text that asks for values; None for any other function."""
+    owner = getattr(function, "__self__", None)
+    if type(owner) is list and function == owner.sort and not values_are_there():
+        return partial(ordering.sort, owner)
+    return partial(joined, function) if type(owner) is str and function == owner.join and waits() else None
 
 
 def _is_abstract() -> bool:
@@ -161,6 +172,8 @@ def _is_abstract() -> bool:
 def indexed(value: Any) -> Any:
     """What is read and stored into by an index, in place of ``value``: in a cell, another library's object gets values."""
     kind = type(value)
+    if kind in {dict, list, tuple} and waits():
+        return Indexed(value)
     if kind in _INDEXED or not values_are_there() or not is_foreign_class(kind):
         return value
     return Lending(value)
@@ -435,80 +448,17 @@ def _listed(*args: Any) -> Any:
     )
 
 
-def is_instance(value: Any, kinds: Any) -> bool:
-    """``isinstance``: a lazy array is what NumPy would have made, a list without a known length a list."""
-    if isinstance(value, Tensor):
-        return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
-    if isinstance(value, StandIn):
-        several = kinds if isinstance(kinds, tuple) else (kinds,)
-        return issubclass(value.own_class, tuple(map(random_module.class_of, several)))
-    return isinstance([] if isinstance(value, GrownList) else value, kinds)
-
-
-def stands_for(kind: Type) -> type:
-    """The class of the array, NumPy scalar or Python number that a lazy value stands for."""
-    if kind.form == "array":
-        return np.ndarray
-    return kind.dtype.type if kind.form == "scalar" else type(kind.dtype.type(0).item())
-
-
-def _type(*args: Any, **options: Any) -> Any:
-    """``type``: of a lazy value, the class of what NumPy would have made."""
-    if len(args) == 3 and isinstance(args[2], dict) and (frame := usercode.user_frame()) is not None:
-        args = (*args[:2], {"__module__": frame.f_globals["__name__"], **args[2]})  # what Python asks its caller for
-    if len(args) != 1:
-        return type(*args, **options)
-    if isinstance(args[0], Tensor):
-        return stands_for(args[0].type)
-    if isinstance(args[0], TensorError) and args[0].numpys:
-        return args[0].numpys_class
-    if isinstance(args[0], GrownList | Lifting):
-        return tuple if isinstance(args[0], tuple) else list
-    return args[0].own_class if isinstance(args[0], StandIn) else type(args[0])
-
-
-def class_of(value: Any) -> Any:
-    """``value.__class__``: of what stands for something else, the class of that."""
-    stands = isinstance(value, Tensor | TensorError | GrownList | Lifting | StandIn)
-    return _type(value) if stands else value.__class__
-
-
-def interface_of(value: Any) -> Any:
-    """``value.__array_interface__``."""
-    return (
-        sharing.interface(value)
-        if isinstance(value, Tensor) and value.type.form == "array"
-        else value.__array_interface__
-    )
-
-
 def _of_memory(plain: Callable[..., Any]) -> Callable[..., Any]:
     """``memoryview`` and ``bytearray``: of a lazy array, of its value."""
     return lambda value=b"", *rest: plain(value.__array__() if isinstance(value, Tensor) else value, *rest)
 
 
-def _has_attribute(value: Any, name: str) -> bool:
-    """``hasattr``: of a lazy number, what numbers have."""
-    if isinstance(value, Tensor):
-        return any(name in vars(kind) for kind in stands_for(value.type).__mro__)
-    return hasattr(value, name)
-
-
-def _attribute(value: Any, name: str, *default: Any) -> Any:
-    """``getattr``: a lazy number has no more than numbers have; what is not captured is refused, and no default."""
-    if name == "__class__":
-        return class_of(value)
-    if default and isinstance(value, Tensor):
-        return getattr(value, name) if _has_attribute(value, name) else default[0]
-    return getattr(value, name, *default)
-
-
 _OWN: dict[Any, Callable[..., Any]] = {
-    isinstance: is_instance,
-    type: _type,
+    isinstance: kinds.is_instance,
+    type: kinds.type_of,
     id: id_,
-    hasattr: _has_attribute,
-    getattr: _attribute,
+    hasattr: kinds.has_attribute,
+    getattr: kinds.attribute,
     **CONVERSIONS,
     **scalar_types.TYPES,
     filter: _filtered,

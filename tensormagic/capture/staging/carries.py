@@ -8,6 +8,7 @@ from typing import Any
 
 from tensormagic.capture import context, number_classes
 from tensormagic.capture.number_classes import Classes, is_number
+from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
 from tensormagic.capture.staging.regions import grown_type, may_be, of_type
 from tensormagic.capture.staging.slots import UNBOUND, Slot
@@ -215,12 +216,17 @@ class CarriedSlot:
     parts: Parts
     values: list[Carry]
     conditions: list[Carry | None]
+    start: Any = UNBOUND
     given: list[Tensor] = field(default_factory=list[Tensor])
 
     @property
     def carries(self) -> list[Carry]:
         """All that is carried for it."""
         return [*self.values, *codes_of(self.values), *(c for c in self.conditions if c is not None)]
+
+    def fitted(self, value: Any) -> tuple[Any, Any]:
+        """What the slot holds in an iteration, and a value that the iteration leaves, in one form: either may be None."""
+        return aligned(self.parts.build(self.given), value, self.slot.said)
 
     def install(self, why: str) -> None:
         """Have the slot hold stand-ins."""

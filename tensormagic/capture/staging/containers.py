@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.deferred import parts_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.slots import UNBOUND, Slot
@@ -89,6 +90,7 @@ def changeable(value: Any) -> Iterator[Any]:
     pending = [value]
     while pending:
         found = pending.pop()
+        pending += parts_of(found)
         if is_container(found):
             if not isinstance(found, tuple) and not getattr(type(found), "__dataclass_params__", _CHANGEABLE).frozen:
                 yield found

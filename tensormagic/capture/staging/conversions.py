@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.deferred import Deferred
+from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.trial import trial
@@ -98,7 +100,8 @@ def bool_(*args: Any, **options: Any) -> Any:
     if (own := _own(args, options, "__bool__")) is not None:
         return bool_(own())
     truths = waits() or trial() is not None
-    if not (truths and len(args) == 1 and isinstance(args[0], Tensor) and not args[0].ndim):
+    asked = len(args) == 1 and (isinstance(args[0], Deferred) or (isinstance(args[0], Tensor) and not args[0].ndim))
+    if not (truths and asked):
         return bool(*args, **options)
     found = truth(args[0])
     return found if isinstance(found, bool) else wrap(found)
@@ -173,4 +176,17 @@ def to_list(value: Tensor) -> Any:
 
 
 METHODS = {Tensor.item: item, Tensor.tolist: to_list}
-CONVERSIONS: dict[Any, Callable[..., Any]] = {float: float_, int: int_, bool: bool_, round: round_, complex: complex_}
+
+
+def str_(*args: Any, **options: Any) -> Any:
+    """``str``: of a captured value, a text that is put together when the graph has run."""
+    if not (waits() and len(args) == 1 and not options and isinstance(args[0], Tensor | Deferred)):
+        return str(*args, **options)
+    if isinstance(args[0], LazyText):
+        return args[0]
+    return args[0].mapped(str_) if isinstance(args[0], OneOf) else text_of([(as_it_is(args[0]), "s", "")])
+
+
+CONVERSIONS: dict[Any, Callable[..., Any]] = {
+    float: float_, int: int_, bool: bool_, round: round_, complex: complex_, str: str_,
+}  # fmt: skip

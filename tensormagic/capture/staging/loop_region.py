@@ -12,6 +12,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import Carry, codes_of, split
 from tensormagic.capture.staging.containers import Once
+from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.lists import extend, put, start_of
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.merged import Parts, apart
@@ -24,12 +25,14 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size
-from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ir.type import python
+from tensormagic.ops.leaf import CONSTANT, constant, size_node
 from tensormagic.ops.regions import control
 from tensormagic.ops.scalars import scalar
 
 Last = tuple[Slot, Parts, list[Carry], list[Node | None]]
 """A name that the last iteration binds, what it holds, the carries of that, and whether it is bound without an iteration."""
+_TRUTH = python(bool)
 
 
 class Leaving:
@@ -72,8 +75,15 @@ class Leaving:
     def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], *, asked: bool) -> None:
         last, plain = self._last()
         ends = self._built(build, last, asked=asked)
-        starts = {s: s.get() for s in (*self.loop.carried, *(slot for slot, *_ in last))}
-        after = {s: self.loop.outcome.slots.get(s, v) for s, v in starts.items()}
+        held = {s: s.get() for s in (*self.loop.carried, *(slot for slot, *_ in last))}
+        left = {s: self.loop.outcome.slots.get(s, v) for s, v in held.items()}
+        starts, after = dict(held), dict(left)
+        for slot, value in held.items():
+            carried = self.loop.carried.get(slot)
+            if carried is not None:
+                starts[slot], after[slot] = carried.start, carried.fitted(left[slot])[1]
+            elif not self.loop.once:
+                starts[slot], after[slot] = aligned(value, left[slot], slot.said)
         once = Once()
         for slot, value in plain:
             slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
@@ -82,7 +92,7 @@ class Leaving:
             (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
         made: list[tuple[Any, Any, list[Tensor]]] = []
         for slot, parts, tensors in self._left(ends, last):
-            slot.set(once.of((starts[slot], after[slot])[self.ran is None :], parts.build(tensors)))
+            slot.set(once.of((held[slot], left[slot])[self.ran is None :], parts.build(tensors)))
             made.append((starts[slot], after[slot], tensors))
         if self.stacks:
             self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks])
@@ -106,6 +116,9 @@ class Leaving:
             c: context.record(c.outside(n)) for c, n in zip(carries, build(carries) if carries else (), strict=True)
         }
         self._classify(carries, ends, asked=asked)
+        for carry in (c for c in carries if self.ran is None and c.type == _TRUTH and c.end is not None):
+            if carry.end.op is CONSTANT:  # type: ignore[union-attr]  (as above)
+                ends[carry] = carry.end  # type: ignore[assignment]
         for carry, dtype in begun.items():  # it is still what it began as where no iteration has run
             undecided.note(ends[carry], dtype)
         return ends
@@ -167,12 +180,14 @@ class Leaving:
                 continue
             if slot.name not in self.loop.names.leaving:
                 plain.append((slot, UNBOUND))
+            elif slot.internal and value is None:  # read where it is bound alone
+                plain.append((slot, value))
             elif self.loop.once and (value is None or type(value) in {bool, int, float, complex, str}):
                 plain.append((slot, value))  # the same in every iteration
             elif (last := self._of_last_iteration(parts := self.loop.parts_of(slot, value, asked=True))) is not None:
                 plain.append((slot, last))
             else:  # every iteration binds it
-                found.append((slot, parts, *self._ends(slot, parts)))
+                found.append((slot, *self._ends(slot, value, parts)))
         return found, plain
 
     def _of_last_iteration(self, parts: Parts) -> Any:
@@ -194,14 +209,17 @@ class Leaving:
         last = scalar.subtract(size_node(self.loop.index["within"][1]), constant(1))
         return parts.build([wrap(n) for n in site.substituted(parts.nodes, {self.loop.index: last})])
 
-    def _ends(self, slot: Slot, parts: Parts) -> tuple[list[Carry], list[Node | None]]:
-        """The carries of what the last iteration leaves, and whether its name is bound without an iteration."""
+    def _ends(self, slot: Slot, value: Any, parts: Parts) -> tuple[Parts, list[Carry], list[Node | None]]:
+        """What the last iteration leaves, its carries, and whether its name is bound without an iteration."""
+        before = slot.get()
+        if not self.loop.once and not slot.internal:
+            before, value = aligned(before, value, slot.said)
+            parts = self.loop.parts_of(slot, value, asked=True)
         if not parts.numeric:
             raise NeedsPython(
                 f"{slot.said} is not a number, but is read after {self.loop.label}", "Use numbers and arrays."
             )
         self.loop.check_sizes(slot, parts)
-        before = slot.get()
         starts = [zeros_of(n.type) for n in parts.nodes]
         unbound = before is UNBOUND and not slot.internal
         defined: list[Node | None] = [constant(False) if unbound else None for _ in starts]
@@ -221,7 +239,7 @@ class Leaving:
                 pass
             carry.fresh()
             carries.append(carry)
-        return carries, defined
+        return parts, carries, defined
 
 
 def _either(defined: Node | None, ran: Node | None) -> Node | None:

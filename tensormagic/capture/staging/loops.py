@@ -16,6 +16,7 @@ from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept
 from tensormagic.capture.staging.containers import StandIns
+from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.lists import Append, appended, own_lists
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.regions import zeros_of
@@ -130,7 +131,7 @@ class Loop:
             start = constant(False) if like is not None else defined
             known = start is None or (like is not None and slot.internal)
             conditions.append(None if known or start is None else Carry(slot.said, start, python(bool)))
-        self.carried[slot] = CarriedSlot(slot, parts, values, conditions)
+        self.carried[slot] = CarriedSlot(slot, parts, values, conditions, UNBOUND if like is not None else value)
 
     def _carry_buffer(self, buffer: Buffer) -> None:
         self.buffers.setdefault(buffer, Carry.of_buffer(buffer.name or "an array", buffer.node))
@@ -201,8 +202,8 @@ class Loop:
         def arrays(value: Callable[[Slot], Any]) -> dict[Any, Leaf]:
             return {(s, k): a for s in self.carried for k, a in enumerate(arrays_of(value(s)))}
 
-        before = arrays(lambda s: s.get())
-        after = arrays(lambda s: self.outcome.slots.get(s, s.get()))
+        before = arrays(lambda s: self.carried[s].start)
+        after = arrays(lambda s: self.carried[s].fitted(self.outcome.slots.get(s, s.get()))[1])
         return self.shares.learn(before, self.given(), after, self.opened)
 
     def _is_known(self, buffer: Buffer) -> bool:
@@ -231,7 +232,7 @@ class Loop:
             self._compare(carried, changed.pop(slot, slot.get()))
         for slot, value in changed.items():
             own = slot is self.slots.get(slot.name)
-            read_later = not own or slot.name in self.names.entering
+            read_later = (not own or slot.name in self.names.entering) and not (slot.internal and value is None)
             if read_later and not merged.same_value(value, slot.get()):
                 self._grow(slot, value)
 
@@ -243,7 +244,7 @@ class Loop:
         if before is UNBOUND:
             self._carry(slot, None, like=self.parts_of(slot, value))
         else:
-            self._carry(slot, before)
+            self._carry(slot, aligned(before, value, slot.said)[0])
 
     def parts_of(self, slot: Slot, value: Any, *, asked: bool = False) -> Parts:
         """What a slot would hold after an iteration, taken apart."""
@@ -254,7 +255,13 @@ class Loop:
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
         check_kept(slot, value)
+        like, value = carried.fitted(value)
         parts = self.parts_of(slot, value)
+        if parts.form != carried.parts.form and apart(like).form == parts.form:
+            self.settled = False  # it may be None: traced again as what says so
+            begun = carried.start is not UNBOUND
+            self._carry(slot, aligned(carried.start, value, slot.said)[0], like=None if begun else parts)
+            return
         if parts.form != carried.parts.form:
             raise merged.unlike(slot.name, f"{self.label} gives", (slot.get(), value))
         unchanged = all(e is c.value for e, c in zip(parts.nodes, carried.values, strict=True))

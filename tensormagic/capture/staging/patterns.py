@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensormagic.capture.staging.calls import is_instance
+from tensormagic.capture.staging.kinds import is_instance
 
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)  # Python's: matched as they are
 

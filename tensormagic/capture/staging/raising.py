@@ -18,6 +18,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
+from tensormagic.capture.staging.told import PLAIN, part_of
 from tensormagic.capture.staging.trial import (
     CHECKS,
     NeedsPython,
@@ -35,68 +36,12 @@ from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, T
 from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.ops.effects.raising import after, check, put
+from tensormagic.ops.effects.raising import after, check
 from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
 _OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
-_PLAIN = (str, int, float, bool, type(None), bytes)
 _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
-
-
-class Text(str):  # noqa: SLOT000 (has its pieces beside it)
-    """A text that holds lazy values: what it says is known when the graph runs."""
-
-    pieces: list[Any]
-
-
-def formatted(*pieces: Any) -> str:
-    """An f-string in the arguments of an exception: each piece a text, or a value, its conversion and its format."""
-    pieces = tuple(q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p]))
-    if trial() is None:  # what is raised here and now, for these sizes
-        pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
-    lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], Tensor)]
-    if not lazy or (trial() is None and not _abstract()):
-        return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
-    made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
-    made.pieces = list(pieces)
-    return made
-
-
-def _as_known(value: Any) -> Any:
-    known = value.specialised() if isinstance(value, Tensor) else None
-    return value if known is None else known
-
-
-def holds_lazy(value: Any) -> bool:
-    """Whether a value is a container that holds lazy values."""
-    return type(value) in {list, tuple, dict} and any(isinstance(v, Tensor) for v in flatten(value)[0])
-
-
-def _is_told(piece: Any) -> bool:
-    """Whether a piece is a container with lazy values, as Python shows it."""
-    return holds_lazy(piece[0]) and piece[1] in {"", "r", "s"} and not piece[2]
-
-
-def _pieces(value: Any) -> list[Any]:
-    """The text of a container, in pieces."""
-    if type(value) is dict:
-        inner = [[*_pieces(k), ": ", *_pieces(v)] for k, v in value.items()]
-        return ["{", *_joined(inner), "}"]
-    if type(value) in {list, tuple}:
-        inner = [_pieces(v) for v in value]
-        first, last = "[]" if type(value) is list else "()"
-        return [first, *_joined(inner), ("," if type(value) is tuple and len(inner) == 1 else "") + last]
-    return [(value, "r", "")]
-
-
-def _joined(parts: list[list[Any]]) -> list[Any]:
-    return [p for k, part in enumerate(parts) for p in ([", "] if k else []) + part]
-
-
-def _abstract() -> bool:
-    capture = context.current()
-    return capture is None or capture.abstract
 
 
 # what is being caught -------------------------------------------------------------------------------------------------
@@ -217,28 +162,6 @@ def _told(error: Exception) -> tuple[list[Any], list[Node]]:
     return parts, details
 
 
-def part_of(value: Any, details: list[Node]) -> Any:
-    """An argument that is told when the graph runs, lazy values as numbers of ``details``; None for what cannot be told."""
-
-    def operand(value: Tensor) -> int:
-        details.append(value.node)
-        return len(details) - 1
-
-    if isinstance(value, Text):
-        pieces = [
-            (p,) if isinstance(p, str) else (operand(p[0]), *p[1:]) if isinstance(p[0], Tensor) else (_shown(p),)
-            for p in value.pieces
-        ]
-        return ("text", pieces)
-    if isinstance(value, Tensor):
-        return ("operand", operand(value))
-    return ("value", value) if type(value) in _PLAIN else None
-
-
-def _shown(piece: Any) -> str:
-    return put(*piece)
-
-
 def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     """Which of two ways raises an exception; None where neither does."""
     raised = [k for k, o in enumerate(outcomes) if o.raised is not None]
@@ -287,7 +210,7 @@ def _tellable(error: Exception) -> Exception:
     if isinstance(error, TensorError) and error.hint:
         return type(error)(str(error))
     own = package_of(type(error)) not in {"tensormagic", "builtins"}
-    if not own and all(type(a) in _PLAIN for a in error.args):
+    if not own and all(type(a) in PLAIN for a in error.args):
         return error
     return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))
 
@@ -303,7 +226,7 @@ def _doubted(error: Exception) -> Exception:
 
 
 _OURS = re.compile(  # in errors of Python and of libraries
-    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects)\b"
+    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Perhaps\w*|OneOf|LazyText)\b"
 )
 
 

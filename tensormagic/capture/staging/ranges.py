@@ -9,6 +9,7 @@ from typing import Any
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.elements import Stack, stacked
 from tensormagic.capture.library.creation import arange
+from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.size import Size, apply
@@ -259,6 +260,8 @@ def range_(*args: Any) -> Any:
 
 def len_(value: Any) -> Any:
     """``len``: a size of a lazy array stays lazy."""
+    if isinstance(value, OneOf):
+        return value.mapped(len_)
     if isinstance(value, Tensor) and value.ndim:
         return value.shape[0]
     if hasattr(value, "stacks"):  # a list without a known length

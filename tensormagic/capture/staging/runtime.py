@@ -12,13 +12,16 @@ import numpy as np
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.namespace import original_of
+from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.perhaps import Perhaps, is_none, now
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import raising, special
+from tensormagic.capture.staging import raising, special, told
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
-from tensormagic.capture.staging.calls import called, class_of, indexed, interface_of
+from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
+from tensormagic.capture.staging.kinds import class_of, interface_of
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
 from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import Grows, fail_trial, trial
@@ -179,7 +182,15 @@ def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
 
 
 def identical(first: Any, second: Any) -> Any:
-    """``is``, where it is not data-dependent which array a name means; a truth value of Python's may be."""
+    """``is``, where it is not data-dependent which array a name means; a truth value of Python's, or None, may be."""
+    if first is None or second is None:
+        value = second if first is None else first
+        if isinstance(value, OneOf):
+            return value.mapped(lambda v: identical(v, None))
+        return is_none(value) if isinstance(value, Perhaps) else value is None
+    if isinstance(first, OneOf) or isinstance(second, OneOf):
+        refuse("`is` with one of several values, as data decide,", "Compare with ==.")
+    first, second = now(first), now(second)
     for value, other in ((first, second), (second, first)):
         if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
             return value if other else negated(value)
@@ -200,6 +211,10 @@ def identical(first: Any, second: Any) -> Any:
 
 def contained(value: Any, container: Any) -> Any:
     """``in``: a captured number among a few that are known is one question of the graph."""
+    if isinstance(container, OneOf):
+        return container.mapped(lambda v: contained(value, v))
+    if isinstance(value, OneOf):
+        return value.mapped(lambda v: contained(v, container))
     if (own := special.method_of(container, "__contains__")) is not None:
         found = truth(own(value))
         return found if isinstance(found, bool) else wrap(found)
@@ -263,7 +278,8 @@ def itself(function: Any, line: int) -> bool:
     return (code.co_filename, code.co_firstlineno) == (frame.f_code.co_filename, line)
 
 
-formatted, attempting, managed, raised = raising.formatted, raising.attempting, raising.managed, raising.raising
+formatted, text = told.formatted, told.text
+attempting, managed, raised = raising.attempting, raising.managed, raising.raising
 
 __all__ = [
     "asserted",
@@ -293,4 +309,5 @@ __all__ = [
     "negated",
     "raised",
     "repeat",
+    "text",
 ]

@@ -223,6 +223,11 @@ def _staged_in(_filename: str, code: CodeType) -> CodeType | None:
     return _stage(own) if is_stageable(own) else None
 
 
+def was_staged(function: Any) -> bool:
+    """Whether the code of a function, or of a method, is staged code."""
+    return getattr(getattr(function, "__func__", function), "__code__", None) in _staged
+
+
 def is_stageable(code: CodeType) -> bool:
     """Whether code is the user's, or Python's own that calls functions of the user's by the class of what it is given."""
     return code in _DISPATCHING or is_users(code.co_filename)

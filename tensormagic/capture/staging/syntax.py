@@ -379,7 +379,7 @@ class Staging(ast.NodeTransformer):
         node.comparators = [self.visit(v) for v in node.comparators]
         alone = len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot)
         sides = [side.value for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)]
-        if alone and all(isinstance(value, bool) for value in sides):
+        if alone and all(value is None or isinstance(value, bool) for value in sides):
             found = _call("identical", node, node.left, *node.comparators)
             return found if isinstance(node.ops[0], ast.Is) else _call("negated", node, found)
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn) and self.scope.kind != "class":
@@ -425,6 +425,8 @@ class Staging(ast.NodeTransformer):
         return _call(name, node, first.iter, iteration, single, *tests, *plainly)
 
     def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Constant) and texts.pieces_of(node):
+            return self._text(node)
         framed = _looks_at_frame(node)
         if isinstance(node.func, ast.Name) and node.func.id == ITSELF and len(node.args) == 2:
             return _call("itself", node, *node.args)
@@ -436,6 +438,21 @@ class Staging(ast.NodeTransformer):
         if not framed:
             node.func = _call("called", node.func, node.func)
         return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        return self._text(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        known = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        return self._text(node) if known and isinstance(node.op, ast.Mod) else self.generic_visit(node)
+
+    def _text(self, node: ast.expr) -> Any:
+        """An f-string, or what else makes a text of values, as a call of the run time."""
+        pieces = None if self.scope.kind == "class" or not _movable(node) else texts.pieces_of(node)
+        if pieces is None or all(isinstance(p, ast.Constant) for p in pieces):
+            return self.generic_visit(node)
+        call = _call("text", node, *map(self.visit, pieces))
+        return placed_at(call, node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)

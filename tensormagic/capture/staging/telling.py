@@ -6,9 +6,11 @@ import sys
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
+from tensormagic.capture.staging import told as texts
 from tensormagic.capture.staging.trial import CHECKS, NeedsPython
 from tensormagic.capture.stores.outside import whole_array
 from tensormagic.capture.value import Tensor, wrap
@@ -25,7 +27,7 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     if sys.stdout is not capture.stdout:
         raise NeedsPython("print() where a captured function has redirected sys.stdout", "Print outside the function.")
     details: list[Node] = []
-    told = [raising.part_of(_shown(value), details) for value in values]
+    told = [texts.part_of(_shown(value), details) for value in values]
     token = tell(
         node_of(capture.checks[CHECKS]), told, details, " " if sep is None else sep, "\n" if end is None else end
     )
@@ -41,8 +43,8 @@ def id_(value: Any) -> int:
 
 def _shown(value: Any) -> Any:
     """An argument of ``print``: a lazy value, or a text that may hold lazy values."""
-    if isinstance(value, Tensor | raising.Text):
+    if isinstance(value, Tensor | Deferred | texts.Text):
         return value
-    if raising.holds_lazy(value):
-        return raising.formatted((value, "", ""))
+    if texts.holds_lazy(value):
+        return texts.formatted((value, "", ""))
     return str(value)

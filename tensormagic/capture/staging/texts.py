@@ -14,7 +14,7 @@ _FIELD = re.compile(r"\{(\d*)(?:!([rsa]))?(?::([^{}]*))?\}")
 
 def visit(node: ast.expr) -> ast.expr:
     """An argument: f-strings, and what else makes texts of values, as calls of the run time."""
-    pieces = _pieces(node)
+    pieces = pieces_of(node)
     if pieces is None or all(isinstance(p, ast.Constant) for p in pieces):
         return node
     call = ast.Call(ast.Name(FORMATTED, ast.Load()), pieces, [])
@@ -31,14 +31,14 @@ def visit_exception(node: ast.expr) -> ast.expr:
     return node
 
 
-def _pieces(node: ast.expr) -> list[ast.expr] | None:
+def pieces_of(node: ast.expr) -> list[ast.expr] | None:
     """The pieces of a text: constants, and tuples of a value, its conversion and its format; None for what is no text."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node]
     if isinstance(node, ast.JoinedStr):
         return [_formatted(p) if isinstance(p, ast.FormattedValue) else p for p in node.values]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = _pieces(node.left), _pieces(node.right)
+        left, right = pieces_of(node.left), pieces_of(node.right)
         return None if left is None or right is None else [*left, *right]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         return _percent(node.left, node.right)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.deferred import Deferred, parts_of
 from tensormagic.capture.makers import is_function
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy
@@ -131,8 +132,9 @@ class World:
         if isinstance(value, _PLAIN) or id(value) in self._seen:
             return
         self._seen.add(id(value))
-        if isinstance(value, Tensor):
-            self.tensors.append(value)
+        if isinstance(value, Tensor | Deferred):
+            self._pending += parts_of(value)
+            self.tensors += [value] if isinstance(value, Tensor) else []
         elif isinstance(value, np.ndarray):
             self._look_at_array(value)
         elif isinstance(value, FunctionType):
@@ -251,7 +253,7 @@ class World:
 
 def unasked(node: Node) -> Iterator[Node]:
     """A value, without asking whether it is there: that is asked where it is used."""
-    if node.op is REQUIRE and node["error"] in {"name", "capture"}:
+    if node.op is REQUIRE and node["error"] in {"name", "none", "capture"}:
         for part in node.args:
             yield from unasked(part)
     else:

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.known import static_value
+from tensormagic.capture.one_of import OneOf
+from tensormagic.capture.perhaps import Perhaps, truth_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.grown import GrownList
@@ -20,6 +22,10 @@ def truth(value: Any) -> bool | Node:
     """What a value is as a condition: known, or a node."""
     if isinstance(value, GrownList):
         value = value.filled
+    if isinstance(value, OneOf):
+        return truth(value.mapped(asked))
+    if isinstance(value, Perhaps):
+        return truth_of(value, truth)
     if not isinstance(value, Tensor):
         own = special.method_of(value, "__bool__")
         return bool(value) if own is None else truth(own())
@@ -35,6 +41,12 @@ def truth(value: Any) -> bool | Node:
             )
         value = value.reshape(())
     return to_form(astype(to_form(value.node, "scalar"), bool), "python")
+
+
+def asked(value: Any) -> Any:
+    """The truth of a value as a value."""
+    found = truth(value)
+    return found if isinstance(found, bool) else wrap(found)
 
 
 def computed(condition: bool | Node) -> bool:

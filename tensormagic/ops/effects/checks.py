@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import CaptureError, DifferentiationError, KindError, UndefinedError
+from tensormagic.ir.errors import CaptureError, DifferentiationError, DTypeError, KindError, UndefinedError
 from tensormagic.ir.node import Node, as_size, make
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type
@@ -26,6 +26,7 @@ ERRORS: dict[str, type[Exception]] = {
     "division": ZeroDivisionError,
     "index": IndexError,
     "name": UndefinedError,
+    "none": DTypeError,
     "capture": CaptureError,
     "promotion": CaptureError,
     "number": CaptureError,  # which Python goes on with

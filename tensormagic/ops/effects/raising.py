@@ -65,14 +65,18 @@ def put(value: Any, conversion: str, form: str) -> str:
 
 
 def argument(part: Any, details: Sequence[Any]) -> Any:
-    """An argument of an exception: as it is, an operand, or a text with operands in it."""
+    """An argument of an exception: as it is, an operand, a text with arguments in it; or None, where an operand says so."""
     kind, *rest = part
     if kind == "value":
         return rest[0]
     if kind == "operand":
         return details[rest[0]]
+    if kind == "one of":
+        return argument(rest[1][int(details[rest[0]])], details)
+    if kind == "perhaps":
+        return argument(rest[1], details) if details[rest[0]] else None
     return "".join(
-        p[0] if len(p) == 1 else put(details[p[0]], p[1], p[2])
+        p[0] if len(p) == 1 else put(argument(p[0], details), p[1], p[2])
         for p in rest[0]  # text, or an operand
     )
 
@@ -132,8 +136,9 @@ def check(
     error
         The class of the exception that is raised otherwise.
     told
-        Its arguments, each ``("value", constant)``, ``("operand", k)`` or ``("text", pieces)`` with pieces ``(text,)``
-        and ``(k, conversion, format)``.
+        Its arguments, each ``("value", constant)``, ``("operand", k)``, ``("perhaps", k, argument)``, which is None where operand k
+        is false, ``("one of", k, arguments)``, of which operand k chooses one, or ``("text", pieces)`` with pieces ``(text,)`` and
+        ``(argument, conversion, format)``.
     details
         The operands that ``told`` counts.
     place

@@ -1,0 +1,328 @@
+"""One of several values that have no common form, as data decide: two texts, a number or a text; and texts with numbers in them.
+
+What is done with such a value is done with each that it may be (:meth:`OneOf.mapped`); a function gives the one that it is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.deferred import Deferred, Opaque
+from tensormagic.capture.known import static_value
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.effects.raising import put
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.scalars import scalar
+
+MOST = 64  # values that one may be
+_FIXED = (str, bytes, Enum, FunctionType, BuiltinFunctionType, np.ufunc)
+_NUMBERS = {bool, int, float}
+
+
+def is_fixed(value: Any) -> bool:
+    """Whether a value is none that a graph holds, and may be one of several."""
+    return value is None or (isinstance(value, _FIXED) and not isinstance(value, int | float))
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two such values are one."""
+    return first is second or (type(first) is type(second) and isinstance(first, str | bytes) and first == second)
+
+
+class OneOf(Opaque):
+    """One of several values.
+
+    Parameters
+    ----------
+    code
+        The number of the one that it is.
+    options
+        The values; one that it is not may hold anything where it has numbers.
+    said
+        Its name, for messages.
+    """
+
+    __slots__ = ("code", "options", "said")
+    code: Tensor
+    options: tuple[Any, ...]
+
+    def __init__(self, code: Tensor, options: Sequence[Any], said: str = "") -> None:
+        if len(options) > MOST:
+            refuse(f"{said or 'a value'} that is one of more than {MOST}, as data decide,", "Give a number instead.")
+        for name, value in (("code", code), ("options", tuple(options)), ("said", said)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The number of the one that it is, and all that it may be but for those that are fixed."""
+        return self.code, *(v for v in self.options if not is_fixed(v))
+
+    @property
+    def form(self) -> Any:
+        """The fixed ones, and where others are among them."""
+        return "one of", tuple([v if is_fixed(v) else ... for v in self.options])
+
+    @property
+    def again(self) -> Callable[[Sequence[Any]], Any]:
+        """Makes such a value of other parts."""
+        form, said = self.form[1], self.said
+
+        def made(parts: Sequence[Any]) -> Any:
+            code, *others = parts
+            rest = iter(others)
+            return one_of(code, [next(rest) if v is ... else v for v in form], said)
+
+        return made
+
+    def mapped(self, function: Callable[[Any], Any]) -> Any:
+        """What a function without effects gives of the value that it is."""
+        return mapped(self, function)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if not any(isinstance(v, str) for v in self.options) or not hasattr("", name):
+            self._refused(f"the attribute {name!r} of")
+        return lambda *args, **options: self.mapped(lambda v: getattr(v, name)(*args, **options))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.mapped(lambda v: v[key])
+
+    def __eq__(self, other: object) -> Any:
+        return self.mapped(lambda v: _with(other, lambda o: v == o))
+
+    def __ne__(self, other: object) -> Any:
+        return self.mapped(lambda v: _with(other, lambda o: v != o))
+
+    def __add__(self, other: Any) -> Any:
+        return self.mapped(lambda v: _with(other, lambda o: v + o))
+
+    def __radd__(self, other: Any) -> Any:
+        return self.mapped(lambda v: other + v)
+
+    __hash__ = Opaque.__hash__
+
+
+def _operator(function: Callable[..., Any], *, reflected: bool = False) -> Callable[[OneOf, Any], Any]:
+    def operate(self: OneOf, other: Any) -> Any:
+        return self.mapped(lambda v: _with(other, lambda o: function(o, v) if reflected else function(v, o)))
+
+    return operate
+
+
+for _name in ("sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge"):
+    setattr(OneOf, f"__{_name}__", _operator(getattr(operator, f"__{_name}__")))
+    if _name not in {"lt", "le", "gt", "ge"}:
+        setattr(OneOf, f"__r{_name}__", _operator(getattr(operator, f"__{_name}__"), reflected=True))
+
+
+def _with(other: Any, function: Callable[[Any], Any]) -> Any:
+    return other.mapped(function) if isinstance(other, OneOf) else function(other)
+
+
+def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
+    """The value of a number among ``options``: at once where that is known, or has been computed."""
+    if not isinstance(code, Tensor):
+        if np.ndim(code):
+            raise CaptureError(
+                "which of several values a function gives may differ between the elements of a batch",
+                "Return a number instead.",
+            )
+        return options[int(code)]
+    if code.ndim:
+        raise CaptureError(
+            "which of several values a function gives may differ between the elements of a batch",
+            "Return a number instead.",
+        )
+    known = constant_value(code.node)
+    return OneOf(code, options, said) if known is None else options[int(known)]
+
+
+def mapped(value: OneOf, function: Callable[[Any], Any]) -> Any:
+    """What a function without effects gives of each value, of which data choose one."""
+    if all(v is None or isinstance(v, str | bytes) for v in value.options):
+        try:
+            found = [function(v) for v in value.options]
+        except (TypeError, ValueError, LookupError, AttributeError):  # which data decide, too
+            return applied(value, function)
+        if all(same(v, found[0]) for v in found) and is_fixed(found[0]):
+            return found[0]
+        if all(is_fixed(v) for v in found):
+            return OneOf(value.code, found, value.said)
+        if len({type(v) for v in found}) == 1 and type(found[0]) in _NUMBERS:
+            return wrap(_number(value.code.node, found))
+    return applied(value, function)
+
+
+def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
+    """What a function gives of the value that data choose, with what it does."""
+    from tensormagic.capture.staging import raising
+    from tensormagic.capture.staging.branches import staged_value  # which asks this
+    from tensormagic.capture.staging.trial import place_of, trial
+
+    def given(k: int) -> Any:
+        try:
+            return function(value.options[k])
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            if trial() is None or isinstance(error, CaptureError) or place_of(error) is not None:
+                raise
+            raise raising.raising(error) from None  # in the user's line
+
+    def way(k: int) -> Callable[[], Any]:
+        return lambda: given(k)
+
+    def from_(k: int) -> Any:
+        if k == len(value.options) - 1:
+            return given(k)
+        holds = to_form(scalar.equal(value.code.node, constant(k)), "python")
+        return staged_value(holds, (way(k), lambda: from_(k + 1)))
+
+    return from_(0)
+
+
+def _number(code: Node, found: Sequence[Any]) -> Node:
+    node = constant(found[-1])
+    for k in range(len(found) - 2, -1, -1):
+        node = scalar.where(scalar.equal(code, constant(k)), constant(found[k]), node)
+    return to_form(node, "python")
+
+
+class Indexed:
+    """A container whose items are read and stored into by an index that data may decide."""
+
+    __slots__ = ("container",)
+
+    def __init__(self, container: Any) -> None:
+        self.container = container
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, OneOf):
+            return key.mapped(lambda k: self.container[k])
+        if isinstance(key, Tensor) and type(self.container) is not dict:
+            return _item(self.container, key)
+        return self.container[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.container[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.container[key]
+
+
+def _item(container: Sequence[Any], key: Tensor) -> Any:
+    """The item of a list or a tuple; of fixed values, one of these."""
+    count = len(container)
+    fixed = 0 < count <= MOST and all(is_fixed(v) for v in container) and not key.ndim and key.dtype.kind in "iu"
+    if not fixed or static_value(key.node) is not None:
+        return container[key]  # type: ignore[call-overload]  (it asks for a value)
+    node = key.node
+    holds = scalar.logical_and(scalar.greater_equal(node, constant(-count)), scalar.less(node, constant(count)))
+    node = require(node, holds, f"{type(container).__name__} index out of range", "index")
+    code = scalar.where(scalar.less(node, constant(0)), scalar.add(node, constant(count)), node)
+    options = [v for k, v in enumerate(container) if not any(same(v, w) for w in container[:k])]
+    places = [next(k for k, w in enumerate(options) if same(v, w)) for v in container]
+    if places != list(range(count)):
+        code = _number(code, places)
+    return one_of(wrap(to_form(code, "python")), options)
+
+
+# texts ----------------------------------------------------------------------------------------------------------------
+
+
+class LazyText(Opaque):
+    """A text with values in it that are not known yet.
+
+    Parameters
+    ----------
+    pieces
+        Texts, and values with their conversions and formats.
+    """
+
+    __slots__ = ("pieces", "said")
+    pieces: tuple[Any, ...]
+
+    def __init__(self, pieces: Sequence[Any], said: str = "") -> None:
+        object.__setattr__(self, "pieces", tuple(pieces))
+        object.__setattr__(self, "said", said or "a text")
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The values."""
+        return tuple([p[0] for p in self.pieces if not isinstance(p, str)])
+
+    @property
+    def form(self) -> Any:
+        """The texts, conversions and formats."""
+        return "text", tuple([p if isinstance(p, str) else p[1:] for p in self.pieces])
+
+    @property
+    def again(self) -> Callable[[Sequence[Any]], Any]:
+        """Makes such a text of other values."""
+        form, said = self.form[1], self.said
+
+        def made(parts: Sequence[Any]) -> Any:
+            rest = iter(parts)
+            return text_of([p if isinstance(p, str) else (next(rest), *p) for p in form], said)
+
+        return made
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, str | LazyText):
+            return LazyText([*self.pieces, *_pieces(other)], self.said)
+        return NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return LazyText([*_pieces(other), *self.pieces], self.said) if isinstance(other, str) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        self._refused("the comparison of")
+
+    def __len__(self) -> int:  # noqa: PLE0303 (raises)
+        self._refused("the length of")
+
+    __hash__ = Opaque.__hash__
+
+
+def _pieces(value: Any) -> Sequence[Any]:
+    return value.pieces if isinstance(value, LazyText) else [value]
+
+
+def text_of(pieces: Sequence[Any], said: str = "") -> Any:
+    """A text: at once where all that it holds is known, or has been computed."""
+    told = [p if isinstance(p, str) or isinstance(p[0], Tensor | Deferred) else put(*p) for p in pieces]
+    return "".join(told) if all(isinstance(p, str) for p in told) else LazyText(told, said)
+
+
+def joined(join: Callable[[Sequence[str]], str], texts: Iterable[Any]) -> Any:
+    """``separator.join(texts)``."""
+    held = list(texts)
+    if not any(isinstance(v, Deferred) for v in held):
+        return join(held)
+    separator = join(["", ""])
+    pieces = [p if isinstance(p, str | LazyText) else (p, "", "") for p in held]
+    if not all(isinstance(v, str | LazyText | OneOf) for v in held):
+        refuse("str.join of what is no text for some data", "Make texts of it first.")
+    return text_of([q for k, p in enumerate(pieces) for q in ([separator] if k else []) + _joined(p)])
+
+
+def _joined(piece: Any) -> list[Any]:
+    return [piece] if isinstance(piece, tuple) else [*_pieces(piece)]
+
+
+def as_it_is(value: Any) -> Any:
+    """A value of a text, as it is now: later stores change nothing of it."""
+    from tensormagic.capture.tree import flatten  # which takes this apart
+
+    leaves, build = flatten(value)
+    return build(iter([wrap(v.node) if isinstance(v, Tensor) else v for v in leaves]))

@@ -1,0 +1,99 @@
+"""What code asks of the class of a value: of what stands for one, the class that it would have in NumPy or Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import number_classes, perhaps, random_module, usercode
+from tensormagic.capture.by_class import asked_classes
+from tensormagic.capture.items import Lifting
+from tensormagic.capture.library import sharing
+from tensormagic.capture.one_of import LazyText, OneOf
+from tensormagic.capture.perhaps import Perhaps
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.stand_ins import StandIn
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.type import Type
+from tensormagic.ops.form import to_form
+
+
+def is_instance(value: Any, kinds: Any) -> Any:
+    """``isinstance``: a lazy array is what NumPy would have made, a list without a known length a list."""
+    if isinstance(value, OneOf):
+        return value.mapped(lambda v: is_instance(v, kinds))
+    if isinstance(value, LazyText):
+        return is_instance("", kinds)
+    if isinstance(value, Perhaps):
+        return perhaps.is_instance(value, kinds, is_instance)
+    if isinstance(value, Tensor):
+        if (classes := asked_classes(value.node)) is not None:
+            of = [t for t in classes.types if issubclass(stands_for(t), kinds)]
+            known = len(of) in {0, len(classes.types)}
+            return bool(of) if known else wrap(to_form(number_classes.is_of(classes, of), "python"))
+        return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
+    if isinstance(value, StandIn):
+        several = kinds if isinstance(kinds, tuple) else (kinds,)
+        return issubclass(value.own_class, tuple(map(random_module.class_of, several)))
+    return isinstance([] if isinstance(value, GrownList) else value, kinds)
+
+
+def stands_for(kind: Type) -> type:
+    """The class of the array, NumPy scalar or Python number that a lazy value stands for."""
+    if kind.form == "array":
+        return np.ndarray
+    return kind.dtype.type if kind.form == "scalar" else type(kind.dtype.type(0).item())
+
+
+def type_of(*args: Any, **options: Any) -> Any:
+    """``type``: of a lazy value, the class of what NumPy would have made."""
+    if len(args) == 3 and isinstance(args[2], dict) and (frame := usercode.user_frame()) is not None:
+        args = (*args[:2], {"__module__": frame.f_globals["__name__"], **args[2]})  # what Python asks its caller for
+    if len(args) != 1:
+        return type(*args, **options)
+    if isinstance(args[0], OneOf) or (isinstance(args[0], Perhaps) and args[0].now is args[0]):
+        refuse("the class of a value that data decide", "Ask `is None`, or isinstance(...), instead.")
+    if isinstance(args[0], Tensor):
+        classes = asked_classes(args[0].node)
+        if classes is not None and len({*map(stands_for, classes.types)}) > 1:
+            refuse("the class of a number that data decide", "Ask isinstance(...), or convert it: float(x), int(x).")
+        return stands_for(args[0].type)
+    if isinstance(args[0], TensorError) and args[0].numpys:
+        return args[0].numpys_class
+    if isinstance(args[0], GrownList | Lifting):
+        return tuple if isinstance(args[0], tuple) else list
+    return args[0].own_class if isinstance(args[0], StandIn) else type(args[0])
+
+
+def class_of(value: Any) -> Any:
+    """``value.__class__``: of what stands for something else, the class of that."""
+    stands = isinstance(value, Tensor | TensorError | GrownList | Lifting | StandIn)
+    return type_of(value) if stands else value.__class__
+
+
+def interface_of(value: Any) -> Any:
+    """``value.__array_interface__``."""
+    return (
+        sharing.interface(value)
+        if isinstance(value, Tensor) and value.type.form == "array"
+        else value.__array_interface__
+    )
+
+
+def has_attribute(value: Any, name: str) -> bool:
+    """``hasattr``: of a lazy number, what numbers have."""
+    if isinstance(value, Tensor):
+        return any(name in vars(kind) for kind in stands_for(value.type).__mro__)
+    return hasattr(value, name)
+
+
+def attribute(value: Any, name: str, *default: Any) -> Any:
+    """``getattr``: a lazy number has no more than numbers have; what is not captured is refused, and no default."""
+    if name == "__class__":
+        return class_of(value)
+    if default and isinstance(value, Tensor):
+        return getattr(value, name) if has_attribute(value, name) else default[0]
+    return getattr(value, name, *default)

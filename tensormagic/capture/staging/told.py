@@ -1,0 +1,125 @@
+"""Texts of values that are known when the graph has run: what is printed, what errors say, and f-strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensormagic.capture import context, number_classes
+from tensormagic.capture.deferred import Deferred
+from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
+from tensormagic.capture.perhaps import Perhaps
+from tensormagic.capture.refusal import text_asked_for
+from tensormagic.capture.staging.trial import trial
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.ops.effects.raising import put
+
+PLAIN = (str, int, float, bool, type(None), bytes)
+
+
+class Text(str):  # noqa: SLOT000 (has its pieces beside it)
+    """A text that holds lazy values: what it says is known when the graph runs."""
+
+    pieces: list[Any]
+
+
+def formatted(*pieces: Any) -> str:
+    """An f-string in the arguments of an exception: each piece a text, or a value, its conversion and its format."""
+    pieces = tuple(q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p]))
+    if trial() is None:  # what is raised here and now, for these sizes
+        pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
+    lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], Tensor | Deferred)]
+    if not lazy or (trial() is None and not _abstract()):
+        return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
+    made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
+    made.pieces = list(pieces)
+    return made
+
+
+def text(*pieces: Any) -> Any:
+    """An f-string: in a function that is captured, a text that is put together when the graph has run."""
+    if not _abstract() or context.current() is None:
+        return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
+    pieces = tuple([q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p])])
+    if any(not isinstance(p, str) and isinstance(p[2], Deferred) for p in pieces):
+        raise text_asked_for()
+    return text_of([p if isinstance(p, str) else (as_it_is(p[0]), *p[1:]) for p in pieces])
+
+
+def _as_known(value: Any) -> Any:
+    known = value.specialised() if isinstance(value, Tensor) else None
+    return value if known is None else known
+
+
+def holds_lazy(value: Any) -> bool:
+    """Whether a value is a container that holds lazy values."""
+    return type(value) in {list, tuple, dict} and any(isinstance(v, Tensor) for v in flatten(value)[0])
+
+
+def _is_told(piece: Any) -> bool:
+    """Whether a piece is a container with lazy values, as Python shows it."""
+    return holds_lazy(piece[0]) and piece[1] in {"", "r", "s"} and not piece[2]
+
+
+def _pieces(value: Any) -> list[Any]:
+    """The text of a container, in pieces."""
+    if type(value) is dict:
+        inner = [[*_pieces(k), ": ", *_pieces(v)] for k, v in value.items()]
+        return ["{", *_joined(inner), "}"]
+    if type(value) in {list, tuple}:
+        inner = [_pieces(v) for v in value]
+        first, last = "[]" if type(value) is list else "()"
+        return [first, *_joined(inner), ("," if type(value) is tuple and len(inner) == 1 else "") + last]
+    return [(value, "r", "")]
+
+
+def _joined(parts: list[list[Any]]) -> list[Any]:
+    return [p for k, part in enumerate(parts) for p in ([", "] if k else []) + part]
+
+
+def _abstract() -> bool:
+    capture = context.current()
+    return capture is None or capture.abstract
+
+
+def part_of(value: Any, details: list[Node]) -> Any:
+    """An argument that is told when the graph runs, lazy values as numbers of ``details``; None for what cannot be told."""
+
+    def operand(node: Node) -> int:
+        details.append(node)
+        return len(details) - 1
+
+    if isinstance(value, Perhaps) and isinstance(value := value.now, Perhaps):
+        inner = formatted((value.inner, "", "")) if holds_lazy(value.inner) else value.inner
+        flag = operand(value.flag.node)
+        return None if (told := part_of(inner, details)) is None else ("perhaps", flag, told)
+    if isinstance(value, LazyText):
+        value = formatted(*value.pieces)
+    if isinstance(value, OneOf):
+        code, told = operand(value.code.node), [part_of(v, details) for v in value.options]
+        return None if None in told else ("one of", code, told)
+    if isinstance(value, Text):
+        pieces = [_piece_of(p, details) for p in value.pieces]
+        return None if None in pieces else ("text", pieces)
+    if isinstance(value, Tensor):
+        classes = number_classes.noted(value.node)
+        if classes is None or len(classes.types) == 1:
+            return ("operand", operand(value.node))
+        code, told = operand(classes.code), {number_classes.number(t): t for t in classes.types}
+        each = [
+            ("operand", operand(number_classes.as_class(value.node, told[k]))) if k in told else None
+            for k in range(max(told) + 1)
+        ]
+        return ("one of", code, each)
+    return ("value", value) if type(value) in PLAIN else None
+
+
+def _piece_of(piece: Any, details: list[Node]) -> Any:
+    """A piece of a text that is told when the graph runs; None for one that cannot be told."""
+    if isinstance(piece, str):
+        return (piece,)
+    if not isinstance(piece[0], Tensor | Deferred):
+        return (put(*piece),)
+    told = part_of(piece[0], details)
+    return None if told is None else (told, *piece[1:])

@@ -21,10 +21,14 @@ class Hooks:
     address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
     by_class: Callable[[Node], Node]  # what each class gives, where data decide of which class a number is
+    of_rules: (
+        Callable[[Any], Callable[..., Any] | None] | None
+    )  # what is called for a function that patterns of rules hold
     batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 
     def __init__(self) -> None:
         self.methods = {}
+        self.of_rules = None
         self.failed = lambda error: None
 
 

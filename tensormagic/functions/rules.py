@@ -13,6 +13,7 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_notation import is_pointwise, source_of, statement_of_text, statements_of_function
 from tensormagic.functions.array_rules import ArrayRule
 from tensormagic.functions.array_trial import StatedArrays
+from tensormagic.functions.opaque_rules import in_text, opened, put_in_force
 from tensormagic.ir.errors import ParseError, RuleError, TensorError
 from tensormagic.ir.rules import CAPTURED, LEVELS, Rule
 from tensormagic.transform import rewriting
@@ -67,6 +68,7 @@ class Rules:
                 error.lineno = rule.line  # type: ignore[union-attr]
                 raise
         rewriting.installed[name] = tuple(rule.rule for rule in given)
+        put_in_force(rule for rules in rewriting.installed.values() for rule in rules)
         return rewriting.installed[name]
 
     def remove(self, name: str) -> None:
@@ -78,6 +80,7 @@ class Rules:
             Where there are none.
         """
         del rewriting.installed[name]
+        put_in_force(rule for rules in rewriting.installed.values() for rule in rules)
 
     def _allowed(self, level: str) -> tuple[Rule, ...]:
         return (*rewriting.own_rules(level), *rewriting.rules(level))
@@ -145,7 +148,7 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
             f"{getattr(function, '__name__', 'the rule')} yields nothing", "Write `yield pattern, replacement`."
         )
     try:
-        return rules.add(function.__name__, _of_function(function, level))
+        return rules.add(function.__name__, _of_function(opened(function), level))
     except Exception as error:
         if not isinstance(error, TensorError):
             error.tensor_node = None  # type: ignore[attr-defined]  (of the generator's own code: shown at its line)
@@ -211,7 +214,7 @@ def stated_rules(text: str, source: str, level: str, space: Mapping[str, Any] | 
 def _of_line(text: str, source: str, level: str, line: int, space: Mapping[str, Any]) -> AnyStated:
     """A rule over numbers, where its sides are pointwise; else over arrays."""
     try:
-        return stated_rule(text, source, level, line)
+        return stated_rule(text, source, level, line, in_text(text, space))
     except (ParseError, TypeError):
         return StatedArrays(ArrayRule.of(statement_of_text(text, source, level, line, space)))
 

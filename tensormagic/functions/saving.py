@@ -34,6 +34,7 @@ from tensormagic.ir.errors import CaptureError, FormatError, GuardError, ParseEr
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.text import parse
+from tensormagic.ops.declared import Declared
 from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.op import as_form, registry
 
@@ -145,6 +146,10 @@ def _refuse_outside(graph: Graph, name: str) -> None:
         if node.op is OUTSIDE:
             raise CaptureError(
                 f"{name} calls {str(node['call']).rstrip(',')} when it runs, which cannot be saved in a file", _SAVE
+            )
+        if isinstance(node.op, Declared):
+            raise CaptureError(
+                f"{name} calls {node.op.name}, of a rule of yours, which cannot be saved in a file", _SAVE
             )
         unknown = _unknown(node)
         if unknown:

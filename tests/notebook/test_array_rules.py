@@ -1,5 +1,8 @@
 """Rules of a notebook over arrays: products, transposes, sums and inverses in patterns."""
 
+import ctypes
+import ctypes.util
+
 import numpy as np
 import pytest
 
@@ -159,3 +162,21 @@ def test_what_a_generator_raises_is_shown_at_its_line(notebook, fault, message):
     assert "functions/rules.py" not in out
     assert "user.py" not in out
     assert "faulty" not in tm.rules.own
+
+
+def test_rules_with_functions_that_no_graph_can_look_into(notebook):
+    numba = pytest.importorskip("numba")
+    library = ctypes.CDLL(ctypes.util.find_library("m") or "libm.so.6")
+    library.erf.restype, library.erf.argtypes = ctypes.c_double, [ctypes.c_double]
+    soft = numba.vectorize(["float64(float64)"])(lambda v: np.log1p(np.exp(v)))
+    x = np.linspace(-1, 1, 5)
+    notebook.shell.user_ns.update(soft=soft, library=library, x=x)
+    shown = notebook.ok("%%rewrite mine --math real\nsoft(y) - y -> soft(-y)\nlibrary.erf(-y) -> -library.erf(y)")
+    assert "<lambda>(y) - y -> <lambda>(-y)" in shown.data["text/plain"]
+    notebook.ok("%%tensor --math real\nz = soft(x) - x\nz")
+    assert "<lambda>(y) - y -> <lambda>(-y)" in notebook["z"].explain()
+    np.testing.assert_allclose(notebook["z"].numpy(), soft(x) - x, rtol=1e-14)
+    assert "the sides differ at y = " in notebook("%%rewrite mine\nsoft(y) -> y * 2").out
+    notebook.ok("%%rewrite mine\n# none")
+    notebook.ok("%%tensor\nz = soft(x) - x\nz")
+    np.testing.assert_array_equal(notebook["z"].numpy(), soft(x) - x)

@@ -15,6 +15,7 @@ import numpy as np
 from tensormagic.capture import context, names, namespace, usercode
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
@@ -132,6 +133,13 @@ def _called(function: Any) -> Any:
 
 def _in_place_of(function: Any) -> Any:
     """Ours for a function of a library, or the function itself."""
+    if hooks.of_rules is not None and (own := hooks.of_rules(function)) is not None:
+        return own
+    return outside_of_rules(function)
+
+
+def outside_of_rules(function: Any) -> Any:
+    """The same, whatever rules say of it."""
     if isinstance(function, np.vectorize):
         return applying.vectorized(function)
     if _is_librarys(function):

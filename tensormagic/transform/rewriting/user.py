@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Node]] = {
     ast.Pow: power,
     ast.USub: negative,
 }
+Operations = Mapping[str, Pointwise]
 PREDICATES: dict[str, Callable[[Node], bool]] = {"constant": is_constant, "not_negative": not_negative}
 
 
@@ -99,13 +100,17 @@ def stated_rules(text: str, source: str, level: str) -> Iterator[Stated]:
             raise refused from None
 
 
-def stated_rule(text: str, source: str, level: str, line: int) -> Stated:
-    """The rule over single numbers that a line states; raises ParseError for one that does not."""
+def stated_rule(text: str, source: str, level: str, line: int, own: Operations | None = None) -> Stated:
+    """The rule over single numbers that a line states; raises ParseError for one that does not.
+
+    ``own`` are operations by what the line calls them, beside those that everybody has.
+    """
     left, arrow, rest = text.partition("->")
     right, _, condition = rest.partition(" if ")
     if not arrow or not right.strip():
         raise ParseError(f"{text!r} has no replacement")
-    pattern, replacement = _normal(_expression(left)), _expression(right)
+    own = own or {}
+    pattern, replacement = _normal(_expression(left, own)), _expression(right, own)
     if not pattern.args:
         raise ParseError(f"{left.strip()!r} is not a pattern: it would match everything, or is a number")
     known, wanted = _variables(pattern), _variables(replacement)
@@ -190,24 +195,26 @@ def condition_parts(text: str) -> list[ast.expr]:
     return tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
 
 
-def _expression(text: str) -> Node:
-    return _node(ast.parse(text.strip(), mode="eval").body)
+def _expression(text: str, own: Operations) -> Node:
+    return _node(ast.parse(text.strip(), mode="eval").body, own)
 
 
-def _node(tree: ast.expr) -> Node:
+def _node(tree: ast.expr, own: Operations) -> Node:
     match tree:
         case ast.Constant(value=int() | float() as number):
             return constant(number)
         case ast.Name(id=name) if _operation(name) is None:
             return make(WILD, type=Type(np.dtype(float), (), "scalar"), name=name, only="")
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_node(operand))
+            return _OPERATORS[type(op)](_node(operand, own))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_node(left), _node(right))
+            return _OPERATORS[type(op)](_node(left, own), _node(right, own))
+        case ast.Call(func=func, args=args, keywords=[]) if ast.unparse(func) in own:
+            return own[ast.unparse(func)](*(_node(a, own) for a in args))
         case ast.Call(
             func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="np"), attr=name), args=args, keywords=[]
         ):
-            return _call(name, [_node(a) for a in args])
+            return _call(name, [_node(a, own) for a in args])
         case _:
             raise ParseError(f"{ast.unparse(tree)!r} is not an elementwise expression")
 

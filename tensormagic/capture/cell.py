@@ -18,6 +18,7 @@ from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture
 from tensormagic.capture.known import static_value
 from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.staging import special
 from tensormagic.capture.staging.iterators import going_on, pythons
 from tensormagic.capture.staging.ranges import Items, LazyIterator
 from tensormagic.capture.staging.slots import INTERNAL
@@ -222,7 +223,8 @@ def run_cell(
             start = {**notebook, **visible}
             capture.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
             try:
-                result, space = execute(code, start, capture, inside, moving)
+                with special.staged_in([start[n] for n in code.parsed.reads if n in start]):
+                    result, space = execute(code, start, capture, inside, moving)
             except BaseException:
                 strangers.put_back(capture)
                 raise

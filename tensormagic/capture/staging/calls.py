@@ -21,7 +21,8 @@ from tensormagic.capture.makers import maker_of
 from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source
+from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
+from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.classed import classed
 from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
@@ -127,6 +128,8 @@ def _called(function: Any) -> Any:
     if type(function) is partial:
         own = called(function.func)
         return function if own is function.func else partial(own, *function.args, **function.keywords)
+    if isinstance(function, type) and is_users_class(function):
+        special.meet(function)
     found = calling_staged(_in_place_of(function))
     return handing(found, function, called) if takes_functions(function) else found
 

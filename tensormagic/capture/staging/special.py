@@ -12,6 +12,7 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property, partial
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -25,7 +26,7 @@ from tensormagic.capture.staging.attributes import containers_of, is_users_class
 from tensormagic.capture.staging.source import staged_code
 from tensormagic.ir.modules import is_users
 
-__all__ = ["method_of", "staged_in", "written"]
+__all__ = ["meet", "method_of", "staged_in", "written"]
 
 _ATOMS = {*weakref.ProxyTypes, type(None), bool, int, float, complex, str, bytes, np.ndarray}
 _SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
@@ -43,21 +44,45 @@ def written(function: FunctionType) -> CodeType:
 
 @contextmanager
 def staged_in(values: Iterable[Any]) -> Generator[None]:
-    """A block in which what Python calls by itself is staged, in the classes that functions, objects and containers lead to."""
-    own = [f for kind in _classes(values) for f in _called_by_python(kind) if is_users(written(f).co_filename)]
-    with _lock:
-        for function in own:
-            _uses[function] += 1
-            _stage(function)
+    """A block in which what Python calls by itself is staged, in the classes that functions, objects and containers lead to.
+
+    So it is in classes that captured code calls in it: these may be known only then (:func:`meet`).
+    """
+    own: _Own = {}
+    _begin(_classes(values), own)
+    outer = _innermost.set(own)
     try:
         yield
     finally:
+        _innermost.reset(outer)
         with _lock:
-            for function in own:
+            for function in (f for functions in own.values() for f in functions):
                 _uses[function] -= 1
                 if not _uses[function]:
                     del _uses[function]
                     function.__code__ = _codes.pop(function, function.__code__)
+
+
+def meet(kind: type) -> None:
+    """Stage what Python calls by itself in a class of the user's that captured code is about to call."""
+    own = _innermost.get()
+    if own is not None and kind not in own:
+        _begin(_classes([kind]), own)
+
+
+_Own = dict[type, list[FunctionType]]  # what is staged in a block, by class
+_innermost: ContextVar[_Own | None] = ContextVar("_innermost", default=None)
+
+
+def _begin(kinds: Iterable[type], own: _Own) -> None:
+    for kind in kinds:
+        if kind in own:
+            continue
+        own[kind] = [f for f in _called_by_python(kind) if is_users(written(f).co_filename)]
+        with _lock:
+            for function in own[kind]:
+                _uses[function] += 1
+                _stage(function)
 
 
 def method_of(value: Any, name: str) -> Callable[..., Any] | None:

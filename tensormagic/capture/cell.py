@@ -229,6 +229,8 @@ def run_cell(
                 strangers.put_back(capture)
                 raise
             strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
+    for buffer in dict.fromkeys(capture.behind):
+        buffer.show()
     outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
     deleted = sorted(start.keys() - space.keys())
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *_read(capture))}

@@ -160,6 +160,7 @@ class Capture:
     generators: bool = False
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
     shown: list[Any] = field(default_factory=list[Any])
+    behind: list[Any] = field(default_factory=list[Any])
     unstaged: dict[Site, str] = field(default_factory=dict)
     rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
     driving: int = 0

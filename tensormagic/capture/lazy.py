@@ -15,6 +15,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_int, static_value
 from tensormagic.capture.living import hold
 from tensormagic.capture.refusal import abstract, asked_by, asked_by_the_user, needs_value, of_several, refuse_positions
+from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.summary import describe
 from tensormagic.config import config
@@ -131,6 +132,8 @@ class Lazy:
             value = value.astype(dtype)
         elif copy or pandas:
             value = value.copy()  # which stores into what it is given
+        elif copy is None and self.type.form == "array" and asked_by_the_user():
+            value = lent(self.place, value)
         taken.note(self.node, value)
         return value
 

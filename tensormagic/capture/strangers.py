@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs, usercode
+from tensormagic.capture import context, inputs
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, same_bits
 from tensormagic.capture.lending import as_numpy_lies
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.stores.lent import State, lose
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
 from tensormagic.capture.value import Tensor
@@ -25,40 +26,6 @@ from tensormagic.ir.type import Size
 from tensormagic.ops.leaf import INPUT
 
 Array = np.ndarray[Any, Any]
-
-
-class State:
-    """What an array holds: its elements, bit for bit, and the attributes that a subclass has beside them.
-
-    Parameters
-    ----------
-    array
-        The array, which may hold objects: they are kept as they are.
-    """
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self._elements = np.array(np.asarray(array), copy=True, order="K")
-        self._attributes = dict(getattr(array, "__dict__", {}))
-
-    @property
-    def changed(self) -> bool:
-        """Whether it holds something else now."""
-        now, before = getattr(self.array, "__dict__", {}), self._attributes
-        if now.keys() != before.keys() or any(now[k] is not v for k, v in before.items()):
-            return True
-        elements = np.asarray(self.array)
-        same = elements.shape == self._elements.shape and elements.dtype == self._elements.dtype
-        return not same or elements.tobytes() != self._elements.tobytes()
-
-    def restore(self) -> None:
-        """Put back what it held, where its shape is still the same."""
-        elements = np.asarray(self.array)
-        if elements.shape == self._elements.shape and elements.flags.writeable:
-            elements[...] = self._elements
-        if hasattr(self.array, "__dict__"):
-            vars(self.array).clear()
-            vars(self.array).update(self._attributes)
 
 
 class Shown(Buffer):
@@ -81,9 +48,7 @@ class Shown(Buffer):
     def node(self) -> Node:
         """The current value: no derivative goes through what NumPy has stored."""
         if self._state.changed:
-            capture, frame = context.current(), usercode.user_frame()
-            if capture is not None and frame is not None:
-                capture.lost.setdefault(self._own, usercode.span(frame))
+            lose(self._own)
             self._own, self._state, self._number = (
                 inputs.of_array(self.array, self.name or "the array"),
                 State(self.array),

@@ -167,7 +167,10 @@ def _own_names(scope: ast.AST) -> set[str]:
 
 
 class _Imports(ast.NodeTransformer):
-    """After each import, what was imported as the capture sees it."""
+    """After each import, what was imported as the capture sees it; in functions it stays, as these are handed back to the notebook."""
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if isinstance(node, _DEFINING) else super().visit(node)
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
         names = [

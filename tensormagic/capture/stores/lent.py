@@ -1,0 +1,201 @@
+"""Memory that plain code of the user's has got as an array (``np.asarray``): what it stores there is seen, for as long as anybody has it.
+
+NumPy's ``np.asarray(x)`` is ``x``. Of a lazy array it is an array of the values, which the lazy one follows: it looks at that memory when
+it is read, and what captured code stores is put there. Who only reads loses nothing: the value, and derivatives through it, stay.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context, inputs, taken, usercode
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.inputs import COPY_LIMIT, same_bits
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.stores.overlap import share
+from tensormagic.capture.stores.place import Buffer, Place, serials
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import Size, hint
+
+Array = np.ndarray[Any, Any]
+
+
+class State:
+    """What an array holds: its elements, bit for bit, and the attributes that a subclass has beside them.
+
+    Parameters
+    ----------
+    array
+        The array, which may hold objects: they are kept as they are.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self._elements = np.array(np.asarray(array), copy=True, order="K")
+        self._attributes = dict(getattr(array, "__dict__", {}))
+
+    @property
+    def changed(self) -> bool:
+        """Whether it holds something else now."""
+        now, before = getattr(self.array, "__dict__", {}), self._attributes
+        if now.keys() != before.keys() or any(now[k] is not v for k, v in before.items()):
+            return True
+        elements = np.asarray(self.array)
+        same = elements.shape == self._elements.shape and elements.dtype == self._elements.dtype
+        return not same or elements.tobytes() != self._elements.tobytes()
+
+    def restore(self) -> None:
+        """Put back what it held, where its shape is still the same."""
+        elements = np.asarray(self.array)
+        if elements.shape == self._elements.shape and elements.flags.writeable:
+            elements[...] = self._elements
+        if hasattr(self.array, "__dict__"):
+            vars(self.array).clear()
+            vars(self.array).update(self._attributes)
+
+
+class Lent(Buffer):
+    """Memory that somebody outside has, too: the value is read there where that has changed."""
+
+    _own: Node  # the value, as it was last seen
+    _number: int
+    _memory: Array
+    _seen: Array  # what the memory held then
+
+    @classmethod
+    def become(cls, buffer: Buffer, value: Array) -> None:
+        """Have a buffer of this value be one of these, for all that have it."""
+        own, version = buffer.node, buffer.version
+        for name in ("node", "version"):
+            vars(buffer).pop(name, None)
+        buffer.__class__ = cls
+        vars(buffer).update(_own=own, _number=version, _memory=np.array(value, order="K", copy=True), _seen=value)
+        taken.note(own, vars(buffer)["_memory"])
+
+    @property
+    def node(self) -> Node:
+        """The current value: no derivative goes through what was stored outside."""
+        self._look()
+        return vars(self)["node"] if type(self) is Buffer else self._own
+
+    @node.setter
+    def node(self, node: Node) -> None:  # type: ignore[override]
+        self._own = node
+        self._show()
+
+    @property
+    def version(self) -> int:
+        """Another number for each value that it is seen to have."""
+        self._look()
+        return vars(self)["version"] if type(self) is Buffer else self._number
+
+    @version.setter
+    def version(self, version: int) -> None:  # type: ignore[override]
+        self._number = version
+
+    def part(self, place: Place) -> Array | None:
+        """The memory of a place in it; None where that is no view."""
+        if place.parent is None:
+            return self._memory
+        whole = self.part(place.parent)
+        return None if whole is None else place.taken_from(whole, _known)
+
+    def _look(self) -> None:
+        for other in self._beside():
+            if other.version:
+                refuse(
+                    f"reading {self._called}, which shares memory with {other.name}, after a store into that,",
+                    "Copy it.",
+                )
+        memory = self._memory
+        if not same_bits(self._seen, memory):
+            lose(self._own)
+            taken.note(self._own, memory)  # what was not stored into is of the value
+            self._own, self._number = inputs.of_array(memory, self._called), next(serials)
+            self._seen = memory.copy()
+        elif sys.getrefcount(memory) <= _MINE:
+            own, number = self._own, self._number
+            for name in ("_own", "_number", "_memory", "_seen"):
+                del vars(self)[name]
+            self.__class__ = Buffer  # type: ignore[assignment]
+            vars(self).update(node=own, version=number)
+
+    def _show(self) -> None:
+        """Put the value into the memory, where values are there."""
+        for other in self._beside():
+            refuse(
+                f"a store into {self._called}, which shares memory with {other.name}, which the cell reads, too,",
+                "Copy it.",
+            )
+        capture = context.current()
+        if capture is not None and not values_are_there():
+            capture.behind.append(self)
+        elif sys.getrefcount(self._memory) > _MINE - 1:
+            value = np.array(hooks.compute([self._own])[0], order="K", copy=True)
+            if capture is not None:
+                capture.shown.append(State(self._memory))
+            self._seen = value
+            np.copyto(self._memory, value)
+
+    def show(self) -> None:
+        """Put the value into the memory, when the cell has worked."""
+        if type(self) is Lent:
+            self._show()
+
+    @property
+    def _called(self) -> str:
+        return self.name or "an array"
+
+    def _beside(self) -> Iterator[Buffer]:
+        """The arrays of the notebook that the running cell has, and that lie in the memory."""
+        capture = context.current()
+        for value in () if capture is None else list(capture.lifted.values()):
+            buffer = getattr(getattr(value, "place", None), "buffer", None)
+            if isinstance(buffer, Buffer) and type(buffer.array) is np.ndarray and share(self._memory, buffer.array):
+                yield buffer
+
+
+def _known(size: Size) -> int:
+    """A size as it was seen; -1 where it depends on data: such a part is not lent."""
+    seen = hint(size)
+    return -1 if seen is None else seen
+
+
+_MINE = 3  # references to the memory where nobody else has it: of the buffer, of a local name, and of who counts
+
+
+def lose(node: Node) -> None:
+    """Note for derivatives that what others have stored takes the place of a value, at the line of the cell that runs."""
+    capture, frame = context.current(), usercode.user_frame()
+    if capture is not None and frame is not None:
+        capture.lost.setdefault(node, usercode.span(frame))
+
+
+def lent(place: Place, value: Array) -> Array:
+    """The array that plain code gets for a lazy one of this value: its memory, where that can be; the value, read-only, elsewhere."""
+    buffer = place.buffer
+    if type(buffer) is not Lent and not _may_be_lent(buffer):
+        return value
+    if type(buffer) is not Lent:
+        whole = value if place.parent is None else hooks.compute([buffer.node])[0]
+        if type(whole) is not np.ndarray or whole.nbytes > COPY_LIMIT:
+            return value
+        Lent.become(buffer, whole)
+    found = buffer.part(place)
+    return value if found is None or not place.writeable else found
+
+
+def _may_be_lent(buffer: Buffer) -> bool:
+    """Whether it is memory of its own, and no array of the notebook."""
+    plain = type(buffer) is Buffer and buffer.array is None and buffer.writeable is True and not buffer.away
+    alone = not (
+        buffer.choice or buffer.overlaps or buffer.shared or buffer.origins or buffer.merged or buffer.argument
+    )
+    return plain and alone and (context.current() is None or values_are_there())
+
+
+__all__ = ["lent", "lose"]

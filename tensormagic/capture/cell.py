@@ -229,7 +229,7 @@ def run_cell(
                 strangers.put_back(capture)
                 raise
             strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
-    for buffer in dict.fromkeys(capture.behind):
+    for buffer in dict.fromkeys(capture.unshown):
         buffer.show()
     outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
     deleted = sorted(start.keys() - space.keys())

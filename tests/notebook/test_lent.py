@@ -57,18 +57,21 @@ def drawn(seed: int) -> list[tuple[bool, str]]:
     return cells
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_programs_that_store_on_both_sides(notebook: Notebook, seed: int):
     space: dict[str, object] = {}
     exec(START, space)
     notebook.ok("%%tensor\n" + START)
     for captured, cell in drawn(seed):
+        failed: str = ""
         try:
             exec(cell, space)
         except (IndexError, TypeError, ValueError) as error:
-            assert type(notebook(cell if not captured else "%%tensor\n" + cell).error).__name__ == type(error).__name__
-            return
+            failed = type(error).__name__
         ran = notebook("%%tensor\n" + cell if captured else cell)
+        if failed:
+            assert type(ran.error).__name__ == failed
+            return
         if isinstance(ran.error, tm.TensorError):  # refused, by a sentence
             return
         assert ran.error is None, (cell, ran.out)

@@ -133,7 +133,7 @@ class Lent(Buffer):
             )
         capture = context.current()
         if capture is not None and not values_are_there():
-            capture.behind.append(self)
+            capture.unshown.append(self)
         elif sys.getrefcount(self._memory) > _MINE - 1:
             value = np.array(hooks.compute([self._own])[0], order="K", copy=True)
             if capture is not None:

@@ -147,6 +147,8 @@ class _Walk:
         self.typed = False  # whether code asks for types
         self.makes = False  # whether code can come from an object to its class, and call that
         self.unstaged = False  # whether Python runs code as it is written
+        self.asked: set[str] = set()  # of the names those that may be asked of a module
+        self.held = False  # whether something else than NumPy leads to its module of random numbers
         self.random = ""  # what makes generators, or draws from NumPy's own
         self.users: list[types.FunctionType] = []
         self._begin()
@@ -168,7 +170,7 @@ class _Walk:
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
         """Look at everything."""
         while True:
-            known = len(self.names), self.every, self.asks, self.makes
+            known = self._known()
             self._begin()
             self.pending += [
                 (r, vars(r)["__name__"] if "__name__" in getattr(r, "__dict__", ()) else "the function", True)
@@ -182,8 +184,11 @@ class _Walk:
                     self._read(*read, True)
             while self.pending:
                 self._visit(*self.pending.pop())
-            if known == (len(self.names), self.every, self.asks, self.makes):
+            if known == self._known():
                 return
+
+    def _known(self) -> tuple[object, ...]:
+        return len(self.names), len(self.asked), self.every, self.asks, self.makes, self.held
 
     # what is noted ----------------------------------------------------------------------------------------------------
 
@@ -207,6 +212,7 @@ class _Walk:
 
     def _push(self, value: Any, told: str, *, lifted: bool = False) -> None:
         if value is not MISSING and value is not ANYTHING and not kinds.is_atom(value):
+            self.held |= value is np.random
             self.pending.append((value, told, lifted))
 
     def _read(self, name: str, space: Mapping[str, Any], lifted: bool, home: Any = None) -> None:
@@ -327,6 +333,8 @@ class _Walk:
     def _code(self, found: Sequence[Named], space: Mapping[str, Any], home: Any, lifted: bool) -> None:
         for one in found:
             self.names |= one.parts
+            self.asked |= one.asked
+            self.held |= "random" in one.bare
             self.stored |= one.stores
             if kinds.FILES & one.parts:
                 raise Unfollowed(f"{min(kinds.FILES & one.parts)}()")
@@ -389,7 +397,9 @@ class _Walk:
         space, users = vars(module), kinds.is_users_module(module)
         if self.every:
             raise Unfollowed(f"attributes of {told}, by names that are not in the code")
-        for name in sorted(self.names & space.keys()):
+        # a method of a generator that the call makes (`rng.normal`) is no function of the module
+        methods = self.names - self.asked if module is np.random and not self.held else set[str]()
+        for name in sorted((self.names - methods) & space.keys()):
             if users or kinds.is_atom(space[name]) or self._is_of_random(space[name]):
                 self._entry(space, name, f"{told}.{name}")
             else:
@@ -406,7 +416,7 @@ class _Walk:
         for name in names:
             value = space[name]
             if isinstance(value, types.ModuleType):
-                self._push(value, f"{told}.{name}")
+                self.pending.append((value, f"{told}.{name}", False))
             elif not kinds.is_quiet(getattr(value, "__module__", None)):
                 self._entry(space, name, f"{told}.{name}")
         if names:

@@ -27,12 +27,19 @@ class Named:
         What it imports.
     stores
         Attributes that it binds.
+    asked
+        Of ``parts`` those that may be asked of NumPy's module of random numbers, called ``random``: not of a local variable that
+        holds what a call has given, and not of a global or an attribute with another name.
+    bare
+        Names of globals and attributes whose values are not only asked for an attribute at once.
     """
 
     reads: frozenset[str]
     parts: frozenset[str]
     modules: frozenset[str]
     stores: frozenset[str]
+    asked: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -51,17 +58,57 @@ def named(code: CodeType) -> Named:
             parts.add(step.argval if isinstance(step.argval, str) else str(step.argrepr))
             if step.opname == "STORE_ATTR":
                 stores.add(step.argval)
+    asked, bare = _asked(code)
     for constant in code.co_consts:
         parts |= _words(constant)
+        asked |= _words(constant)
         if isinstance(constant, CodeType):
             inner = named(constant)
             reads |= inner.reads
             parts |= inner.parts
             modules |= inner.modules
             stores |= inner.stores
-    return Named(frozenset(reads), frozenset(parts), frozenset(modules), frozenset(stores))
+            asked |= inner.asked
+            bare |= inner.bare
+    return Named(*map(frozenset, (reads, parts, modules, stores, asked, bare)))
 
 
+def _asked(code: CodeType) -> tuple[set[str], set[str]]:
+    """Attributes that may be asked of a module called ``random``; names whose values are not only asked for an attribute at once."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in {"EXTENDED_ARG", "PRECALL", "CACHE"}]
+    fast = [_fast(step) for step in steps]
+    given = [
+        (name, k > 0 and steps[k - 1].opname.startswith("CALL"))
+        for k, (stored, _) in enumerate(fast)
+        for name in stored
+    ]
+    results = {name for name, _ in given} - {name for name, of_call in given if not of_call}
+    results -= set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    asked: set[str] = set()
+    bare: set[str] = set()
+    for k, step in enumerate(steps):
+        asks = step.opname in _ATTRIBUTES
+        if k and asks and set(fast[k - 1][1][-1:]) & results:
+            continue
+        if asks and not (k and steps[k - 1].opname in _NAMED and steps[k - 1].argval != "random"):
+            asked.add(str(step.argval))
+        followed = k + 1 < len(steps) and steps[k + 1].opname in {"LOAD_ATTR", "LOAD_METHOD"}
+        if step.opname in _NAMED and not followed:
+            bare.add(str(step.argval))
+    return asked, bare
+
+
+def _fast(step: dis.Instruction) -> tuple[list[str], list[str]]:
+    """The local variables that an instruction stores into, and those that it loads."""
+    if "_FAST" not in step.opname:
+        return [], []
+    names = list(step.argval) if isinstance(step.argval, tuple) else [step.argval]
+    kinds = re.findall(r"STORE_FAST|LOAD_FAST", step.opname)
+    pairs = list(zip(kinds, names, strict=False))
+    return [n for kind, n in pairs if kind == "STORE_FAST"], [n for kind, n in pairs if kind == "LOAD_FAST"]
+
+
+_NAMED = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"}
 _ATTRIBUTES = {
     "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
     "LOAD_ZERO_SUPER_ATTR", "LOAD_ZERO_SUPER_METHOD",

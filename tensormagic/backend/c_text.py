@@ -283,25 +283,31 @@ class CDriver(Walk):
         """``raise`` and ``assert`` on data."""
         _, holds, *details = node.args
         form, values = node["error"].split(":")[1] + ": ", list[str]()
-        for kind, value in ast.literal_eval(node["told"])[:1]:
-            pieces: list[tuple[Any, ...]] = value if kind == "text" else [(str(value) if kind == "value" else value,)]
-            for part, *_ in pieces:
-                if isinstance(part, str):
-                    form += part.replace("%", "%%")
-                    continue
-                shown = details[part]
-                if shown.type.shape or shown.type.dtype.kind == "c":
-                    form += "..."
-                else:
-                    real, name = shown.type.dtype.kind == "f", TYPES[shown.type.dtype.name]
-                    form += "%.15g" if real else "%lld"
-                    values.append(f", ({'double' if real else 'long long'})*(const {name} *){self.operand(shown)}.data")
+        for told in ast.literal_eval(node["told"])[:1]:
+            form += self._form_of(told, details, values)
         self.lines += [
             f"for (int64_t k = 0; k < {self.size(product(holds.type.shape))}; k++)",
             f"    if (!((const uint8_t *){self.operand(holds)}.data)[k]) {{",
             f"        snprintf(text, sizeof text, {quoted(form)}{''.join(values)});",
             *("        status = RAISED;", "        goto done;", "    }"),
         ]
+
+    def _form_of(self, told: Any, details: Sequence[Node], values: list[str]) -> str:
+        """What C prints of an argument of an exception: its form, and the ``values`` for that."""
+        match told:
+            case ("value", value) | (str() as value,):
+                return str(value).replace("%", "%%")
+            case ("text", pieces):
+                return "".join(self._form_of(p if len(p) == 1 else p[0], details, values) for p in pieces)
+            case ("operand", place):
+                shown = details[place]
+                if shown.type.shape or shown.type.dtype.kind == "c":
+                    return "..."
+                real, name = shown.type.dtype.kind == "f", TYPES[shown.type.dtype.name]
+                values.append(f", ({'double' if real else 'long long'})*(const {name} *){self.operand(shown)}.data")
+                return "%.15g" if real else "%lld"
+            case _:  # one of several, as data decide
+                return "..."
 
     def _print_results(self) -> None:
         for number, node in enumerate(self.results):

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
 from weakref import WeakSet
@@ -328,7 +328,7 @@ def record(node: Node) -> Node:
         if capture is not None and capture.abstract and "raise" in errors.values():
             quiet += tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.errors.get(k))
             capture.raising |= any(text.startswith("raise") for text in quiet)
-        site.record_new(node, replace(place, quiet=quiet) if quiet else place)
+        site.record_new(node, place.with_quiet(quiet) if quiet else place)
     if capture is None:
         if errstate.raises():  # lazy values of plain code
             _compute(node)

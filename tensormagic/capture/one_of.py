@@ -18,11 +18,11 @@ from tensormagic.capture.known import static_value
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.effects.raising import put
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.leaf import CONSTANT, constant, constant_value
 from tensormagic.ops.scalars import scalar
 
 MOST = 64  # values that one may be
@@ -224,7 +224,7 @@ def _item(container: Sequence[Any], key: Tensor) -> Any:
     """The item of a list or a tuple; of fixed values, one of these."""
     count = len(container)
     fixed = 0 < count <= MOST and all(is_fixed(v) for v in container) and not key.ndim and key.dtype.kind in "iu"
-    if not fixed or static_value(key.node) is not None:
+    if not fixed or static_value(key.node) is not None or _counts(key.node):
         return container[key]  # type: ignore[call-overload]  (it asks for a value)
     node = key.node
     holds = scalar.logical_and(scalar.greater_equal(node, constant(-count)), scalar.less(node, constant(count)))
@@ -235,6 +235,13 @@ def _item(container: Sequence[Any], key: Tensor) -> Any:
     if places != list(range(count)):
         code = _number(code, places)
     return one_of(wrap(to_form(code, "python")), options)
+
+
+def _counts(node: Node) -> bool:
+    """Whether an index follows from those of loops alone that Python may run, which then knows the items."""
+    leaves = [n for n in topological([node]) if not n.needs and n.op is not CONSTANT]
+    ends = [n.params.get("within") for n in leaves]
+    return bool(ends) and all(w and isinstance(w[1], int) and w[1] <= MOST for w in ends)
 
 
 # texts ----------------------------------------------------------------------------------------------------------------
@@ -321,8 +328,10 @@ def _joined(piece: Any) -> list[Any]:
 
 
 def as_it_is(value: Any) -> Any:
-    """A value of a text, as it is now: later stores change nothing of it."""
+    """A value of a text, as it is now: later stores change nothing of it. A number that follows from sizes is that number."""
     from tensormagic.capture.tree import flatten  # which takes this apart
 
+    if isinstance(value, Tensor) and (known := value.specialised()) is not None:
+        return known
     leaves, build = flatten(value)
     return build(iter([wrap(v.node) if isinstance(v, Tensor) else v for v in leaves]))

@@ -43,6 +43,10 @@ class Site:
     def __str__(self) -> str:
         return f"{self.cell} line {self.line}"
 
+    def with_quiet(self, quiet: tuple[str, ...]) -> Site:
+        """The same with other kinds of errors: for each node of code that ignores some, where ``replace`` takes its time."""
+        return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, self.role, quiet)
+
     def __contains__(self, other: Site) -> bool:
         """Whether another span is in this one, of the same text."""
         inside = (self.line, self.column) <= (other.line, other.column)

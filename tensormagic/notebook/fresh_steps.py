@@ -129,7 +129,7 @@ def fresh(
 
     Examples
     --------
-    >>> print(fresh("for k in range(9):\\n    w -= 0.1 * grad_w", {"grad_w": "w"}, set(), "loss", package="tm"))
+    >>> print(fresh("for k in range(9):\n    w -= 0.1 * grad_w", {"grad_w": "w"}, set(), "loss", package="tm"))
     step = tm.value_and_grad(loss, ("w",))
     for k in range(9):
         value, (grad_w,) = step(w=w)

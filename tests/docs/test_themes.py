@@ -1,5 +1,7 @@
 """docs/themes, which are generated: up to date, and what they show is what the themes do."""
 
+# tests named elsewhere
+
 import re
 
 import pytest

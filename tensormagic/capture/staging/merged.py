@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
@@ -225,5 +226,7 @@ def describe(value: Any) -> str:
         return f"the function {getattr(value, '__name__', type(value).__name__)}"
     if isinstance(value, tuple | list) and len(value) <= 4:
         return f"({', '.join(map(describe, value))})"
+    if isinstance(value, Deferred):
+        return "a value that data choose"
     text = repr(value)
     return text if len(text) < 40 else type(value).__name__

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensormagic.capture import context, inputs, taken, usercode
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import COPY_LIMIT, same_bits
+from tensormagic.capture.inputs import COPY_LIMIT
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
@@ -64,7 +64,7 @@ class Lent(Buffer):
     _own: Node  # the value, as it was last seen
     _number: int
     _memory: Array
-    _seen: Array  # what the memory held then
+    _seen: bytes  # what the memory held then
 
     @classmethod
     def become(cls, buffer: Buffer, value: Array) -> None:
@@ -73,14 +73,15 @@ class Lent(Buffer):
         for name in ("node", "version"):
             vars(buffer).pop(name, None)
         buffer.__class__ = cls
-        vars(buffer).update(_own=own, _number=version, _memory=np.array(value, order="K", copy=True), _seen=value)
-        taken.note(own, vars(buffer)["_memory"])
+        memory = np.array(value, order="K", copy=True)
+        vars(buffer).update(_own=own, _number=version, _memory=memory, _seen=memory.tobytes("A"))
+        taken.note(own, memory)
 
     @property
     def node(self) -> Node:
         """The current value: no derivative goes through what was stored outside."""
         self._look()
-        return vars(self)["node"] if type(self) is Buffer else self._own
+        return self.__dict__["node"] if type(self) is Buffer else self._own
 
     @node.setter
     def node(self, node: Node) -> None:  # type: ignore[override]
@@ -91,7 +92,7 @@ class Lent(Buffer):
     def version(self) -> int:
         """Another number for each value that it is seen to have."""
         self._look()
-        return vars(self)["version"] if type(self) is Buffer else self._number
+        return self.__dict__["version"] if type(self) is Buffer else self._number
 
     @version.setter
     def version(self, version: int) -> None:  # type: ignore[override]
@@ -105,24 +106,25 @@ class Lent(Buffer):
         return None if whole is None else place.taken_from(whole, _known)
 
     def _look(self) -> None:
+        memory = self._memory
+        same = memory.tobytes("A") == self._seen
+        if same and sys.getrefcount(memory) <= _MINE:  # nobody else has it
+            own, number, held = self._own, self._number, self.__dict__
+            del held["_own"], held["_number"], held["_memory"], held["_seen"]
+            self.__class__ = Buffer  # type: ignore[assignment]
+            held["node"], held["version"] = own, number
+            return
         for other in self._beside():
             if other.version:
                 refuse(
                     f"reading {self._called}, which shares memory with {other.name}, after a store into that,",
                     "Copy it.",
                 )
-        memory = self._memory
-        if not same_bits(self._seen, memory):
+        if not same:
             lose(self._own)
             taken.note(self._own, memory)  # what was not stored into is of the value
             self._own, self._number = inputs.of_array(memory, self._called), next(serials)
-            self._seen = memory.copy()
-        elif sys.getrefcount(memory) <= _MINE:
-            own, number = self._own, self._number
-            for name in ("_own", "_number", "_memory", "_seen"):
-                del vars(self)[name]
-            self.__class__ = Buffer  # type: ignore[assignment]
-            vars(self).update(node=own, version=number)
+            self._seen = memory.tobytes("A")
 
     def _show(self) -> None:
         """Put the value into the memory, where values are there."""
@@ -135,11 +137,11 @@ class Lent(Buffer):
         if capture is not None and not values_are_there():
             capture.unshown.append(self)
         elif sys.getrefcount(self._memory) > _MINE - 1:
-            value = np.array(hooks.compute([self._own])[0], order="K", copy=True)
             if capture is not None:
                 capture.shown.append(State(self._memory))
-            self._seen = value
-            np.copyto(self._memory, value)
+            np.copyto(self._memory, hooks.compute([self._own])[0])
+        if capture is None or values_are_there():
+            self._seen = self._memory.tobytes("A")
 
     def show(self) -> None:
         """Put the value into the memory, when the cell has worked."""

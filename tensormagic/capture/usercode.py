@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType
@@ -43,7 +42,7 @@ def is_ours(frame: FrameType) -> bool:
 
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's; that of a library, where no code of the user's has called it."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (for each node: inspect.currentframe asks what this gives)
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None and _own(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
     found = frame

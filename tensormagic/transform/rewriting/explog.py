@@ -363,7 +363,10 @@ def quotients_of_sums(node: Node) -> Found | None:
 @stable(roots="log", heads="multiply", fuel=1, judged=True)
 def logarithms_of_tails(node: Node) -> Found | None:
     """``log(c * erfc(x)) -> log_erfc(x) + log(c) where x > 1``."""
-    for c, tail in permutations(map(bare, bare(node.args[0]).args)):
+    product = bare(node.args[0])
+    if product.op is not multiply:  # what it is the logarithm of may be checked, or moved
+        return None
+    for c, tail in permutations(map(bare, product.args)):
         times = number_of(c)
         if times is None or not 0 < times <= 1 or tail.op is not erfc:
             continue
@@ -372,7 +375,7 @@ def logarithms_of_tails(node: Node) -> Found | None:
         if times == 0.5:  # 1 less half of the other tail
             half = 0.5 * erfc(absolute(where(far, 1, tail.args[0])))
             near = where(less(tail.args[0], 0), log1p(-half), log(half))
-        return Found(where(far, log_erfc(tail.args[0]) + log_of(times), near), absorbs=(bare(node.args[0]), tail))
+        return Found(where(far, log_erfc(tail.args[0]) + log_of(times), near), absorbs=(product, tail))
     return None
 
 

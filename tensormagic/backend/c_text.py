@@ -306,7 +306,7 @@ class CDriver(Walk):
                 real, name = shown.type.dtype.kind == "f", TYPES[shown.type.dtype.name]
                 values.append(f", ({'double' if real else 'long long'})*(const {name} *){self.operand(shown)}.data")
                 return "%.15g" if real else "%lld"
-            case _:  # one of several, as data decide
+            case _:  # one of several, data-dependent
                 return "..."
 
     def _print_results(self) -> None:

@@ -1,4 +1,4 @@
-"""One of several values that have no common form, as data decide: two texts, a number or a text; and texts with numbers in them.
+"""One of several values that have no common form, data-dependent: two texts, a number or a text; and texts with numbers in them.
 
 What is done with such a value is done with each that it may be (:meth:`OneOf.mapped`); a function gives the one that it is.
 """
@@ -59,7 +59,9 @@ class OneOf(Opaque):
 
     def __init__(self, code: Tensor, options: Sequence[Any], said: str = "") -> None:
         if len(options) > MOST:
-            refuse(f"{said or 'a value'} that is one of more than {MOST}, as data decide,", "Give a number instead.")
+            refuse(
+                f"{said or 'a value'} that is one of more than {MOST}, depending on the data,", "Give a number instead."
+            )
         for name, value in (("code", code), ("options", tuple(options)), ("said", said)):
             object.__setattr__(self, name, value)
 

@@ -16,9 +16,10 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, same_bits
 from tensormagic.capture.lending import as_numpy_lies
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.stores.lent import State, lose
+from tensormagic.capture.stores.lent import lose
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
+from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, SharedError
 from tensormagic.ir.node import Node
@@ -99,17 +100,10 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
             buffer.array = as_numpy_lies(np.asarray(whole.numpy()), whole)
         Shown.become(buffer)
         capture.shown.append(State(buffer.array))
-    found = _in_memory(value.place, buffer)
+    found = value.place.within(buffer.array, _known)
     if found is None:
         refuse("a function that returns a part of an array's memory as another object", "Pass a copy, x.copy().")
     return found
-
-
-def _in_memory(place: Place, buffer: Buffer) -> Array | None:
-    if place.parent is None:
-        return buffer.array
-    whole = _in_memory(place.parent, buffer)
-    return None if whole is None else place.taken_from(whole, _known)
 
 
 def _known(size: Size) -> int:
@@ -149,4 +143,4 @@ def checked(capture: Capture, read: Iterable[Tensor]) -> None:
             )
 
 
-__all__ = ["State", "checked", "memory_of", "put_back"]
+__all__ = ["checked", "memory_of", "put_back"]

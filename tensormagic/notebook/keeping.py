@@ -18,7 +18,7 @@ import numpy as np
 
 from tensormagic.capture.door import stays
 from tensormagic.capture.inputs import COPY_LIMIT
-from tensormagic.capture.strangers import State
+from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of, package_of
 

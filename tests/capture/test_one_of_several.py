@@ -1,4 +1,4 @@
-"""One of several texts, functions or unlike values, as data decide; and texts with numbers in them."""
+"""One of several texts, functions or unlike values, data-dependent; and texts with numbers in them."""
 
 from __future__ import annotations
 

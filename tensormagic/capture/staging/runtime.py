@@ -189,7 +189,7 @@ def identical(first: Any, second: Any) -> Any:
             return value.mapped(lambda v: identical(v, None))
         return is_none(value) if isinstance(value, Perhaps) else value is None
     if isinstance(first, OneOf) or isinstance(second, OneOf):
-        refuse("`is` with one of several values, as data decide,", "Compare with ==.")
+        refuse("`is` with a value that is one of several, depending on the data,", "Compare with ==.")
     first, second = now(first), now(second)
     for value, other in ((first, second), (second, first)):
         if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:

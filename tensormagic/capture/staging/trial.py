@@ -29,7 +29,7 @@ from tensormagic.capture.staging.attributes import (
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.steps import named
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
-from tensormagic.capture.strangers import State
+from tensormagic.capture.stores.state import State
 from tensormagic.capture.unused import raises, unused_on_trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError, ForeignStoreError, ShapeError

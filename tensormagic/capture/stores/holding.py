@@ -104,10 +104,7 @@ def notebooks_array(place: Place, number: Callable[[Size], int]) -> Any:
 
     ``number`` says what a size is: a data-dependent one is computed.
     """
-    if place.parent is None:
-        return place.buffer.array
-    whole = notebooks_array(place.parent, number)
-    return None if whole is None else place.taken_from(whole, number)
+    return place.within(place.buffer.array, number)
 
 
 @contextmanager

@@ -18,44 +18,11 @@ from tensormagic.capture.inputs import COPY_LIMIT
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
+from tensormagic.capture.stores.state import State
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint
 
 Array = np.ndarray[Any, Any]
-
-
-class State:
-    """What an array holds: its elements, bit for bit, and the attributes that a subclass has beside them.
-
-    Parameters
-    ----------
-    array
-        The array, which may hold objects: they are kept as they are.
-    """
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
-        self._elements = np.array(np.asarray(array), copy=True, order="K")
-        self._attributes = dict(getattr(array, "__dict__", {}))
-
-    @property
-    def changed(self) -> bool:
-        """Whether it holds something else now."""
-        now, before = getattr(self.array, "__dict__", {}), self._attributes
-        if now.keys() != before.keys() or any(now[k] is not v for k, v in before.items()):
-            return True
-        elements = np.asarray(self.array)
-        same = elements.shape == self._elements.shape and elements.dtype == self._elements.dtype
-        return not same or elements.tobytes() != self._elements.tobytes()
-
-    def restore(self) -> None:
-        """Put back what it held, where its shape is still the same."""
-        elements = np.asarray(self.array)
-        if elements.shape == self._elements.shape and elements.flags.writeable:
-            elements[...] = self._elements
-        if hasattr(self.array, "__dict__"):
-            vars(self.array).clear()
-            vars(self.array).update(self._attributes)
 
 
 class Lent(Buffer):
@@ -100,10 +67,7 @@ class Lent(Buffer):
 
     def part(self, place: Place) -> Array | None:
         """The memory of a place in it; None where that is no view."""
-        if place.parent is None:
-            return self._memory
-        whole = self.part(place.parent)
-        return None if whole is None else place.taken_from(whole, _known)
+        return place.within(self._memory, _seen_size)
 
     def _look(self) -> None:
         memory = self._memory
@@ -133,15 +97,15 @@ class Lent(Buffer):
                 f"a store into {self._called}, which shares memory with {other.name}, which the cell reads, too,",
                 "Copy it.",
             )
-        capture = context.current()
-        if capture is not None and not values_are_there():
-            capture.unshown.append(self)
-        elif sys.getrefcount(self._memory) > _MINE - 1:
-            if capture is not None:
-                capture.shown.append(State(self._memory))
-            np.copyto(self._memory, hooks.compute([self._own])[0])
-        if capture is None or values_are_there():
-            self._seen = self._memory.tobytes("A")
+        if not _there():
+            context.current().unshown.append(self)  # type: ignore[union-attr]  (plain code has values)
+            return
+        memory = self._memory
+        if sys.getrefcount(memory) > _MINE:
+            if (capture := context.current()) is not None:
+                capture.shown.append(State(memory))
+            np.copyto(memory, hooks.compute([self._own])[0])
+        self._seen = memory.tobytes("A")
 
     def show(self) -> None:
         """Put the value into the memory, when the cell has worked."""
@@ -161,7 +125,7 @@ class Lent(Buffer):
                 yield buffer
 
 
-def _known(size: Size) -> int:
+def _seen_size(size: Size) -> int:
     """A size as it was seen; -1 where it depends on data: such a part is not lent."""
     seen = hint(size)
     return -1 if seen is None else seen
@@ -180,13 +144,14 @@ def lose(node: Node) -> None:
 def lent(place: Place, value: Array) -> Array:
     """The array that plain code gets for a lazy one of this value: its memory, where that can be; the value, read-only, elsewhere."""
     buffer = place.buffer
-    if type(buffer) is not Lent and not _may_be_lent(buffer):
-        return value
-    if type(buffer) is not Lent:
+    if not isinstance(buffer, Lent):
+        if not _may_be_lent(buffer):
+            return value
         whole = value if place.parent is None else hooks.compute([buffer.node])[0]
         if type(whole) is not np.ndarray or whole.nbytes > COPY_LIMIT:
             return value
         Lent.become(buffer, whole)
+        assert isinstance(buffer, Lent)  # noqa: S101 (it is one now)
     found = buffer.part(place)
     return value if found is None or not place.writeable else found
 
@@ -197,7 +162,12 @@ def _may_be_lent(buffer: Buffer) -> bool:
     alone = not (
         buffer.choice or buffer.overlaps or buffer.shared or buffer.origins or buffer.merged or buffer.argument
     )
-    return plain and alone and (context.current() is None or values_are_there())
+    return plain and alone and _there()
 
 
-__all__ = ["lent", "lose"]
+def _there() -> bool:
+    """Whether values are there: in plain code, and in captured code that is not traced or tried out."""
+    return context.current() is None or values_are_there()
+
+
+__all__ = ["Lent", "lent", "lose"]

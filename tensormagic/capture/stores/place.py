@@ -336,6 +336,16 @@ class Place:
         inside = np.may_share_memory(part, whole) or not part.size
         return part if inside and part.shape == tuple(map(number, shape or self.read().type.shape)) else None
 
+    def within(self, memory: Any, number: Callable[[Size], int]) -> Any:
+        """What this place is in the memory of its buffer: that, or NumPy's view of it; None where that is no view.
+
+        ``number`` says what a size is, as for :meth:`taken_from`.
+        """
+        if self.parent is None:
+            return memory
+        whole = self.parent.within(memory, number)
+        return None if whole is None else self.taken_from(whole, number)
+
     def view(self, forward: Forward, backward: Backward | None, moved: Callable[[Layout], Layout]) -> Place:
         """A view of this place."""
         return Place(self.buffer, self, forward, backward, moved)

@@ -1,0 +1,44 @@
+"""What an array holds, kept so that it can be told whether that has changed, and put back where a cell fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class State:
+    """What an array holds: its elements, bit for bit, and the attributes that a subclass has beside them.
+
+    Parameters
+    ----------
+    array
+        The array, which may hold objects: they are kept as they are.
+    """
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self._elements = np.array(np.asarray(array), copy=True, order="K")
+        self._attributes = dict(getattr(array, "__dict__", {}))
+
+    @property
+    def changed(self) -> bool:
+        """Whether it holds something else now."""
+        now, before = getattr(self.array, "__dict__", {}), self._attributes
+        if now.keys() != before.keys() or any(now[k] is not v for k, v in before.items()):
+            return True
+        elements = np.asarray(self.array)
+        same = elements.shape == self._elements.shape and elements.dtype == self._elements.dtype
+        return not same or elements.tobytes() != self._elements.tobytes()
+
+    def restore(self) -> None:
+        """Put back what it held, where its shape is still the same."""
+        elements = np.asarray(self.array)
+        if elements.shape == self._elements.shape and elements.flags.writeable:
+            elements[...] = self._elements
+        if hasattr(self.array, "__dict__"):
+            vars(self.array).clear()
+            vars(self.array).update(self._attributes)
+
+
+__all__ = ["State"]

@@ -25,6 +25,7 @@ from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
 from tensormagic.capture.stand_ins import handed_back
 from tensormagic.capture.stores import holding
+from tensormagic.capture.stores.lent import show_all
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.syntax import CAPTURED, Parsed, parse
@@ -219,6 +220,8 @@ def run_cell(
         items.note(capture, found, notebook, code.parsed.reads)
         with holding.lifted(code.cell.source, visible, notebook, found, moving) as held:
             _note_unseen(code, found, visible, held)
+            for tensor in held.fresh:
+                capture.lifted.setdefault(("array", id(tensor.place.buffer.array)), tensor)
             inside = own if shares(code, reach, moving) else None
             start = {**notebook, **visible}
             capture.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
@@ -229,8 +232,7 @@ def run_cell(
                 strangers.put_back(capture)
                 raise
             strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
-    for buffer in dict.fromkeys(capture.unshown):
-        buffer.show()
+    show_all(capture.unshown)
     outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
     deleted = sorted(start.keys() - space.keys())
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *_read(capture))}

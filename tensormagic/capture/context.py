@@ -77,9 +77,9 @@ class Capture:
         Whether the code has made random generators.
     on_values
         The functions that were not captured and ran on values, in order.
-    strangers, shown, unshown
-        Arrays that no graph holds, which the code has met; arrays whose memory NumPy has made others of, with what they held; and lent
-        memory that is still to get what was stored.
+    strangers, shown, unshown, looked_at
+        Arrays that no graph holds, which the code has met; arrays whose memory NumPy has made others of, with what they held; lent
+        memory that is still to get what was stored; and lent memory that a trace has read.
     unstaged
         Why control flow was left to Python, by place.
     rests
@@ -162,6 +162,7 @@ class Capture:
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
     shown: list[Any] = field(default_factory=list[Any])
     unshown: list[Any] = field(default_factory=list[Any])
+    looked_at: list[Any] = field(default_factory=list[Any])
     unstaged: dict[Site, str] = field(default_factory=dict)
     rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
     driving: int = 0

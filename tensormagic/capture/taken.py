@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
+from tensormagic.capture import context, living, usercode
 from tensormagic.capture.inputs import Snapshot, histories_by
 from tensormagic.ir import site
 from tensormagic.ir.errors import ConstantGradientWarning
@@ -32,7 +32,9 @@ _LOOKED_AT = 200  # arrays that are asked whether they share memory with one
 _SAMPLED = 1000  # elements that say whether an array has changed
 
 
-Mark = tuple[Any, str, bytes]  # an array weakly, its name, some of its elements; None in place of it for a number
+Mark = tuple[
+    Any, str, bytes
+]  # an array weakly, its name, some of its elements; None for a number; a node, of what is no input
 
 
 @dataclass(eq=False)
@@ -110,6 +112,7 @@ class Stored:
 _WAYS = {
     "was stored into here": "Store and differentiate in one cell, or have the cell make a new array",
     "was computed here as plain Python": "Write array operations in place of the loop, or differentiate in that cell, with --grad",
+    "was given to plain code here, which has stored into it": "Store into the lazy array itself, or compute a new one in a %%tensor cell",
     "was taken here": "Use the lazy value itself, where a gradient is to go through it",
     "was computed here from numbers of lazy values": "Compute it in a %%tensor cell, where a gradient is to go through it",
 }
@@ -208,6 +211,23 @@ def note_array(node: Node, value: Any) -> None:
         _keep(value, "an array", frame.f_code.co_filename, frame.f_lineno, _made_of(nodes), "was taken here")
 
 
+def note_stored_outside(node: Node, array: np.ndarray[Any, Any], name: str, place: tuple[str, int]) -> None:
+    """Note that plain code, which has had the memory of ``node`` since ``place``, has stored into it."""
+    if node.type.inexact and _history(array) is None:
+        left = {id(inputs): inputs for inputs in _left}
+        marks = [mark for inputs in (_behind(node), *left.values()) for mark in inputs.marks]
+        _keep(array, name, *place, marks, "was given to plain code here, which has stored into it")
+
+
+def store(array: np.ndarray[Any, Any], value: Any) -> None:
+    """Store what a function has computed into an array; where its numbers came from is known as before."""
+    known = _stored.get(id(array))
+    known = known if known is not None and sample(array) == known.array[2] else None
+    np.copyto(array, value)
+    if known is not None:
+        _keep(array, known.array[1], known.filename, known.line, known.inputs, known.said)
+
+
 def marks_of(read: Mapping[str, Any]) -> list[Mark]:
     """What tells the arrays and numbers of the notebook that plain code has read, by their names."""
     arrays = [(ref(v), n, sample(v)) for n, v in read.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fc"]
@@ -215,8 +235,10 @@ def marks_of(read: Mapping[str, Any]) -> list[Mark]:
 
 
 def _made_of(nodes: Iterable[Node]) -> list[Mark]:
-    """The inputs among nodes, and those behind the numbers of these."""
-    found: list[Mark] = []
+    """The inputs among nodes, and those behind the numbers of these; and what the user has of the others."""
+    nodes = list(nodes)
+    held = living.nodes_held() if nodes else set[Node]()
+    found = [(ref(n), "", b"") for n in nodes if n in held and n.type.inexact and n.op is not CONSTANT]
     for node in nodes:
         if (mark := _mark(node)) is not None:
             known = _store_of(node, mark)
@@ -234,6 +256,11 @@ def _mark(node: Node) -> Mark | None:
     """What tells an input that was read of the notebook from others, where nothing has changed it since."""
     source = node["source"] if node.op is INPUT else None
     return (source.original, source.name, sample(source.value)) if isinstance(source, Snapshot) else None
+
+
+def _mark_of(node: Node) -> Mark:
+    """What tells what is differentiated by: an input, or a value that is computed."""
+    return _mark(node) or (ref(node), "", b"")
 
 
 def _same(left: Mark, right: Mark) -> bool:
@@ -276,11 +303,11 @@ histories_by(lambda array: _history(array) if _stored else None)
 def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
     """Warn where ``result`` reads numbers that are known to be made of the input ``wrt``; gives the nodes that are told of."""
     told: set[Node] = set()
-    own = _mark(wrt)
-    for node in topological([result]) if own else ():
+    own = _mark_of(wrt)
+    for node in topological([result]):
         mark = _mark(node) if node is not wrt else None
         found = None if mark is None else _store_of(node, mark)
-        if found is None or own is None or not any(_same(own, m) for m in found.inputs):
+        if found is None or not any(_same(own, m) for m in found.inputs):
             continue
         told.add(node)
         if name in found.told:
@@ -300,9 +327,7 @@ def _tell_stores(result: Node, wrt: Node, name: str) -> set[Node]:
 def tell(result: Node, wrt: Node, name: str) -> None:
     """Warn where ``result`` is made of numbers that were taken of what depends on the input ``wrt``, or stored."""
     told = _tell_stores(result, wrt, name)
-    own = _mark(wrt)
-    if own is None:
-        return
+    own = _mark_of(wrt)
     found = [t for t in _taken if not t.told and any(t.of(wrt, own))]
     for numbers in _constants(result, told | {wrt}) if found else ():
         for taken in found:
@@ -344,6 +369,8 @@ __all__ = [
     "note_array",
     "note_computed",
     "note_store",
+    "note_stored_outside",
     "sample",
+    "store",
     "tell",
 ]

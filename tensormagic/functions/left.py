@@ -24,6 +24,7 @@ from tensormagic.capture.context import Capture, capturing
 from tensormagic.capture.inputs import Snapshot, own
 from tensormagic.capture.number_classes import classes_of, is_number, of_class
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.stores.lent import show_all, whole_of
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import computed
 from tensormagic.capture.value import Tensor, wrap
@@ -156,6 +157,7 @@ def give_values(
             f"{label} stores a value of one example, or of one iteration, in an object, where it would have no meaning after the call",
             "Return the value, and store it where the function is called.",
         )
+    show_all(place.buffer for place in places.values())
     arrays = [v for v in left if v.type.form == "array"]
     computed_too = [p.buffer.node for p in map(places.__getitem__, map(id, arrays)) if not p.buffer.argument]
     session.compute([*(v.node for v in left), *computed_too, *codes.values()])
@@ -167,7 +169,7 @@ def give_values(
     for value in arrays:
         place = places[id(value)]
         if place.buffer not in memory.wholes and not place.buffer.argument and place.buffer not in shared:
-            memory.wholes[place.buffer] = np.array(wrap(place.buffer.node).numpy(), order="K")
+            memory.wholes[place.buffer] = whole_of(place.buffer, wrap(place.buffer.node).numpy())
         found = memory.part(place)
         if found is not None:
             own[id(value)] = value, found

@@ -115,7 +115,7 @@ def trace(
         leaves += found
         matters = capture.by_layout or (capture.stores and capture.ordered)
         known = [*given.values, *(capture.values[node] for node in found)]
-        stores = stores_of(label, tensors, known if matters else None)
+        stores = stores_of(label, tensors, known if matters else None, capture.looked_at)
         gives = gives_of(label, gave.leaves, tensors, containers, changed)
         nodes = gives.with_classes(gave.nodes)
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]

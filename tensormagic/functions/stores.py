@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import inputs
+from tensormagic.capture import inputs, taken
 from tensormagic.capture.context import Capture
 from tensormagic.capture.random import State
+from tensormagic.capture.stores.lent import Lent, show_all
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
@@ -32,12 +33,15 @@ class Stores:
     lies
         How inputs have to lie, by number, where that matters: their strides, or None for C order without gaps. A view of a
         reshaped array is one only then, and so may order="K" be.
+    looked_at
+        The memory of lazy arrays that the trace has read, where plain code has it, too.
     """
 
     label: str
     names: tuple[str, ...]
     inputs: tuple[int, ...]
     lies: dict[int, tuple[int, ...] | None]
+    looked_at: tuple[Lent, ...]
 
     def __bool__(self) -> bool:
         return bool(self.inputs) or bool(self.lies)
@@ -74,12 +78,14 @@ class Stores:
             )
         if not target.flags.writeable:
             raise ValueError("assignment destination is read-only")
-        for other, value in enumerate(values):
-            if other != number and isinstance(value, np.ndarray) and share(target, value):
-                raise CaptureError(
-                    f"{self.label} stores into its argument {name}, which shares memory with {self.names[other]}",
-                    f"Pass a copy: {name}.copy().",
-                )
+        arrays = [(k, v) for k, v in enumerate(values) if k != number and isinstance(v, np.ndarray)]
+        beside = [self.names[k] for k, v in arrays if share(target, v)]
+        beside += [lent.name or "a lazy array that it reads" for lent in self.looked_at if lent.lies_in(target)]
+        if beside:
+            raise CaptureError(
+                f"{self.label} stores into its argument {name}, which shares memory with {beside[0]}",
+                f"Pass a copy: {name}.copy().",
+            )
 
     def commit(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
         """Store into the caller's arrays; gives the results of the function."""
@@ -88,12 +94,13 @@ class Stores:
             if isinstance(values[number], State):
                 values[number].give_back(result)
             else:
-                np.copyto(values[number], result)
+                taken.store(values[number], result)
         return results[:count]
 
 
 def committed(capture: Capture, label: str) -> None:
-    """Store into the arrays that a call has found under names, where it ran over lazy values."""
+    """Store into the arrays that a call has found under names, and into memory that is lent, where it ran over lazy values."""
+    show_all(capture.unshown)
     found = [v.place.buffer for v in capture.lifted.values() if isinstance(v, Tensor) and v.place.buffer.stored]
     stored = list(dict.fromkeys(b for b in found if b.array is not None))
     if not stored:
@@ -114,7 +121,9 @@ def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
     )
 
 
-def stores_of(label: str, tensors: Sequence[Tensor], values: Sequence[Any] | None) -> Stores:
+def stores_of(
+    label: str, tensors: Sequence[Tensor], values: Sequence[Any] | None, looked_at: Sequence[Lent] = ()
+) -> Stores:
     """What a body has stored into the lazy arrays that stood for its inputs; ``values`` are these, where it matters how they lie."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
     names = tuple(t.place.buffer.name for t in tensors)
@@ -123,7 +132,7 @@ def stores_of(label: str, tensors: Sequence[Tensor], values: Sequence[Any] | Non
         for k, v in enumerate(values or ())
         if isinstance(v, np.ndarray) and v.ndim and not isinstance(v, State)
     }
-    return Stores(label, names, tuple(buffers.values()), lies)
+    return Stores(label, names, tuple(buffers.values()), lies, tuple(dict.fromkeys(looked_at)))
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from tensormagic.capture import home, taken
 from tensormagic.capture.door import is_table
 from tensormagic.capture.items import root_of
+from tensormagic.capture.stores.lent import look_at_all
 from tensormagic.capture.taken import Mark
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -61,6 +62,7 @@ class HandedOn:
         """It has run: numbers that it has bound are noted with what they may be made of; ``above`` are lines before the text."""
         roots, self._roots = self._roots, {}
         held, self._held = self._held, {}
+        look_at_all()
         left = taken.begin()
         try:
             tree = ast.parse(text) if roots else None

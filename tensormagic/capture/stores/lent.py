@@ -7,12 +7,12 @@ it is read, and what captured code stores is put there. Who only reads loses not
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, inputs, taken, usercode
+from tensormagic.capture import context, inputs, living, taken, usercode
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import COPY_LIMIT
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -32,6 +32,7 @@ class Lent(Buffer):
     _number: int
     _memory: Array
     _seen: bytes  # what the memory held then
+    _since: tuple[str, int]  # where plain code got it
 
     @classmethod
     def become(cls, buffer: Buffer, value: Array) -> None:
@@ -41,7 +42,9 @@ class Lent(Buffer):
             vars(buffer).pop(name, None)
         buffer.__class__ = cls
         memory = np.array(value, order="K", copy=True)
-        vars(buffer).update(_own=own, _number=version, _memory=memory, _seen=memory.tobytes("A"))
+        frame = usercode.user_frame()
+        since = ("a cell", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        vars(buffer).update(_own=own, _number=version, _memory=memory, _seen=memory.tobytes("A"), _since=since)
         taken.note(own, memory)
 
     @property
@@ -53,7 +56,7 @@ class Lent(Buffer):
     @node.setter
     def node(self, node: Node) -> None:  # type: ignore[override]
         self._own = node
-        self._show()
+        self.show()
 
     @property
     def version(self) -> int:
@@ -65,6 +68,10 @@ class Lent(Buffer):
     def version(self, version: int) -> None:  # type: ignore[override]
         self._number = version
 
+    def array_of_all(self) -> Array:
+        """The memory."""
+        return self._memory
+
     def part(self, place: Place) -> Array | None:
         """The memory of a place in it; None where that is no view."""
         return place.within(self._memory, _seen_size)
@@ -74,10 +81,12 @@ class Lent(Buffer):
         same = memory.tobytes("A") == self._seen
         if same and sys.getrefcount(memory) <= _MINE:  # nobody else has it
             own, number, held = self._own, self._number, self.__dict__
-            del held["_own"], held["_number"], held["_memory"], held["_seen"]
+            del held["_own"], held["_number"], held["_memory"], held["_seen"], held["_since"]
             self.__class__ = Buffer  # type: ignore[assignment]
             held["node"], held["version"] = own, number
             return
+        if (capture := context.current()) is not None and capture.abstract:
+            capture.looked_at.append(self)
         for other in self._beside():
             if other.version:
                 refuse(
@@ -86,15 +95,15 @@ class Lent(Buffer):
                 )
         if not same:
             lose(self._own)
-            taken.note(self._own, memory)  # what was not stored into is of the value
+            taken.note_stored_outside(self._own, memory, self._called, self._since)
             self._own, self._number = inputs.of_array(memory, self._called), next(serials)
             self._seen = memory.tobytes("A")
 
-    def _show(self) -> None:
+    def show(self) -> None:
         """Put the value into the memory, where values are there."""
-        for other in self._beside():
+        for name in (*(other.name for other in self._beside()), *self._given()):
             refuse(
-                f"a store into {self._called}, which shares memory with {other.name}, which the cell reads, too,",
+                f"a store into {self._called}, which shares memory with {name}, which the same code reads, too,",
                 "Copy it.",
             )
         if not _there():
@@ -107,14 +116,20 @@ class Lent(Buffer):
             np.copyto(memory, hooks.compute([self._own])[0])
         self._seen = memory.tobytes("A")
 
-    def show(self) -> None:
-        """Put the value into the memory, when the cell has worked."""
-        if type(self) is Lent:
-            self._show()
-
     @property
     def _called(self) -> str:
         return self.name or "an array"
+
+    def lies_in(self, array: Array) -> bool:
+        """Whether an array of the caller's lies in the memory."""
+        return type(self) is Lent and share(array, self._memory)
+
+    def _given(self) -> Iterator[str]:
+        """What the function that is being captured calls the arrays that it is given, or reads, and that lie in the memory."""
+        capture = context.current()
+        for leaf, value in capture.values.items() if capture is not None and capture.abstract else ():
+            if type(value) is np.ndarray and self.lies_in(value):
+                yield str(leaf["source"])
 
     def _beside(self) -> Iterator[Buffer]:
         """The arrays of the notebook that the running cell has, and that lie in the memory."""
@@ -132,6 +147,14 @@ def _seen_size(size: Size) -> int:
 
 
 _MINE = 3  # references to the memory where nobody else has it: of the buffer, of a local name, and of who counts
+
+
+def look_at_all() -> None:
+    """Have it seen now what plain code has stored into memory that is lent."""
+    for value in living.held():
+        buffer = getattr(getattr(value, "place", None), "buffer", None)
+        if isinstance(buffer, Lent):
+            buffer.version  # noqa: B018 (which looks)
 
 
 def lose(node: Node) -> None:
@@ -156,6 +179,25 @@ def lent(place: Place, value: Array) -> Array:
     return value if found is None or not place.writeable else found
 
 
+def show_all(buffers: Iterable[Buffer]) -> None:
+    """Put values into memory that is lent, where they were not there when they were stored: the code has worked."""
+    for buffer in dict.fromkeys(buffers):
+        if isinstance(buffer, Lent):
+            buffer.show()
+
+
+def whole_of(buffer: Buffer, value: Array) -> Array:
+    """The array that stands for memory of this value in what a function has left; who has the lazy array follows it, if that can be."""
+    if not isinstance(buffer, Lent):
+        if not _may_be_lent(buffer):
+            return np.array(value, order="K")
+        Lent.become(buffer, value)
+    assert isinstance(buffer, Lent)  # noqa: S101 (it is one now)
+    memory = buffer.array_of_all()
+    taken.note_array(buffer.node, memory)
+    return memory
+
+
 def _may_be_lent(buffer: Buffer) -> bool:
     """Whether it is memory of its own, and no array of the notebook."""
     plain = type(buffer) is Buffer and buffer.array is None and buffer.writeable is True and not buffer.away
@@ -170,4 +212,4 @@ def _there() -> bool:
     return context.current() is None or values_are_there()
 
 
-__all__ = ["Lent", "lent", "lose"]
+__all__ = ["Lent", "lent", "look_at_all", "lose", "show_all", "whole_of"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -195,6 +195,15 @@ def no_axis(axis: Any, rank: int) -> None:
         raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
 
 
+def _lazy_in(value: Any) -> Iterator[Tensor]:
+    """The lazy values in an argument, in lists and tuples, too."""
+    if isinstance(value, Tensor):
+        yield value
+    elif type(value) in {list, tuple}:
+        for part in value:
+            yield from _lazy_in(part)
+
+
 def at_capture(function: Any, name: str, *values: Any) -> Any:
     """What ``function`` gives for values that are known when a cell is captured; refused where a function is."""
     capture = context.current()
@@ -203,7 +212,7 @@ def at_capture(function: Any, name: str, *values: Any) -> Any:
     from tensormagic.capture.names import computed
 
     found = function(*map(computed, values))
-    sources = [v.node for v in values if isinstance(v, Tensor)]
+    sources = [v.node for v in _lazy_in(values)]
 
     def lazy(value: Any) -> Tensor:
         return done(fixed(constant(np.asarray(value) if np.ndim(value) else value), sources))

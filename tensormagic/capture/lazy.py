@@ -14,13 +14,22 @@ from tensormagic.capture import context, taken
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_int, static_value
 from tensormagic.capture.living import hold
-from tensormagic.capture.refusal import abstract, asked_by, asked_by_the_user, needs_value, of_several, refuse_positions
+from tensormagic.capture.refusal import (
+    abstract,
+    asked_by,
+    asked_by_the_user,
+    needs_value,
+    of_several,
+    refuse_positions,
+    values_are_there,
+)
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.summary import describe
 from tensormagic.config import config
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type, python_kind
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.named import named
 
@@ -217,6 +226,11 @@ class Lazy:
         """A method that numbers have and arrays have not: it computes the number, when it is called."""
 
         def method(*args: Any) -> Any:
+            unknown = context.current() is not None and not values_are_there()
+            if unknown and name == "is_integer" and not args and self.dtype.kind == "f":
+                number: Any = self
+                whole = number % 1 == 0  # nan, of what is infinite
+                return type(self)(Place(Buffer(to_form(whole.node, "python"))))
             needs_value(f".{name}() of a number", node=self.node)
             return getattr(self._number(self.item()), name)(*args)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.capture.stores.lent import lent
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.type import hint
 
@@ -52,9 +53,10 @@ def strides(value: Tensor) -> tuple[int, ...]:
 
 
 def data(value: Tensor) -> memoryview[Any]:
-    """``ndarray.data``: of what it is now, for reading."""
+    """``ndarray.data``: of what it is now, for reading; in plain code the memory itself."""
     needs_value(".data", node=value.node)
-    return np.asarray(value.numpy()).data
+    found = np.asarray(value.numpy())
+    return (lent(value.place, found) if context.current() is None else found).data
 
 
 class Flags:

@@ -93,12 +93,28 @@ _MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "sci
 class Module:
     """A module as captured code sees it: what stands for functions is found when they are called, where calls are staged.
 
-    Code without a source, whose calls cannot be staged, gets functions of ours for those that make arrays.
+    Code without a source, whose calls cannot be staged, gets functions of ours for those that make arrays. To who asks, it is the module.
     """
 
+    __slots__ = ("__weakref__", "__wrapped__", "_staged")
+
     def __init__(self, module: ModuleType, *, staged: bool) -> None:
-        self.__wrapped__ = module
-        self._staged = staged
+        object.__setattr__(self, "__wrapped__", module)
+        object.__setattr__(self, "_staged", staged)
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        return type(self.__wrapped__)
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        return vars(self.__wrapped__)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__wrapped__, name)
@@ -114,9 +130,10 @@ class Module:
         return dir(self.__wrapped__)
 
     def __repr__(self) -> str:
-        return f"{self.__wrapped__!r} (captured)"
+        return repr(self.__wrapped__)
 
 
+Module.__doc__ = property(lambda self: self.__wrapped__.__doc__)  # type: ignore[assignment]
 _CALLED = {
     FunctionType,
     BuiltinFunctionType,

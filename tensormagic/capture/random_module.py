@@ -76,6 +76,9 @@ class Random:
     def __dir__(self) -> list[str]:
         return dir(np.random)
 
+    def __repr__(self) -> str:
+        return repr(np.random)
+
 
 def _call(name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -137,21 +136,12 @@ class Tensor(Lazy):
         if not self.ndim:
             number = self.type.form != "array"
             raise TypeError(f"{self._class!r} object is not iterable" if number else "iteration over a 0-d array")
-        return self._iterated()
+        return iter(_InOrder(self))  # an iterator of Python's over a sequence, as for NumPy's arrays
 
     @property
     def gone_over(self) -> Tensor | None:
         """The array whose elements an iteration gives, by number; None where it gives something else."""
         return self
-
-    def _iterated(self) -> Iterator[Any]:
-        node, length = None, 0
-        for k in count():
-            if self.node is not node:  # its shape may change meanwhile
-                node, length = self.node, len(self)
-            if k >= length:
-                return
-            yield self[k]
 
     def __delitem__(self, index: Any) -> None:
         if self.type.form == "array":
@@ -346,6 +336,26 @@ def _restore(value: Any) -> Any:
 
 
 # making them ----------------------------------------------------------------------------------------------------------
+
+
+class _InOrder:
+    """The elements of an array along its first axis, as an iterator asks for them: its shape may change meanwhile."""
+
+    __slots__ = ("_length", "_node", "_of")
+
+    def __init__(self, of: Tensor) -> None:
+        self._of, self._length = of, 0
+        self._node: Node | None = None
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, number: Any) -> Any:
+        if self._of.node is not self._node:
+            self._node, self._length = self._of.node, len(self._of)
+        if number >= self._length:
+            raise IndexError(number)
+        return self._of[number]
 
 
 def wrap(node: Node) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_a_name_that_is_bound_outside_is_refused_at_its_line() -> None:
     assert count == 0
 
 
-@pytest.mark.parametrize("text", ["x.is_integer()", "x.hex()", "x.as_integer_ratio()"])
+@pytest.mark.parametrize("text", ["x.hex()", "x.as_integer_ratio()"])
 def test_methods_of_numbers_are_refused_by_name(text) -> None:
     function = eval(f"lambda x: {text}")
     for number in (2.5, np.float64(2.5)):
@@ -115,6 +116,15 @@ def test_methods_of_numbers_are_refused_by_name(text) -> None:
     assert tm.tensor(lambda x: x * (2 if hasattr(x, "hex") else 3))(1.5) == 3.0
     with pytest.raises(AttributeError, match="no attribute 'hexx'"):
         tm.tensor(lambda x: x.hexx())(2.5)
+
+
+def test_whether_a_number_is_whole_is_asked_when_the_function_runs() -> None:
+    def halved(x):
+        return x * 2 if x.is_integer() else x / 2, x.is_integer()
+
+    captured = tm.tensor(halved)
+    for number in (2.5, 3.0, -0.0, math.inf, math.nan, np.float64(4.5), np.float32(-3.0)):
+        assert repr(captured(number)) == repr(halved(number))
 
 
 def _by_text(x):

@@ -1,11 +1,14 @@
 """Where arrays lie in memory, in cells and functions: strides, flags, windows, memory in common; and kinds that values say."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
+from tests.notebook.conftest import Notebook
 
 as_strided = np.lib.stride_tricks.as_strided
 RNG = np.random.default_rng(68)
@@ -149,3 +152,19 @@ found += [a.__array_interface__["data"][1] for a in (x, y, np.broadcast_to(x, (2
     for magic in ("", "%%tensor -q"):
         notebook.ok(magic + cell)
         assert notebook["found"] == [True, True, False, True, True, True, True, 66, None, False, False, True]
+
+
+def test_plain_code_asks_whether_lazy_arrays_share_memory(notebook: Notebook):
+    begin = "x = np.arange(6.0) + 1; y = x[2:]; z = x * 2"
+    asked = (
+        "told = [np.shares_memory(*p) for p in pairs] + [np.may_share_memory(*p) for p in pairs]\n"
+        "a = np.asarray(x)\ntold += [np.shares_memory(a, v) for v in (x, y, z, x.T)] + [y.base is x]\n"
+        "b = np.frombuffer(x.data); b[0] = 99.0; told += [x[0], type(iter(x)).__name__]"
+    )
+    pairs = "pairs = [(x, y), (x, z), (x[:2], x[3:]), (x.T, x), (x[::2], x[1::2])]\n"
+    space: dict[str, Any] = {"np": np}
+    exec(f"{begin}\n{pairs}{asked}", space)
+    notebook.ok("%%tensor\n" + begin)
+    notebook.ok(pairs + asked)
+    assert list(map(float, notebook["told"][:-1])) == list(map(float, space["told"][:-1]))
+    assert notebook["told"][-1] == space["told"][-1]

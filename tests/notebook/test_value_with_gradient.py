@@ -8,6 +8,7 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.ops.leaf import CONSTANT, constant
+from tests.notebook.conftest import Notebook
 from tests.transform import compensated
 
 X = np.array([1e-18, 3e-9, 0.25, -1e-12, 0.7])
@@ -151,3 +152,33 @@ def test_a_constant_that_was_asked_for_stays_one():
         assert np.isfinite(np.asarray(f(lazily)))
         assert np.isfinite(tm.vjp(f, at)[0])
     assert two.op is CONSTANT  # it was alive meanwhile
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "np.roots([1, -w[0], w[1]]).max()",
+        "np.roots(np.array([w[1], w[0], 0.1])).sum()",
+        "np.roots((w[0], -1, -w[1], 0)).max()",
+    ],
+)
+def test_roots_of_coefficients_in_a_list(notebook: Notebook, root: str):
+    notebook["w"] = np.array([2.5, 0.5])
+    notebook.ok(f"%%tensor --grad w\n{root}")
+
+    def at(w):
+        return eval(root, {"np": np, "w": w})
+
+    steps = 1e-6 * np.eye(2)
+    np.testing.assert_allclose(
+        np.asarray(notebook["grad_w"]),
+        [(at(notebook["w"] + h) - at(notebook["w"] - h)) / 2e-6 for h in steps],
+        rtol=1e-6,
+        atol=1e-9,
+    )
+
+
+def test_what_is_computed_at_capture_is_no_constant_to_a_gradient(notebook: Notebook):
+    notebook["w"] = np.array([2.5, 0.5])
+    ran = notebook("%%tensor --grad w\nnp.polydiv([1, w[1], 2], [1, w[0]])[0].sum()")
+    assert isinstance(ran.error, tm.TensorError)

@@ -12,7 +12,7 @@ from tensormagic.capture.library.complex_numbers import as_values_say, taken_for
 from tensormagic.capture.library.diagonals import vander
 from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
-from tensormagic.capture.names import implements
+from tensormagic.capture.names import computed, implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
@@ -146,7 +146,9 @@ def roots(p: Any) -> Any:
     """``np.roots``: in a cell as the values say; in a function of polynomials whose leading coefficient is not 0."""
     capture = context.current()
     if capture is None or not (capture.abstract or capture.actual(node_of(p)) is not node_of(p)):
-        return at_capture(np.roots, "np.roots", p)
+        values = np.asarray(computed(p))
+        if values.ndim != 1 or not values[:1].any():  # how many roots there are, the values say
+            return at_capture(np.roots, "np.roots", p)
     if not node_of(p).type.ndim:  # which NumPy takes the array for the list of its operands
         raise TypeError("dispatcher for __array_function__ did not return an iterable")
     x = pad_empty_axes(node_of(p), (0,), 0)

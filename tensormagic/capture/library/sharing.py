@@ -11,6 +11,7 @@ from tensormagic.capture import context, memory
 from tensormagic.capture.arguments import shape_of, tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.stores.windows import window
 from tensormagic.capture.value import Tensor, read_only
@@ -58,8 +59,10 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
     """An array that is where ``value`` is, in a memory where each array has a place of its own: it is not to be read."""
     if not isinstance(value, Tensor):
         return np.asarray(value)
-    if context.current() is None:  # what NumPy has made of it: who has that may store into it
-        return np.asarray(value)
+    if context.current() is None and not isinstance(
+        other, Tensor
+    ):  # what NumPy has made of it: who has that may store into it
+        return np.asarray(value) if other is None else lent(value.place, np.asarray(value))
     lies = memory.layout(value, "ctypes.data")
     own, there = value.place.buffer, value.place.layout()
     base = own.layout()

@@ -5,6 +5,11 @@
 runs one row in several of each test (``--rows``), in processor time, and marks so that the fast part takes about as many seconds: a test
 function may take a part of a second in all, the same for each; of a table that takes more one row in so many is fast, and a single test
 that takes more is slow. ``--times FILE`` keeps what was measured, and goes on from there; with ``--rows 0`` nothing is run.
+
+    python scripts/measure_tests.py --report REPORT.xml
+
+runs nothing and writes ``tests/shares.txt`` from pytest's report of a run with that list empty (``--junitxml``): of which tables one row in
+how many is run where ``--all`` is not given, so that a table takes about ``--each`` seconds; one row in ``--least`` is always run.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +26,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "tests" / "slow.txt"
+SHARES = ROOT / "tests" / "shares.txt"
+WHOLE = ("tests/browser/", "tests/kernel/", "notebooks/")  # of these every test is run
 LEFT_OUT = ("tests/browser/", "tests/kernel/", "tests/docs/", "tests/distributed/", "notebooks/")
 
 
@@ -98,6 +106,25 @@ def taken(counts: Counter[str], times: dict[str, list[float]], most: float) -> f
     return sum(each[f] * counts[f] / rows.get(f, 1) for f in times if rows.get(f, 1))
 
 
+def reported(report: Path) -> Iterator[tuple[str, float]]:
+    """The tests of a report, each by its function, with the seconds that it took."""
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 (it is ours)
+        path, name = case.get("classname", "").replace(".", "/") + ".py", case.get("name", "").partition("[")[0]
+        if (ROOT / path).exists() and not path.startswith(WHOLE):
+            yield f"{path}::{name}", float(case.get("time", "0"))
+
+
+def shares_of(times: dict[str, list[float]], most: float, least: int) -> dict[str, int]:
+    """Of which tables one row in how many is run, if each may take ``most`` seconds: one in ``least`` at least."""
+    rows = {function: min(least, len(found), -int(-sum(found) // most)) for function, found in times.items()}
+    return {function: number for function, number in rows.items() if number > 1}
+
+
+def write(path: Path, rows: dict[str, int]) -> None:
+    """Write a list of functions, each behind its number of rows."""
+    path.write_text("".join(f"{rows[name]} {name}\n" for name in sorted(rows)), encoding="utf-8")
+
+
 def main() -> None:
     """Run, and write the list."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -105,13 +132,24 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--times", type=Path, default=ROOT / "tests" / ".times.txt")
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--each", type=float, default=4)
+    parser.add_argument("--least", type=int, default=6)
     asked = parser.parse_args()
+    if asked.report is not None:
+        whole = defaultdict[str, list[float]](list)
+        for function, seconds in reported(asked.report):
+            whole[function].append(seconds)
+        shares = shares_of(whole, asked.each, asked.least)
+        write(SHARES, shares)
+        taken_now = sum(sum(found) / shares.get(function, 1) for function, found in whole.items())
+        print(f"{len(shares)} tables are shared: about {taken_now:.0f} s of {sum(map(sum, whole.values())):.0f}")
+        return
     plugin = Measuring(asked.rows, asked.times)
     pytest.main(["-q", "-p", "no:cacheprovider", *asked.paths], plugins=[plugin])
     times = {f: s for f, s in measured(asked.times).items() if plugin.counts[f]}
     most = max(m / 1000 for m in range(1, 1001) if m == 1 or taken(plugin.counts, times, m / 1000) <= asked.seconds)
-    lines = sorted(f"{rows} {name}" for name, rows in rows_of(plugin.counts, times, most).items())
-    OUTPUT.write_text("\n".join(sorted(lines, key=lambda line: line.split(" ", 1)[1])) + "\n", encoding="utf-8")
+    write(OUTPUT, rows_of(plugin.counts, times, most))
     unknown = sum(f not in times and not f.startswith(LEFT_OUT) for f in plugin.counts)
     print(
         f"{len(times)} functions measured, {unknown} not; {most} s each, {taken(plugin.counts, times, most):.0f} s in all"

@@ -7,6 +7,7 @@ import os
 import tempfile
 import warnings
 import zlib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,9 @@ def _has_gpu() -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--all` runs every test of the tables of which else a share is run."""
     parser.addoption(
-        "--all", action="store_true", help="all of the tables of which a fixed share is run (marked share)"
+        "--all",
+        action="store_true",
+        help="all of the tables of which a fixed share is run (shares.txt, and marked share)",
     )
 
 
@@ -59,34 +62,56 @@ def _is_in_share(item: pytest.Item) -> bool:
     return marker is None or zlib.crc32(item.nodeid.encode()) % marker.args[0] == 0
 
 
-def _slow() -> dict[str, int]:
-    """The test functions that are slow as a whole (0), or of which one row in so many is in the fast part: scripts/measure_tests.py."""
-    lines = Path(__file__).with_name("slow.txt").read_text(encoding="utf-8").splitlines()
+def _listed(name: str) -> dict[str, int]:
+    """A list of test functions by scripts/measure_tests.py, each with a number of rows.
+
+    slow.txt has those that are slow as a whole (0), or of which one row in so many is in the fast part; shares.txt has tables of which one
+    row in so many is run.
+    """
+    lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
     return {name: int(rows) for rows, name in (line.split(" ", 1) for line in lines)}
+
+
+def _function_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 def _is_slow(item: pytest.Item, known: dict[str, int]) -> bool:
     """Whether a test is left out of the fast part: its name decides, so it is the same one everywhere."""
-    path, _, rest = item.nodeid.partition("::")
-    rows = 0 if path.startswith(PROCESSES) else known.get(f"{path}::{rest.partition('[')[0]}", 1)
+    rows = 0 if item.nodeid.startswith(PROCESSES) else known.get(_function_of(item), 1)
     return not rows or zlib.crc32(item.nodeid.encode()) % rows != 0
+
+
+def _shared_out(items: list[pytest.Item], shares: dict[str, int]) -> list[pytest.Item]:
+    """The tests that are not in the share of their table: of those in ``shares`` some rows are, at least one; their names decide which."""
+    left_out = [item for item in items if not _is_in_share(item)]
+    tables = defaultdict[str, list[pytest.Item]](list)
+    for item in set(items).difference(left_out):
+        if _function_of(item) in shares:
+            tables[_function_of(item)].append(item)
+    for function, rows in tables.items():
+        rows.sort(key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid))
+        left_out += rows[-(-len(rows) // shares[function]) :]
+    return left_out
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is slow, where `-m` asks; skip the tests marked `gpu` where there is no CUDA device: -rs then says how many were not run.
 
-    Of the tables that are marked `share` a part is run, and the rest is counted as deselected; a test that is asked for by its own
-    name, or by `-k`, always runs. Browser tests go last: while Playwright is open its event loop runs in this thread, and nothing
-    else may start one.
+    Of the tables that are marked `share`, or take long (shares.txt), a part is run, and the rest is counted as deselected; a test that
+    is asked for by its own name, or by `-k`, always runs. Browser tests go last: while Playwright is open its event loop runs in this
+    thread, and nothing else may start one.
     """
     config.stash[COLLECTED] = list(items)
+    shares = _listed("shares.txt")
     if "slow" in config.getoption("markexpr"):
-        known = _slow()
+        shares = {}  # the fast part has shares of its own
+        known = _listed("slow.txt")
         for item in items:
             if _is_slow(item, known):
                 item.add_marker("slow")
     chosen = config.getoption("--all") or config.getoption("keyword") or any("::" in a for a in config.args)
-    left_out = [] if chosen else [item for item in items if not _is_in_share(item)]
+    left_out = [] if chosen else _shared_out(items, shares)
     if left_out:
         apart = set(left_out)
         items[:] = [item for item in items if item not in apart]

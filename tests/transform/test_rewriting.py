@@ -377,15 +377,15 @@ def test_rewriting_twice_changes_nothing(level):
         assert again.graph == first.graph
 
 
-def test_the_gradient_of_thirty_thousand_nodes():
+def test_the_gradient_of_ten_thousand_nodes():
     h = x
-    for _ in range(1500):
+    for _ in range(600):
         h = log(1 + exp(h * w)) - h * y
     loss = fold.reduce_sum(h, (0,))
     (primal,), log_ = rewrite_nodes([loss])
-    assert sum(f.rule.name == "log(1 + x) -> log1p(x)" for f in log_.fired) == 1500
+    assert sum(f.rule.name == "log(1 + x) -> log1p(x)" for f in log_.fired) == 600
     gradients = gradient(primal, [x, y, w])
-    assert len(topological([loss, primal, *gradients])) > 25_000
+    assert len(topological([loss, primal, *gradients])) > 10_000
     again, _ = rewrite_nodes([primal, *gradients])
     assert {"exp", "log"}.isdisjoint(names(again))
     assert rewrite_nodes(again)[1].fired == []

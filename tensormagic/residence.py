@@ -9,7 +9,8 @@ import numpy as np
 
 from tensormagic.backend.cuda import choice, transfers
 from tensormagic.backend.cuda import run as cuda
-from tensormagic.backend.cuda.device import Device, DeviceArray, current, is_there
+from tensormagic.backend.cuda.device import Device, DeviceArray, Event, current, is_there
+from tensormagic.backend.cuda.streams import Arriving, by_first_use, copied_out
 from tensormagic.backend.cuda.transfers import Hidden
 from tensormagic.capture import floating, usercode
 from tensormagic.capture.value import Tensor
@@ -29,6 +30,8 @@ class Resident:
     ----------
     host, device_array
         Where it lies already.
+    done
+        The moment at which the device has computed it.
 
     Attributes
     ----------
@@ -38,11 +41,18 @@ class Resident:
         What was said of copies where it was made.
     """
 
-    __slots__ = ("__weakref__", "_host", "_on_device", "policy", "stays")
+    __slots__ = ("__weakref__", "_done", "_host", "_on_device", "policy", "stays")
 
-    def __init__(self, *, host: np.ndarray[Any, Any] | None = None, device_array: DeviceArray | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        host: np.ndarray[Any, Any] | None = None,
+        device_array: DeviceArray | None = None,
+        done: Event | None = None,
+    ) -> None:
         self._host = host
         self._on_device = device_array
+        self._done = done
         self.stays = device_array is not None
         self.policy: str = config.transfers
 
@@ -86,13 +96,22 @@ class Resident:
             self._on_device = current().put(np.asarray(self._host))
         return self._on_device
 
+    def arrives(self, array: DeviceArray) -> None:
+        """Have this array as its copy on the device."""
+        self._on_device = array
+
     def host(self) -> Any:
         """The array, or the number, on the host: not to be written into."""
         if self._host is None:
             device, array = current(), self.device()
-            self._host = device.fetch(array) if array.ndim else np.asarray(device.read(array))
+            self._host = copied_out(device, array, self._done) if array.ndim else np.asarray(device.read(array))
             self._host.flags.writeable = False
         return self._host
+
+    def finish(self) -> None:
+        """Wait until the device has computed it."""
+        if self._done is not None:
+            current().finish(self._done)
 
     def __int__(self) -> int:
         return int(self.host())
@@ -173,8 +192,18 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
     sites
         Where the user has written a node of the graph.
     """
-    device = current()
     given = [resident(v) for v in values]
+    told(graph, given, names, sites)
+    device = current()
+    with floating.watched():  # the numbers that stay on the host are NumPy's
+        arriving = _sent(device, graph, given)
+        results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device, arriving)
+    done = device.record()
+    return [_held(device, r, done) for r in results]
+
+
+def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> None:
+    """Tell, or refuse, what a run copies; of ``given`` what has axes is resident."""
     called = [*names, *("" for _ in given[len(names) :])]
     hidden = list(_inputs(graph, given, called, sites))
     fallen = cuda.offenders(graph, sites)
@@ -182,9 +211,18 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
         transfers.inputs([*hidden, *fallen])
     transfers.inputs(hidden)
     transfers.fallbacks(fallen)
-    with floating.watched():  # the numbers that stay on the host are NumPy's
-        results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device)
-    return [_held(device, r) for r in results]
+
+
+def _sent(device: Device, graph: Graph, given: Sequence[Any]) -> Arriving:
+    """Have what lies on the host alone copied to the device, in the order in which it is read."""
+    arriving = Arriving(device)
+    away = [k for k, v in enumerate(given) if isinstance(v, Resident) and not v.on_device]
+    sent = list(dict.fromkeys(given[k] for k in by_first_use(graph, away)))
+    with device.errors():
+        arrays = arriving.copy([np.asarray(v.host()) for v in sent])
+    for value, array in zip(sent, arrays, strict=True):
+        value.arrives(array)
+    return arriving
 
 
 def chosen(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> tuple[bool, str]:
@@ -202,9 +240,9 @@ def resident(value: Any) -> Any:
     return Resident(host=value) if isinstance(value, np.ndarray) and value.ndim and value.dtype != object else value
 
 
-def _held(device: Device, result: Any) -> Any:
+def _held(device: Device, result: Any, done: Event) -> Any:
     if device.is_array(result):
-        return Resident(device_array=result)
+        return Resident(device_array=result, done=done)
     return resident(result)
 
 

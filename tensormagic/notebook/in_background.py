@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -14,6 +14,8 @@ from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.submitting import Submitted, background
+from tensormagic.ir.node import Node
+from tensormagic.residence import Resident
 
 if TYPE_CHECKING:
     from tensormagic.notebook.run import Outcome
@@ -51,7 +53,7 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
         finally:
             for node in pending:
                 session.coming.pop(node, None)
-        return build(iter([known[v.node] if isinstance(v, Tensor) else v for v in leaves]))
+        return build(iter([_given(v, known) for v in leaves]))
 
     def start() -> Submitted:
         future = background(outcome.options.name or "the cell", outcome.code.cell.label, call, after)
@@ -64,3 +66,9 @@ def work(outcome: Outcome) -> Callable[[], Submitted]:
         return future
 
     return start
+
+
+def _given(value: Any, known: Mapping[Node, Any]) -> Any:
+    """What a future has: NumPy's arrays and numbers, and the variable itself of what lies on the device."""
+    found = known[value.node] if isinstance(value, Tensor) else value
+    return value if isinstance(found, Resident) else found

@@ -388,21 +388,20 @@ def _refuse(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     if values.get("device") == "gpu" and values.get("plain"):
         raise UsageError("%%tensor --plain runs on the CPU and cannot be combined with --device gpu")
     if values.get("async"):
-        _refuse_beside_async(values, device, plain=plain)
+        _refuse_beside_async(values, plain=plain)
     if values.get("live") and (values.get("plain") or defaults.get("plain") or config.plain):
         raise UsageError("%%tensor --live needs a captured cell and cannot be combined with --plain")
 
 
-def _refuse_beside_async(values: Mapping[str, Any], device: str, *, plain: Any) -> None:
+def _refuse_beside_async(values: Mapping[str, Any], *, plain: Any) -> None:
     """What a cell in the background does not do."""
     asked = next(
         (f"--{name}" for name in ("live", "check", "time", "annotate", "against", "show") if values.get(name)), ""
     )
     if asked:
         raise UsageError(f"%%tensor --async returns before there is a value and cannot be combined with {asked}")
-    if plain or device != "cpu":
-        what = "--plain" if plain else f"--device {device}"
-        raise UsageError(f"%%tensor --async is for captured cells on the CPU and cannot be combined with {what}")
+    if plain:
+        raise UsageError("%%tensor --async is for captured cells and cannot be combined with --plain")
 
 
 def _split(text: str) -> tuple[str, ...]:

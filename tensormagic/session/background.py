@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic import residence
+from tensormagic.backend.cuda import transfers
+from tensormagic.backend.cuda.device import current
 from tensormagic.capture import floating
+from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
@@ -19,6 +23,7 @@ from tensormagic.ops.leaf import CONSTANT, INPUT
 from tensormagic.session import demand, kept
 from tensormagic.session.closing import close_over
 from tensormagic.session.programs import executable, lock
+from tensormagic.session.tiers import Executable
 from tensormagic.transform.values import absorbed
 
 Later = tuple[list[Node], Callable[[], dict[Node, Any]], set["Future[Any]"]]
@@ -60,13 +65,17 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
         if not pending:
             return [], lambda: known
         closed, values, sizes = demand.bound(pending)
+        if config.device == "cpu" and not config.own_devices and any(map(residence.stays, values)):
+            with config.using(device="gpu", transfers=residence.policy(values)):  # as what is computed at once
+                return _apart_from_here(nodes, wanted)
         program = executable(closed.graph)
     _refuse_effects(program.graph)
-    given = [np.array(v, order="K") if isinstance(v, np.ndarray) and not kept.is_frozen(v) else v for v in values]
+    lens = cached(lambda: site.Lens(closed.mapping))
+    compute = _computing(program, closed.leaves, values, sizes, lambda node: lens().of(node))
 
     def run() -> dict[Node, Any]:
-        with floating.told(cached(lambda: site.Lens(closed.mapping))):
-            results = program.here(sizes, *given)
+        with floating.told(lens):
+            results = compute()
         own = absorbed(closed, program.rewritten)
         for node, result in zip(pending, results, strict=True):
             known[node] = kept.freeze(result)
@@ -75,3 +84,30 @@ def _apart_from_here(nodes: Sequence[Node], wanted: Sequence[Node]) -> tuple[lis
         return known
 
     return pending, run
+
+
+def _computing(
+    program: Executable, leaves: Sequence[Node], values: Sequence[Any], sizes: dict[Any, int], sites: residence.Sites
+) -> Callable[[], list[Any]]:
+    """What computes the results of a program for values as they are now, on the device or here."""
+    on_device = program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values)
+    if not on_device:
+        values = [residence.hosted(v, leaf) for leaf, v in zip(leaves, values, strict=True)]
+    given = [np.array(v, order="K") if isinstance(v, np.ndarray) and not kept.is_frozen(v) else v for v in values]
+    if not on_device:
+        return lambda: program.here(sizes, *given)
+    given = [residence.resident(v) for v in given]
+    residence.told(program.graph, given, [residence.name_of(leaf) for leaf in leaves], sites)
+    submitted, policy = current().record(), residence.policy(given)
+
+    def run() -> list[Any]:
+        current().wait(submitted)  # values that are computed still
+        with transfers.asked_for():
+            results = program.resident(given)
+        for one in results:
+            if isinstance(one, residence.Resident):
+                one.policy = policy
+                one.finish()
+        return results
+
+    return run

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -23,6 +23,9 @@ from tensormagic.ops.op import AWAY
 DeviceArray = (
     Any  # CuPy's array, or the fake device's: shape, dtype, strides, base, indexing, astype, copy, reshape, view
 )
+
+PIECE = 1 << 24  # bytes that are copied in one go
+Event = Any  # a moment in a stream, which other streams wait for
 
 INSTALL = "pip install 'tensormagic[gpu]'"
 
@@ -104,6 +107,26 @@ class Device(Protocol):
         """Wait until everything is done."""
         ...
 
+    def on(self, stream: str) -> AbstractContextManager[Any]:
+        """Have what is done within go into another stream than that in which things are computed."""
+        ...
+
+    def fill(self, array: DeviceArray, source: np.ndarray[Any, Any]) -> None:
+        """Copy an array of the host into one of the device; the host may change its own at once."""
+        ...
+
+    def record(self) -> Event:
+        """The moment at which all is done that the stream has been given so far."""
+        ...
+
+    def wait(self, event: Event) -> None:
+        """Have what the stream is given from now on wait for a moment in another one."""
+        ...
+
+    def finish(self, event: Event) -> None:
+        """Have the host wait."""
+        ...
+
     def memory(self) -> tuple[int, int]:
         """Bytes that are free, and bytes in all."""
         ...
@@ -143,6 +166,8 @@ class Card:
         major, minor = divmod(int(cupy.cuda.Device().compute_capability), 10)
         self.capability: tuple[int, int] = major, minor
         self.copied = Copied()
+        self._streams: dict[str, Any] = {}
+        self._pinned: list[tuple[Event, Any]] = []  # what is copied from, until it is copied
         AWAY.add(cupy.ndarray)
 
     @property
@@ -196,6 +221,42 @@ class Card:
     def synchronize(self) -> None:
         """Wait for the current stream."""
         self._cupy.cuda.get_current_stream().synchronize()
+
+    @contextmanager
+    def on(self, stream: str) -> Generator[None]:
+        """A stream that waits for no other, made when it is first asked for."""
+        if stream not in self._streams:
+            self._streams[stream] = self._cupy.cuda.Stream(non_blocking=True)
+        with self._streams[stream]:
+            yield
+
+    def fill(self, array: DeviceArray, source: np.ndarray[Any, Any]) -> None:
+        """In pieces, by way of pinned memory: while one is on its way, the host prepares the next."""
+        self.copied.to_device += source.nbytes
+        stream = self._cupy.cuda.get_current_stream()
+        target, flat = array.reshape(-1), np.ascontiguousarray(source).reshape(-1)
+        step = max(1, PIECE // source.itemsize)
+        for begin in range(0, flat.size, step):
+            part = flat[begin : begin + step]
+            pinned = import_module("cupyx").empty_pinned(part.shape, part.dtype)
+            pinned[...] = part
+            target[begin : begin + step].set(pinned, stream=stream)
+            self._pinned = [(e, p) for e, p in self._pinned if not e.done]
+            self._pinned.append((self.record(), pinned))
+
+    def record(self) -> Event:
+        """In the current stream."""
+        event = self._cupy.cuda.Event(disable_timing=True)
+        event.record()
+        return event
+
+    def wait(self, event: Event) -> None:
+        """In the current stream."""
+        self._cupy.cuda.get_current_stream().wait_event(event)
+
+    def finish(self, event: Event) -> None:
+        """By the driver."""
+        event.synchronize()
 
     def memory(self) -> tuple[int, int]:
         """As the driver says."""
@@ -315,4 +376,4 @@ def _looked() -> tuple[str, str] | None:
     return None if count else ("CUDA finds no card", "Use --device cpu.")
 
 
-__all__ = ["Card", "Copied", "Device", "DeviceArray", "current", "in_use", "is_there", "missing", "use"]
+__all__ = ["Card", "Copied", "Device", "DeviceArray", "Event", "current", "in_use", "is_there", "missing", "use"]

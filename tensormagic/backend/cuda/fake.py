@@ -5,6 +5,7 @@ An array of it is no ``ndarray`` and cannot be taken for one: NumPy refuses it, 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,7 @@ class FakeArray:
     def __init__(self, held: np.ndarray[Any, Any], device: FakeDevice) -> None:
         self._held = held
         self.device = device
+        device.holds(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
@@ -75,7 +77,7 @@ class FakeArray:
 
     @real.setter
     def real(self, value: Any) -> None:
-        self._held.real = self.device.inside(value)
+        self.device.does("real", lambda x, v: setattr(x, "real", v), self, value, stores=True)
 
     @property
     def imag(self) -> FakeArray:
@@ -84,34 +86,33 @@ class FakeArray:
 
     @imag.setter
     def imag(self, value: Any) -> None:
-        self._held.imag = self.device.inside(value)
+        self.device.does("imag", lambda x, v: setattr(x, "imag", v), self, value, stores=True)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         interface = dict(self._held.__array_interface__)
         return interface | {"version": 3, "stream": 1}
 
-    def _call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return self.device.outside(function(self._held, *map(self.device.inside, args), **options))
+    def _call(self, name: str, function: Callable[..., Any], *args: Any, stores: bool = False) -> Any:
+        return self.device.does(name, function, self, *args, stores=stores)
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """As NumPy's."""
-        with np.errstate(all="ignore"):
-            return self._call(lambda x: x.astype(dtype, copy=copy))
+        return self._call("astype", lambda x: x.astype(dtype, copy=copy))
 
     def copy(self) -> Any:
         """As NumPy's, in C order."""
-        return self._call(lambda x: np.array(x, order="C"))
+        return self._call("copy", lambda x: np.array(x, order="C"))
 
     def view(self, dtype: Any) -> Any:
         """As NumPy's."""
-        return self._call(lambda x: x.view(dtype))
+        return self._call("view", lambda x: x.view(dtype))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.device.outside(self._held[self.device.inside(index)])
+        return self._call("getitem", lambda x, k: x[k], index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._held[self.device.inside(index)] = self.device.inside(value)
+        self._call("setitem", operator.setitem, index, value, stores=True)
 
     def __len__(self) -> int:
         return len(self._held)
@@ -131,8 +132,7 @@ class FakeArray:
 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: FakeArray, *others: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return self._call(lambda x, *rest: getattr(x, name)(*rest), *others)  # pyright: ignore[reportPrivateUsage]
+        return self._call(name, lambda x, *rest: getattr(x, name)(*rest), *others, stores=name == "__iadd__")  # pyright: ignore[reportPrivateUsage]
 
     return method
 
@@ -158,9 +158,7 @@ class _Library:
 
         def function(*args: Any, **options: Any) -> Any:
             self._device.refuse_while_recording(name)
-            with np.errstate(all="ignore"):
-                values = {k: self._device.inside(v) for k, v in options.items()}
-                return self._device.outside(found(*map(self._device.inside, args), **values))
+            return self._device.does(name, lambda given, values: found(*given, **values), args, options)
 
         return function
 
@@ -189,6 +187,8 @@ class FakeDevice:
             return value._held  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if isinstance(value, np.ndarray):
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+        if isinstance(value, dict):
+            return {k: self.inside(v) for k, v in value.items()}
         if isinstance(value, tuple | list):
             return type(value)(map(self.inside, value))
         return value
@@ -200,6 +200,23 @@ class FakeDevice:
         if isinstance(value, tuple):
             return tuple(map(self.outside, value))
         return value
+
+    def does(self, name: str, function: Callable[..., Any], *args: Any, stores: bool = False) -> Any:
+        """What a function of NumPy's gives for arrays of the device; all that is done here is done by this.
+
+        Parameters
+        ----------
+        name
+            What it is called.
+        stores
+            Whether it stores into its first operand.
+        """
+        del name, stores
+        with np.errstate(all="ignore"):
+            return self.outside(function(*map(self.inside, args)))
+
+    def holds(self, array: FakeArray) -> None:
+        """There is an array more."""
 
     def is_array(self, value: Any) -> bool:
         """Whether a value lies here."""
@@ -214,19 +231,20 @@ class FakeDevice:
         """A copy here."""
         self.refuse_while_recording("put")
         self.copied.to_device += array.nbytes
-        return FakeArray(np.array(array, order="C"), self)
+        kept = np.array(array, order="C")
+        return self.does("put", lambda: kept.copy())
 
     def fetch(self, array: FakeArray) -> np.ndarray[Any, Any]:
         """A copy on the host."""
         self.refuse_while_recording("fetch")
         self.copied.to_host += array.nbytes
-        return np.array(self.inside(array), order="C")
+        return self.inside(self.does("fetch", lambda x: np.array(x, order="C"), array))
 
     def read(self, array: FakeArray) -> np.generic:
         """The number that an array without axes holds."""
         self.refuse_while_recording("read")
         self.copied.reads += 1
-        return self.inside(array)[()]
+        return self.inside(self.does("read", lambda x: x.copy(), array))[()]
 
     def adopt(self, value: Any) -> FakeArray | None:
         """Its own arrays."""
@@ -240,10 +258,32 @@ class FakeDevice:
     def scatter(self, name: str, array: FakeArray, places: Any, values: Any) -> None:
         """By NumPy."""
         function: np.ufunc = {"add": np.add, "max": np.maximum}[name]
-        function.at(self.inside(array), self.inside(places), self.inside(values))
+        self.does(name, function.at, array, places, values, stores=True)
 
     def synchronize(self) -> None:
         """Everything is done."""
+
+    @contextmanager
+    def on(self, stream: str) -> Generator[None]:
+        """All is done at once, whatever the stream."""
+        del stream
+        yield
+
+    def fill(self, array: FakeArray, source: np.ndarray[Any, Any]) -> None:
+        """By NumPy."""
+        self.refuse_while_recording("fill")
+        self.copied.to_device += source.nbytes
+        kept = np.array(source, order="C")
+        self.does("fill", lambda x: np.copyto(x, kept), array, stores=True)
+
+    def record(self) -> Any:
+        """No moment: everything is done."""
+
+    def wait(self, event: Any) -> None:
+        """Nothing to wait for."""
+
+    def finish(self, event: Any) -> None:
+        """Nothing to wait for."""
 
     def memory(self) -> tuple[int, int]:
         """As much as one likes."""
@@ -290,10 +330,13 @@ class FakeDevice:
     ) -> None:
         from tensormagic.backend.cuda.emulator import launch
 
-        given = [_bytes_of(self.inside(a)) if isinstance(a, FakeArray) else a for a in args]
-        report = launch(kernel, grid[0], block[0], shared, given)
-        if report.issues:
-            raise AssertionError(report.issues)
+        def run(given: Sequence[Any]) -> None:
+            values = [_bytes_of(a) if isinstance(a, np.ndarray) else a for a in given]
+            report = launch(kernel, grid[0], block[0], shared, values)
+            if report.issues:
+                raise AssertionError(report.issues)
+
+        self.does("launch", run, args, stores=True)
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -28,6 +28,7 @@ from tensormagic.backend.cuda.launch import (
     chosen,
 )
 from tensormagic.backend.cuda.plan import plan_device
+from tensormagic.backend.cuda.streams import Arriving
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kinds import is_base, kind_of
 from tensormagic.backend.schedule import Kernel
@@ -163,9 +164,12 @@ class Execution:
         Where it runs.
     compute
         What computes one node that has no kernel.
+    arriving
+        Arrays that are on their way to the device.
     """
 
-    def __init__(self, of: Planned, device: Device, compute: Compute) -> None:
+    def __init__(self, of: Planned, device: Device, compute: Compute, arriving: Arriving | None = None) -> None:
+        self.arriving = arriving or Arriving(device)
         self.of = of
         self.plan = of.plan
         self.device = device
@@ -205,7 +209,10 @@ class Execution:
     def operand(self, node: Node) -> Value:
         """A value as the library takes it."""
         if is_base(node) and node.op is not CONSTANT:
-            return self._packed(node) if is_room(node) else self.held[node]
+            if is_room(node):
+                return self._packed(node)
+            self.arriving.need([self.held[node]])
+            return self.held[node]
         if node.op is CONSTANT:
             return as_form(node["bits"].array(), node.type.form)
         if kind_of(node) == "view":
@@ -222,6 +229,7 @@ class Execution:
         return np.reshape(value, shape)
 
     def _called(self, node: Node) -> Value:
+        self.arriving.need(map(self.held.get, node.args))
         return self.compute(node, [self.operand(a) for a in node.args], self.sizes)
 
     def _by_library(self, kernel: Kernel) -> None:
@@ -286,6 +294,7 @@ class Execution:
     def _launched(self, launches: Sequence[Launch]) -> None:
         scratch: dict[Any, DeviceArray] = {}
         for one in chosen(launches, self.sizes):
+            self.arriving.need(self.held.get(p.node) for p in one.parameters if isinstance(p, Array))
             blocks, threads, shared = one.grid(self.sizes)
             arguments = [self._argument(p, scratch) for p in one.parameters]
             if blocks:

@@ -21,6 +21,7 @@ from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
 from tensormagic.backend.cuda.loop_plan import LoopPlan, planned_loop
 from tensormagic.backend.cuda.looped import Repetition
 from tensormagic.backend.cuda.planned import Execution, planned
+from tensormagic.backend.cuda.streams import Arriving, copied_out
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
@@ -57,8 +58,9 @@ _PENDING = 256  # checks that are looked at together
 class Runner:
     """One run on a device: what :data:`tensormagic.ops.interpret.elsewhere` asks for the value of each step."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, arriving: Arriving | None = None) -> None:
         self.device = device
+        self._arriving = arriving or Arriving(device)
         self._pending: list[tuple[DeviceArray, Raises, Node | None]] = []
         self._copies: dict[int, tuple[Any, DeviceArray]] = {}  # of the host's arrays, as long as these live
         self._node: Node | None = None
@@ -75,6 +77,7 @@ class Runner:
 
     def computed(self, node: Node, given: list[Value], size: Any) -> Value:
         """The value of a node for these operands; what stores may store into those that only the list holds."""
+        self._arriving.need(given)
         consume = getattr(node.op, "consume", None)
         if consume is not None:
             if node.op in _LOOPS and any(map(self._is_here, given)):
@@ -115,7 +118,7 @@ class Runner:
         found.start(self.device.capability)
         if found.state != "ready":
             return None
-        results = Execution(found, self.device, self.computed).run(bind(graph, values), values)
+        results = Execution(found, self.device, self.computed, self._arriving).run(bind(graph, values), values)
         if results is None:
             self._refused.add(graph)
             return None
@@ -282,7 +285,7 @@ class Runner:
     def host(self, value: Value) -> Value:
         """A value on the host: tapes with their entries."""
         if self.device.is_array(value):
-            return self.device.fetch(value) if value.ndim else self.device.read(value)
+            return copied_out(self.device, value) if value.ndim else self.device.read(value)
         if isinstance(value, tuple):
             return tuple(map(self.host, value))
         if isinstance(value, Chosen):
@@ -319,10 +322,12 @@ def _is_batched(node: Node) -> bool:
     return node.op is not ADD_TAPES and bool(node.args[1].type.shape)
 
 
-def run(graph: Graph, values: Sequence[Value], device: Device | None = None) -> list[Value]:
-    """The results of a closed graph for values of its parameters: arrays that lie on the device stay there."""
+def run(
+    graph: Graph, values: Sequence[Value], device: Device | None = None, arriving: Arriving | None = None
+) -> list[Value]:
+    """The results of a closed graph for values of its parameters: arrays that lie on the device, or arrive there, stay there."""
     device = device or current()
-    runner = Runner(device)
+    runner = Runner(device, arriving)
     token = elsewhere.set(runner)
     try:
         with device.errors():
@@ -332,6 +337,8 @@ def run(graph: Graph, values: Sequence[Value], device: Device | None = None) -> 
             _noted(graph, time.perf_counter() - begin)
     finally:
         elsewhere.reset(token)
+        if arriving is not None:
+            arriving.need_all()
     return _apart(device, results, values)
 
 

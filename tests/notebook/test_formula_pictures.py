@@ -14,7 +14,7 @@ import pytest
 from tensormagic.notebook.formulas import latex as written
 from tensormagic.notebook.formulas.equations import formula_of
 from tensormagic.notebook.formulas.latex import Big, Call, Fence, Name, Relation, latex, name_in_latex
-from tensormagic.notebook.formulas.typeset import WIDEST, UnknownCommandError, typeset
+from tensormagic.notebook.formulas.typeset import WIDEST, UnknownCommandError, broken, typeset
 from tests.notebook.test_formula import CELLS, SLOPES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -141,12 +141,28 @@ def test_signs_grow_with_what_is_beside_them():
     assert tall(r"\sum_{i \lt n} x") > 1.5 * tall(r"\frac{1}{\sum_{i \lt n} x}") / 2 > tall("x") / 2
 
 
-def test_long_lines_go_on_below():
+def test_long_lines_are_broken_between_terms():
     terms = " + ".join(rf"\frac{{x_{{{k}}}}}{{y}}" for k in range(80))
-    found, texts = read(typeset(rf"\begin{{aligned}}s &= {terms}\end{{aligned}}", ""))
-    assert float(found.attrib["width"]) < WIDEST + 100
-    assert [t.says for t in texts].count("+") == 79
-    assert len({t.bottom for t in texts if t.says == "+"}) > 2
+    lines = broken(terms)
+    assert len(lines) > 4
+    assert all(wide <= WIDEST and line.startswith("+ ") for line, wide in lines[1:])
+    assert " ".join(line for line, _ in lines) == terms
+    below = r" \\[2pt] ".join(f"&\\quad {line}" for line, _ in lines)
+    found, texts = read(typeset(rf"\begin{{aligned}}{below}\end{{aligned}}", ""))
+    assert float(found.attrib["width"]) < WIDEST + 50
+    assert len({t.bottom for t in texts if t.says == "+"}) == len(lines)
+
+
+@pytest.mark.parametrize("rolled, plain", [(0, 3), (0, 50), (20, 0), (20, 3), (20, 50)])
+def test_formulas_of_many_steps_are_cut_and_no_line_is_too_long(notebook, rolled, plain):
+    notebook["x"] = 0.5
+    notebook.ok(f"%%tensor -q\ns = x\nfor k in range({rolled}):\n    s = s * np.sin(s) + k\ns = s * 1.5")
+    notebook.ok(f"for k in range({plain}):\n    s = s * np.sin(s) + k / (1 + s**2)")
+    made = formula_of(notebook["s"], "s", notebook.shell.user_ns, ["x"])
+    assert len(made.lines) >= 2
+    for _, right in made.lines:
+        assert max(wide for _, wide in broken(latex(right))) <= WIDEST
+    assert float(read(made._repr_svg_())[0].attrib["width"]) < WIDEST + 80
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from tensormagic.ir.errors import DifferentiationError, GuardError, TensorError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
-from tensormagic.notebook.formulas.formula import Writer
+from tensormagic.notebook.formulas.formula import MOST, Writer
 from tensormagic.notebook.formulas.latex import Expression, Name, Part, Slope, latex, plain
-from tensormagic.notebook.formulas.typeset import typeset
+from tensormagic.notebook.formulas.typeset import WIDEST, broken, typeset
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
 __all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]
@@ -30,6 +30,7 @@ MOST_LINES = 5  # of parts with names
 MOST_DIFFERENTIATED = 400  # nodes above which no gradient is made for a formula alone
 MOST_TEXT = 4_000  # characters of one line of LaTeX, above which it is left out
 _LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
+_FEWEST = 6  # parts of a formula that is not cut further
 _ROW = 30  # characters of notes that stand beside each other
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"
 
@@ -60,7 +61,10 @@ class Formula:
     @property
     def latex(self) -> str:
         """The equations in LaTeX, one under the other."""
-        rows = [f"{latex(left)} &= {_bounded(latex(right))}" for left, right in self.lines]
+        rows: list[str] = []
+        for left, right in self.lines:
+            first, *others = (line for line, _ in broken(_bounded(latex(right))))
+            rows += [f"{latex(left)} &= {first}", *(rf"&\quad {line}" for line in others)]
         rows += ["&" + r",\ \ ".join(map(_note, row)) for row in _packed(self.notes)]
         return "\\begin{aligned}" + r" \\[2pt] ".join(rows) + "\\end{aligned}"
 
@@ -250,7 +254,7 @@ class _Page:
         written = {root}
         while pending and len(written) <= MOST_LINES + 1:
             to, node = pending.pop(0)
-            letters, right = writer.formula(node)
+            letters, right = _fitting(writer, node)
             self.lines.append((Part(to, tuple(map(Name, letters))) if letters else to, right))
             inner = [n for n in writer.used if n not in shown.graph.parameters and n not in written]
             pending += [(Name(names[n]), n) for n in inner] if parts else []
@@ -269,8 +273,21 @@ class _Page:
                 iterations = (
                     f", {node.args[0]['bits'].array()} times" if kind == "loop" and node.args[0].op is CONSTANT else ""
                 )
-                role = "" if places[0].role == "value" else " backward" if places[0].role == "adjoint" else ""
+                role = ", for the gradient" if places[0].role == "adjoint" else ""
                 self.notes.setdefault(f"{name.replace('#', ' ')} is the {kind} at {places[0]}{iterations}{role}")
+
+
+def _fitting(writer: Writer, node: Node) -> tuple[tuple[str, ...], Expression]:
+    """A formula, cut where no line of it would end on the page."""
+    used, blocks, parts = dict(writer.used), set(writer.blocks), MOST
+    while True:
+        letters, right = writer.formula(node, parts)
+        if parts < _FEWEST or max(width for _, width in broken(_bounded(latex(right)))) <= WIDEST:
+            return letters, right
+        parts = parts * 2 // 3
+        writer.used = dict(used)
+        for new in set(writer.blocks) - blocks:
+            del writer.blocks[new]
 
 
 def _names(shown: _Shown, named: Mapping[str, Node]) -> dict[Node, str]:

@@ -71,7 +71,7 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.update import ADD_AT, SET
 
-__all__ = ["Writer"]
+__all__ = ["MOST", "Writer"]
 
 MOST = 60  # parts of one formula: below the level where there are more, it is cut
 _OF_TRUTHS: dict[Operation, Operation] = {
@@ -128,25 +128,25 @@ class Writer:
             **dict.fromkeys((ADD_AT, SET), self._stored),
         }
 
-    def formula(self, node: Node) -> tuple[tuple[str, ...], Expression]:
-        """The formula of ``node`` itself, with the letters of the indices that it is written with."""
+    def formula(self, node: Node, parts: int = MOST) -> tuple[tuple[str, ...], Expression]:
+        """The formula of ``node`` itself, cut below so many parts, with the letters of the indices that it is written with."""
         self._root = node
-        self._most = self._depth(node)
+        self._most = self._depth(node, parts)
         if self._is_whole(node):
             return (), self.write(node, () if not node.type.shape else None, 0)
         letters = self._fresh(node.type.ndim)
         return letters, self.write(node, tuple(map(Index, letters)), 0)
 
-    def _depth(self, root: Node) -> int:
+    def _depth(self, root: Node, most: int) -> int:
         """How deep a formula may go, so that it keeps to its number of parts."""
         level, parts, depth = Counter([seen(root)]), 0, 0
-        while level and parts + level.total() <= MOST:
+        while level and parts + level.total() <= most:
             parts += level.total()
             depth += 1
             below: Counter[Node] = Counter()
             for node, times_ in level.items():
                 if depth == 1 or node not in self.names:
-                    for arg in () if node.op in BLOCKS else node.args[2:] if self._guards(node) else node.args:
+                    for arg in node.args[2:] if self._guards(node) else node.args:
                         below[seen(arg)] += times_
             level = below
         return depth - 1 if level else 10**6

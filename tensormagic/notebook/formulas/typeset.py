@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tensormagic.notebook.formulas import boxes
 from tensormagic.notebook.formulas.boxes import EMPTY, Box, beside, glyphs
 
-__all__ = ["UnknownCommandError", "typeset"]
+__all__ = ["WIDEST", "UnknownCommandError", "broken", "typeset"]
 
 _SIZES = (16.0, 16.0, 11.5, 9.0)  # in a line of its own, in text, in an index, and in the index of one
 _DISPLAY, _TEXT, _SCRIPT = range(3)
-WIDEST = 900.0  # of a line: what is longer goes on in the next one, where a sum can be broken
+WIDEST = 480.0  # pixels of a line beside its left side, so that pages of 640 have room for it
 
 _TOKEN = re.compile(r"\\operatorname\*?|\\[A-Za-z]+|\\\\(?:\[\w+\])?|\\.|\s+|.", re.DOTALL)
 _GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
@@ -51,7 +51,7 @@ _UNDER = {"\\max", "\\min", "\\det", "\\gcd"}  # functions with what they range 
 _CIRCLE = ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh")
 _FUNCTIONS = _UNDER | {"\\log", "\\exp", *(f"\\{name}" for name in _CIRCLE)}
 _FENCES = {"\\lfloor": "⌊", "\\rfloor": "⌋", "\\lceil": "⌈", "\\rceil": "⌉"}
-_SPACES = {"\\,": 3 / 18, "\\ ": 0.3}
+_SPACES = {"\\,": 3 / 18, "\\ ": 0.3, "\\quad": 1.0}
 _ESCAPED = {"\\_", "\\$", "\\#", "\\%", "\\&", "\\{", "\\}"}
 _SCRIPTS = {"^", "_", "'"}
 _ENDS = {"", "}", "&", "\\right", "\\end"}  # of a line
@@ -69,6 +69,7 @@ class _Atom:
     kind: str
     box: Box
     under: bool = False  # whether an index goes below it
+    begin: int = 0  # its first token
 
 
 def typeset(latex: str, title: str) -> str:
@@ -91,10 +92,46 @@ def typeset(latex: str, title: str) -> str:
     >>> typeset(r"\frac{1}{n}", "1/n")[:32]
     '<svg xmlns="http://www.w3.org/20'
     """
-    reader = _Reader(_TOKEN.findall(latex))
+    return boxes.drawing(_line(_read(_TOKEN.findall(latex)), _DISPLAY), title)
+
+
+def broken(latex: str) -> list[tuple[str, float]]:
+    r"""A formula as lines that are not too long, each with its width: broken before a sign between terms, after a comma.
+
+    Where no such place is left, a line is longer than ``WIDEST``.
+
+    Examples
+    --------
+    >>> [line for line, _ in broken(r"a + b")]
+    ['a + b']
+    """
+    tokens = _TOKEN.findall(latex)
+    lines: list[list[_Atom]] = [[]]
+    for part in _pieces(_read(tokens)):
+        if lines[-1] and _line([*lines[-1], *part], _DISPLAY).width > WIDEST:
+            lines.append([])
+        lines[-1] += part
+    starts = [0, *(line[0].begin for line in lines[1:]), len(tokens)]
+    texts = ["".join(tokens[a:b]).strip() for a, b in zip(starts, starts[1:], strict=False)]
+    return [(text, _line(line, _DISPLAY).width) for text, line in zip(texts, lines, strict=True)]
+
+
+def _pieces(atoms: Sequence[_Atom]) -> list[list[_Atom]]:
+    pieces: list[list[_Atom]] = [[]]
+    for atom in atoms:
+        after_comma = pieces[-1] and pieces[-1][-1].kind == "punctuation"
+        if pieces[-1] and (atom.kind == "binary" or after_comma):
+            pieces.append([])
+        pieces[-1].append(atom)
+    return pieces
+
+
+def _read(tokens: Sequence[str]) -> list[_Atom]:
+    """All atoms of a formula."""
+    reader = _Reader(tokens)
     atoms = reader.atoms(_DISPLAY)
     reader.expect("")
-    return boxes.drawing(_line(atoms, _DISPLAY), title)
+    return atoms
 
 
 def _line(atoms: Sequence[_Atom], style: int) -> Box:
@@ -172,17 +209,17 @@ class _Reader:
         """What stands in a line, up to what ends it."""
         found: list[_Atom] = []
         while self._next not in _ENDS and not self._next.startswith("\\\\"):
-            piece = self._take()
+            begin, piece = self._place, self._take()
             if piece.isspace():
                 continue
             if piece in _SCRIPTS:
-                base = found.pop() if found else _Atom("operand", EMPTY)
-                found.append(self._with_scripts(base, piece, style))
+                base = found.pop() if found else _Atom("operand", EMPTY, begin=begin)
+                found.append(replace(self._with_scripts(base, piece, style), begin=base.begin))
             else:
                 atom = self._atom(piece, style)
                 if atom.kind == "binary" and (not found or found[-1].kind not in {*_OPERANDS, "fenced"}):
                     atom = _Atom("operand", atom.box)  # a sign, as in -x
-                found.append(atom)
+                found.append(replace(atom, begin=begin))
         return found
 
     def _group(self, style: int) -> Box:
@@ -331,34 +368,8 @@ class _Reader:
 
 
 def _aligned(rows: Sequence[Sequence[Sequence[_Atom]]]) -> _Atom:
-    """Equations under one another; each line that is too long is broken."""
+    """Equations under one another."""
     size = _SIZES[_DISPLAY]
-    lines: list[list[Box]] = []
-    for row in rows:
-        left = _line(row[0], _DISPLAY)
-        parts = [_line(part, _DISPLAY) for part in _broken(row[1])]
-        indent = Box(2 * size, 0, 0)
-        lines.append([left, parts[0]])
-        lines += [[EMPTY, beside([indent, part])] for part in parts[1:]]
+    lines = [[_line(cell, _DISPLAY) for cell in row] for row in rows]
     across = 5 / 18 * size
     return _Atom("operand", boxes.grid(lines, (True, False), across=across, down=0.5 * size, size=size))
-
-
-def _broken(atoms: Sequence[_Atom]) -> list[list[_Atom]]:
-    """A line as lines that are not too long: broken before a sign between terms, after a comma."""
-    lines: list[list[_Atom]] = [[]]
-    for part in _pieces(atoms):
-        if lines[-1] and _line([*lines[-1], *part], _DISPLAY).width > WIDEST:
-            lines.append([])
-        lines[-1] += part
-    return lines
-
-
-def _pieces(atoms: Sequence[_Atom]) -> list[list[_Atom]]:
-    pieces: list[list[_Atom]] = [[]]
-    for atom in atoms:
-        after_comma = pieces[-1] and pieces[-1][-1].kind == "punctuation"
-        if pieces[-1] and (atom.kind == "binary" or after_comma):
-            pieces.append([])
-        pieces[-1].append(atom)
-    return pieces

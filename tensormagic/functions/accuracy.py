@@ -51,7 +51,8 @@ class Errors:
 
     def __str__(self) -> str:
         cut = f", axes cut to {self.extent}" if self.extent else ""
-        return f"error {_told(self.before)} -> {_told(self.after)} ulp, worst of {self.looked} element{'s' * (self.looked != 1)}{cut}"
+        worst = f", worst of {self.looked} elements" if self.looked > 1 else ""
+        return f"error {_told(self.before)} -> {_told(self.after)} units in the last place{worst}{cut}"
 
 
 def _told(error: float) -> str:

@@ -201,7 +201,8 @@ def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
 
 def _row(label: str, item: Any, computed: bool) -> str:
     text = _inline(item, computed) if _items(item) else _value_part(item, computed)
-    return f"{clean(label, 40)} = {text}"
+    label = clean(label, 40)
+    return text if text.partition(" · ")[0] == label else f"{label} = {text}"  # a number says itself
 
 
 def _inline(value: Any, computed: bool) -> str:
@@ -210,9 +211,8 @@ def _inline(value: Any, computed: bool) -> str:
     if not parts:
         return _value_part(value, computed)
     if isinstance(value, dict):
-        return clean(
-            f"{{{', '.join(f'{label}: {text}' for (label, _), text in zip(_items(value), parts, strict=True))}}}", 200
-        )
+        keys = map(repr, cast("dict[Any, Any]", value))
+        return clean(f"{{{', '.join(f'{key}: {text}' for key, text in zip(keys, parts, strict=True))}}}", 200)
     return clean(f"({', '.join(parts)})" if isinstance(value, tuple) else f"[{', '.join(parts)}]", 200)
 
 

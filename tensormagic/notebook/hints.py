@@ -11,6 +11,7 @@ import difflib
 import inspect
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,7 +110,7 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
     if misfit is not None and not own:
         return _of_misfit(misfit) if re.search(r"@|dot|matmul", line.part) or misfit.kind != "product" else ""
     if isinstance(error, NameError) and error.name:
-        return _of_name(error.name, near)
+        return _of_name(error.name, near, line)
     if isinstance(error, AttributeError) and error.name and error.obj is not None:
         return _of_attribute(error.name, error.obj, line)
     if isinstance(error, KeyError) and error.args:
@@ -144,13 +145,33 @@ def _nearest(word: str, words: Iterable[str]) -> str:
     return f"Did you mean {_or(found)}?" if found else ""
 
 
-def _of_name(name: str, near: Mapping[str, Any]) -> str:
+_USUAL = {  # what notebooks call these modules
+    "np": "import numpy as np",
+    "plt": "import matplotlib.pyplot as plt",
+    "pd": "import pandas as pd",
+    "scipy": "import scipy",
+    "tm": "import tensormagic as tm",
+}
+
+
+def _of_name(name: str, near: Mapping[str, Any], line: Line) -> str:
     if said := lost.hint(name):
         return said
+    wanted = _USUAL.get(name) or (f"import {name}" if name in sys.stdlib_module_names else "")
+    if wanted and re.search(rf"\b{name}\.", f"{line.part} {line.text}"):
+        return f"Write {wanted} in a cell before this one."
+    if home := next((n for n, v in near.items() if inspect.ismodule(v) and _has(v, name)), ""):
+        return f"Did you mean {home}.{name}?"
     for words in ([n for n in near if not n.startswith("_")], dir(builtins)):
         if said := _nearest(name, words):
             return said
     return f"No variable has a name like {name}. Has the cell that assigns it been run?"
+
+
+def _has(module: Any, name: str) -> bool:
+    """Whether a name is one of a module's own functions and numbers."""
+    module = inspect.unwrap(module)  # captured code sees modules through others
+    return not name.startswith("_") and name in dir(module) and not inspect.ismodule(getattr(module, name, None))
 
 
 # what values of other libraries have, and what is written here

@@ -305,6 +305,8 @@ def _ranges(given: list[str]) -> tuple[tuple[str, tuple[float, ...]], ...]:
         if _is_axis(name, ends):
             continue
         parts = ends.split(":")
+        if not equals and name.strip().isidentifier():
+            raise UsageError(f"%%tensor --live {name.strip()} needs a range, as in --live {name.strip()}=0:10")
         if not equals or len(parts) not in {2, 3}:
             raise UsageError(
                 f"%%tensor --live takes A=START:STOP or A=START:STOP:STEP, as in --live a=0:10, not {text!r}"

@@ -448,4 +448,4 @@ def test_a_size_that_a_loop_reads_is_called_by_what_it_measures(notebook):
 
 def test_operators_of_one_operand_are_drawn_as_they_are_written(notebook):
     _, scene = shown_of(notebook, "%%tensor\nopposite = -(X @ w)\nnp.sum(opposite)")
-    assert "opposite = \N{MINUS SIGN}·" in drawn(scene.view("captured"))
+    assert "opposite = \N{MINUS SIGN} ·" in drawn(scene.view("captured"))

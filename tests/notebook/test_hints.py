@@ -47,6 +47,11 @@ MISTAKES = [
     ("X.sum(axis=2)", "X: float64[40, 3]", "X has 2 axes: 0 to 1, or -1 for the last."),
     ("np.sum(X, axs=0)", "X: float64[40, 3]", "Did you mean axis?"),
     ("np.full((3,), fill=2)", "", "It takes shape, fill_value, "),
+    ("sqrt(w)", "", "Did you mean np.sqrt?"),
+    ("w * pi", "", "Did you mean np.pi?"),
+    ("plt.plot(w)", "", "Write import matplotlib.pyplot as plt in a cell before this one."),
+    ("w * random.random()", "", "Write import random in a cell before this one."),
+    ("tokenizing + w", "", "No variable has a name like tokenizing. Has the cell that assigns it been run?"),
     ("np.pad(w)", "w: float64[3]", "It is called as np.pad(array, pad_width, mode='constant', **kwargs)"),
     ("X(3)", "X: float64[40, 3]", "X is no function. To take a part of it, write square brackets: X[...]."),
     (

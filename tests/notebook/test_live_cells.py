@@ -202,7 +202,7 @@ def test_quiet_makes_no_view_and_other_panels_are_shown(notebook):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--live a", "--live takes A=START:STOP"),
+        ("--live a", "--live a needs a range, as in --live a=0:10"),
         ("--live a=1", "--live takes A=START:STOP"),
         ("--live a=0:x", "takes numbers, as in a=0:10"),
         ("--live a=0:1,a=0:2", "two ranges for a"),

@@ -64,7 +64,7 @@ PROGRAMS = {  # a cell's lines, what its boxes say, and what none of them says
     "a branch": (
         "s = x.sum()\nif s > 1:\n    a, b = s * 2, s * 3\nelse:\n    a, b = s, -s\na + 1",
         {"a = branch", "s = sum"},
-        {"b = · × 3", "b = −·"},
+        {"b = · × 3", "b = − ·"},
     ),
 }
 NAMELESS = ("carried", "operand", "next", "result", "index", "item")

@@ -43,8 +43,8 @@ SYMBOLS = {
     "matmul": "@",
 }
 _OF_ONE = {  # operations of one operand that have an operator in Python, or are written with one
-    negative.name: "\N{MINUS SIGN}·",
-    invert.name: "~·",
+    negative.name: "\N{MINUS SIGN} ·",
+    invert.name: "~ ·",
     square.name: "· ** 2",
     reciprocal.name: "1 / ·",
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["DARK", "LIGHT", "PAGE", "in_themes", "rules", "scoped", "standalone", "themed", "variables"]
+__all__ = ["DARK", "LIGHT", "in_themes", "rules", "scoped", "standalone", "themed", "variables"]
 
 FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',Arial,sans-serif"
 
@@ -73,8 +73,11 @@ DARK = {
     "yellow": "#524d0c",
     "yellow-line": "#f0e442",
 }
-# what follows a Jupyter theme
-PAGE = {"ground": "--jp-layout-color1", "ink": "--jp-ui-font-color1"}  # its softer ink is too pale for small text
+# what follows the theme of Jupyter, or of VS Code; their softer ink is too pale for small text
+PAGE = {
+    "ground": ("--jp-layout-color1", "--vscode-editor-background"),
+    "ink": ("--jp-ui-font-color1", "--vscode-editor-foreground"),
+}
 # where a reader has forced a few colours: outlines tell the kinds
 _MARKED = {"ground": "Canvas", "strong": "Highlight", "update-line": "LinkText"}
 FORCED = {
@@ -169,4 +172,6 @@ def in_themes(scope: str, light: Mapping[str, str], dark: Mapping[str, str], for
 
 
 def _themed(name: str, value: str) -> str:
-    return f"var({PAGE[name]},{value})" if name in PAGE else value
+    for variable in reversed(PAGE.get(name, ())):
+        value = f"var({variable},{value})"
+    return value

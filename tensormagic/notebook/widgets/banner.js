@@ -13,7 +13,7 @@ function remember(model) {
 
 function render({ model, el }) {
   const strip = document.createElement("div");
-  strip.className = "tm-banner";
+  strip.className = "tm-strip tm-banner";
   strip.setAttribute("role", "status");
   const mark = document.createElement("span");
   mark.className = "tm-banner-mark";

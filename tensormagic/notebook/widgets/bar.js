@@ -6,7 +6,7 @@ function kernelOf(model) {
 
 function render({ model, el }) {
   const row = document.createElement("div");
-  row.className = "tm-bar";
+  row.className = "tm-strip tm-bar";
   const bar = document.createElement("progress");
   bar.max = 1;
   bar.setAttribute("aria-label", "Computation");

@@ -20,7 +20,7 @@ function changed(old, index, value) {
 }
 
 function build(model, el, hear) {
-  const { spans, name, sliders: rows, keep } = model.get("_scene"), names = [...new Set(spans.map((span) => span.name))];
+  const { spans, name, indexed, sliders: rows, keep } = model.get("_scene"), names = [...new Set(spans.map((span) => span.name))];
   const readout = node("output", { class: "tm-readout" }), status = node("div", { class: "tm-status", role: "status" });
   const stage = node("div", { class: "tm-stage" }), controls = node("div", { class: "tm-controls" });
   const tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": name });
@@ -147,7 +147,7 @@ function build(model, el, hear) {
       history: seen.map(({ value }) => value), path: trail };
     parts.forEach((part) => part(reading));
     const wide = picture().shape[1], index = wide ? `${Math.floor(at / wide)}, ${at % wide}` : `${at}`;
-    const words = `${picture().shape.length ? `${name}[${index}]` : name} ${known ? "=" : "\u2248"} ${told(chosen)}`;
+    const words = `${picture().shape.length ? `${indexed}[${index}]` : name} ${known ? "=" : "\u2248"} ${told(chosen)}`;
     const told_slopes = gradient ? spans.map((span, k) => `slope in ${span.label} ${told(gradient[k])}`) : [];
     readout.textContent = spans.length > 2 ? words : [words, ...told_slopes].join(" \u00b7 ");
     sliders.forEach(({ k, input, text }) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import math
 import threading
@@ -179,6 +180,7 @@ class LiveView(anywidget.AnyWidget):
         keep = ", ".join(clean(p.name, _LONGEST) for p in self._numbers.parameters) if self._keep is not None else ""
         return {
             "name": self._name,
+            "indexed": _indexed(self._name),
             "spans": [
                 {part: getattr(s, part) for part in parts} | {"label": clean(s.label, _LONGEST)}
                 for s in self._numbers.spans
@@ -413,7 +415,7 @@ class LiveView(anywidget.AnyWidget):
         if not self._numbers.shape:
             return self._name
         index = np.unravel_index(self._element, self._numbers.shape)
-        return f"{self._name}[{', '.join(str(int(k)) for k in index)}]"
+        return f"{_indexed(self._name)}[{', '.join(str(int(k)) for k in index)}]"
 
     def tell(self, words: str) -> None:
         """Say something beside the picture that stays: what the cell has found where it ran."""
@@ -488,6 +490,15 @@ def _packed(*parts: np.ndarray) -> str:
 def _largest(values: np.ndarray) -> float:
     found = np.abs(values[np.isfinite(values)])
     return float(found.max()) if found.size and found.max() > 0 else 1.0
+
+
+def _indexed(name: str) -> str:
+    """A name or an expression, as it stands before an index."""
+    try:
+        whole = isinstance(ast.parse(name, mode="eval").body, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+    except SyntaxError:  # one that is cut, or made of words
+        whole = name.replace("_", "").isalnum()
+    return name if whole else f"({name})"
 
 
 def listed(value: np.ndarray) -> str:

@@ -17,9 +17,9 @@ function canvas(panel, view) {
     const [x, y, width, height] = panel.frame;
     inner = svgNode("svg", { x, y, width, height, viewBox: `${x} ${y} ${width} ${height}` }, svg);
   }
-  const over = panel.x ? svgNode("g", { "pointer-events": "none" }, svg) : outer; // names stand above what moves
+  const over = panel.x ? svgNode("g", { "pointer-events": "none" }, svg) : outer; // what has a halo stands above what moves
   for (const { tag, text, inside, ...attributes } of panel.shapes) {
-    const shape = svgNode(tag, attributes, inside ? inner : attributes.class === "name first halo" ? over : outer);
+    const shape = svgNode(tag, attributes, inside ? inner : attributes.class.includes("halo") ? over : outer);
     if (text) shape.textContent = text;
   }
   view.stage.appendChild(svg);

@@ -13,7 +13,7 @@ function cellsOf(model) {
 
 function render({ model, el }) {
   const strip = document.createElement("div");
-  strip.className = "tm-rewrite";
+  strip.className = "tm-strip tm-rewrite";
   const words = document.createElement("span");
   words.setAttribute("role", "status");
   const button = document.createElement("button");

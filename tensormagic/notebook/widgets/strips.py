@@ -10,11 +10,17 @@ import anywidget
 import traitlets
 from ipywidgets import Widget
 
+from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.graph import joined
 
 __all__ = ["Banner", "Bar", "Rewrite"]
 
 _here = Path(__file__).parent
+
+
+def _styled(name: str) -> str:
+    """The style sheet of one strip, after what all have in common."""
+    return variables(".tm-strip") + "".join((_here / f"{sheet}.css").read_text(encoding="utf-8") for sheet in ("strips", name))
 
 
 class _Strip(anywidget.AnyWidget):
@@ -53,7 +59,7 @@ class Banner(_Strip):
     """
 
     _esm = joined(_here, ["banner"])
-    _css = (_here / "banner.css").read_text(encoding="utf-8")
+    _css = _styled("banner")
 
     on = traitlets.Bool().tag(sync=True)
 
@@ -77,7 +83,7 @@ class Bar(_Strip):
     """
 
     _esm = joined(_here, ["bar"])
-    _css = (_here / "bar.css").read_text(encoding="utf-8")
+    _css = _styled("bar")
 
     fraction = traitlets.Float(default_value=-1.0).tag(sync=True)
     cancels = traitlets.Bool().tag(sync=True)
@@ -107,7 +113,7 @@ class Rewrite(_Strip):
     """
 
     _esm = joined(_here, ["rewrite"])
-    _css = (_here / "rewrite.css").read_text(encoding="utf-8")
+    _css = _styled("rewrite")
 
     after = traitlets.Unicode().tag(sync=True)
     cells = traitlets.List(traitlets.Dict()).tag(sync=True)

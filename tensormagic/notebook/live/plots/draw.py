@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from tensormagic.notebook.live.plots.frame import NAME, WIDE, Framed, Panel, Reading, Shape, coordinate
+from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, scoped
 
@@ -50,7 +50,7 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
 
 def _panel(part: Panel, marks: Sequence[Shape]) -> str:
     """Shapes, what is cut off at the frame, and above both marks, and names that stand in the frame."""
-    names = [s for s in part.shapes if s["class"] == NAME]
+    names = [s for s in part.shapes if "halo" in s["class"]]
     below = "".join(_drawn(s) for s in part.shapes if not s.get("inside") and s not in names)
     inner = "".join(_drawn(s) for s in (*part.shapes, *marks) if s.get("inside"))
     above = "".join(_drawn(s) for s in (*(m for m in marks if not m.get("inside")), *names))

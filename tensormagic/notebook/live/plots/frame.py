@@ -15,7 +15,6 @@ import numpy as np
 from tensormagic.notebook.pictures.labels import clean, shorten
 
 __all__ = [
-    "NAME",
     "Framed",
     "Panel",
     "Reading",
@@ -33,10 +32,9 @@ __all__ = [
 ]
 
 WIDE = 480.0
-LEFT, TOP, RIGHT, BOTTOM = 60.0, 12.0, 16.0, 40.0
+LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 40.0
 _HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others
 _FARTHEST = 1e307  # differences of what is drawn have to be finite
-NAME = "name first halo"  # of what stands in the frame, above all else
 Shape = dict[str, Any]
 
 
@@ -202,7 +200,7 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
             text(number(y), left - 6, at[1] + 4, "tick last up odd" if cut else "tick last up")
         )  # and have these inside
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
-    shapes.append(text(label(up, 300, bold=True), left + 6, top + 10, NAME))
+    shapes.append(text(label(up, 300, bold=True), left, top - 9, "name first"))
     return shapes
 
 

@@ -21,7 +21,7 @@ from tensormagic.ir.type import hint
 from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
-from tensormagic.notebook.pictures.labels import clean, width
+from tensormagic.notebook.pictures.labels import clean, wrapped
 from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.graph import GraphView
@@ -432,7 +432,7 @@ def with_heading(picture: str, line: str) -> str:
     if found is None:
         return picture
     wide, tall = max(float(found[1]), svg.NARROW + 2 * svg.MARGIN), float(found[2])
-    rows = [row for one in line.split("\n") for row in _wrapped(clean(one, 600), wide - 2 * svg.MARGIN)]
+    rows = [row for one in line.split("\n") for row in wrapped(clean(one, 600), wide - 2 * svg.MARGIN, 14)]
     top = 20.0 * len(rows) + 8
     texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))
     inner = (
@@ -444,14 +444,3 @@ def with_heading(picture: str, line: str) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" class="tm-still" style="max-width:100%;height:auto">'
     ground = '<rect class="ground" width="100%" height="100%" rx="6" fill="#ffffff"/>'
     return f"{head}{ground}{texts}{inner}{picture[found.end() :].rstrip()}</svg>\n"
-
-
-def _wrapped(text: str, most: float) -> list[str]:
-    rows = [""]
-    for word in text.split(" "):
-        longer = f"{rows[-1]} {word}".strip()
-        if rows[-1] and width(longer, 14, bold=True) > most:
-            rows.append(word)
-        else:
-            rows[-1] = longer
-    return rows

@@ -312,6 +312,13 @@ def whole(error: BaseException, shell: Any) -> list[str]:
     return lines
 
 
+def lazy_in(trace: TracebackType | None, shell: Any) -> dict[str, Tensor]:
+    """The lazy values that the last line of the user's code reads, by name."""
+    places = places_of(trace, shell)
+    read = _read_in(places[-1]) if places else []
+    return {name: value for name in read if isinstance(value := places[-1].space.get(name), Tensor)}
+
+
 def without_ours(trace: TracebackType | None) -> TracebackType | None:
     """A traceback without frames of this package; all of it, where nothing else would be left.
 

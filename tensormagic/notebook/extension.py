@@ -267,7 +267,7 @@ class Extension:
         usual = partial(type(drawer).structured_traceback, drawer, kind, error)
         if self.magics.verbose or not isinstance(error, BaseException):
             return usual(trace, *args, **options)
-        hint = hints.of_plain(error)
+        hint = hints.of_plain(error) or hints.of_library(error, errors.lazy_in(error.__traceback__, self.shell))
         with errors.bared(error):
             drawn = usual(errors.without_ours(trace) or trace, *args, **options)
         return [*drawn, f"Hint: {hint}"] if hint else drawn

@@ -153,7 +153,7 @@ def test_long_lines_are_broken_between_terms():
     assert len({t.bottom for t in texts if t.says == "+"}) == len(lines)
 
 
-@pytest.mark.parametrize("rolled, plain", [(0, 3), (0, 50), (20, 0), (20, 3), (20, 50)])
+@pytest.mark.parametrize(("rolled", "plain"), [(0, 3), (0, 50), (20, 0), (20, 3), (20, 50)])
 def test_formulas_of_many_steps_are_cut_and_no_line_is_too_long(notebook, rolled, plain):
     notebook["x"] = 0.5
     notebook.ok(f"%%tensor -q\ns = x\nfor k in range({rolled}):\n    s = s * np.sin(s) + k\ns = s * 1.5")

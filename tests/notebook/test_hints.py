@@ -139,3 +139,26 @@ def test_attributes_that_lazy_values_have_elsewhere(notebook, magic, attribute, 
 def test_other_values_of_plain_cells_have_pythons_errors_alone(notebook):
     assert "Hint" not in notebook("w.backward()").out
     assert "Hint" not in notebook("'text'.detach()").out
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("pd.Series([1, 2, 3])[v > 1]", "v is lazy. If pandas needs the numbers themselves, write v.numpy()."),
+        ("pd.Series([1, 2, 3]).iloc[s]", "s is lazy. If pandas needs the numbers themselves, write s.item()."),
+        ("decimal.Decimal(s)", "s is lazy. If this function needs the numbers themselves, write s.item()."),
+        ("hashlib.sha1(v)", "v is lazy. If this function needs the numbers themselves, write v.numpy()."),
+        ("def f(q):\n    return pd.Series([1, 2, 3])[q]\nf(v > 1)", "q is lazy. If pandas needs the numbers "),
+    ],
+)
+def test_libraries_that_refuse_lazy_values(notebook, code, told):
+    notebook.ok("import decimal, hashlib, pandas as pd")
+    notebook.ok("%%tensor\nv = w * 2.0\ns = v.sum()")
+    assert notebook(code).out.rstrip().splitlines()[-1].startswith(f"Hint: {told}")
+
+
+@pytest.mark.parametrize("code", ["{}[s]", "s + int('a')", "s.missing_thing", "[s][4]", "json.loads(3)", "k[s]"])
+def test_other_errors_beside_lazy_values_are_pythons_alone(notebook, code):
+    notebook.ok("import json\nk = {}")
+    notebook.ok("%%tensor\ns = w.sum()")
+    assert "lazy" not in notebook(code).out

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tensormagic.notebook.formulas import boxes
 from tensormagic.notebook.formulas.boxes import EMPTY, Box, beside, glyphs
@@ -112,7 +113,7 @@ def broken(latex: str) -> list[tuple[str, float]]:
             lines.append([])
         lines[-1] += part
     starts = [0, *(line[0].begin for line in lines[1:]), len(tokens)]
-    texts = ["".join(tokens[a:b]).strip() for a, b in zip(starts, starts[1:], strict=False)]
+    texts = ["".join(tokens[a:b]).strip() for a, b in pairwise(starts)]
     return [(text, _line(line, _DISPLAY).width) for text, line in zip(texts, lines, strict=True)]
 
 

@@ -84,7 +84,7 @@ class _Operand:
     carries: str = ""
 
 
-def draw(view: View, grouping: str = "") -> Picture:
+def draw(view: View, grouping: str = "", *, closed: bool = False) -> Picture:
     """Lay out a view.
 
     Parameters
@@ -94,9 +94,11 @@ def draw(view: View, grouping: str = "") -> Picture:
     grouping : str
         One of the view's groupings. Default: by kernel where there are kernels, else by line where there are more
         than `COLLAPSE_ABOVE` vertices, else none. So large a view starts with its groups closed.
+    closed : bool
+        Whether a small one does so, too.
     """
     parts = _parts(view)
-    large = len(view.vertices) > COLLAPSE_ABOVE
+    large = closed or len(view.vertices) > COLLAPSE_ABOVE
     paths = _paths(parts, grouping or view.groupings[0], large=large)
     return _Composer(parts, paths, is_large=large).picture()
 

@@ -12,7 +12,18 @@ from collections.abc import Mapping
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
 
-__all__ = ["KIND_WORDS", "SYMBOLS", "VIEW_WORDS", "clean", "counted", "operation", "shorten", "symbol", "width"]
+__all__ = [
+    "KIND_WORDS",
+    "SYMBOLS",
+    "VIEW_WORDS",
+    "clean",
+    "counted",
+    "operation",
+    "shorten",
+    "symbol",
+    "width",
+    "wrapped",
+]
 
 # widths in em of DejaVu Sans and Arial Bold, the larger of both, rounded up
 _EM = {
@@ -143,6 +154,22 @@ def shorten(text: str, most: float, size: float, *, bold: bool = False) -> str:
         if room < 0:
             return text[:count] + "…"
     return text
+
+
+def wrapped(text: str, most: float, size: float) -> list[str]:
+    """Bold text as lines that are at most so wide, where its words are.
+
+    >>> wrapped("a loss of 0.5", 60, 14)
+    ['a loss', 'of 0.5']
+    """
+    rows = [""]
+    for word in text.split(" "):
+        longer = f"{rows[-1]} {word}".strip()
+        if rows[-1] and width(longer, size, bold=True) > most:
+            rows.append(word)
+        else:
+            rows[-1] = longer
+    return rows
 
 
 def counted(names: Mapping[str, int]) -> list[str]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from tensormagic.notebook.pictures.draw import draw
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD
@@ -22,6 +23,7 @@ __all__ = ["render"]
 
 NARROW = 296.0  # pixels beside the margins: what a phone shows without scrolling
 MARGIN = 16.0
+TALLEST = 1500.0  # pixels: what is taller is drawn by lines of the cell
 BESIDE = 1100.0  # views stand side by side up to this width
 _LEGEND = {
     "input": "input",
@@ -100,6 +102,8 @@ def _panel(view: View) -> _Panel:
     start = width(name, 14, bold=True) + 12
     heading = f'<text class="view" y="12">{escape(name)}</text><text class="note" x="{_n(start)}" y="12">{count}</text>'
     picture = view.picture
+    if picture.height > TALLEST and "line" in view.groupings:
+        picture = draw(view.drawn, "line", closed=True)
     body = f'<g transform="translate(0 30)">{_picture(picture)}</g>'
     return _Panel(heading + body, max(picture.width, start + width(count, 12)), picture.height + 34)
 

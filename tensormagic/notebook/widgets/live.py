@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import math
 import threading
@@ -20,7 +19,7 @@ from ipywidgets import Widget
 
 from tensormagic.notebook.live.plots.compose import Arrangement, Scales, panels
 from tensormagic.notebook.live.plots.draw import described, styled, svg
-from tensormagic.notebook.live.plots.frame import Panel, Reading, number
+from tensormagic.notebook.live.plots.frame import Panel, Reading, indexed, listed, number
 from tensormagic.notebook.live.ranges import Parameter
 from tensormagic.notebook.live.sweep import Numbers, Star, Sweep, mark
 from tensormagic.notebook.pictures.html import page
@@ -49,7 +48,6 @@ _SEEN = 500  # values that are kept
 _LONGEST = 40  # letters of a name beside a slider
 _STEPS = 50  # of a descent
 _PAUSE = 0.3  # seconds that one may wait where one stops
-_LISTED = 6  # numbers of an array in one line of text
 
 
 class LiveView(anywidget.AnyWidget):
@@ -180,7 +178,7 @@ class LiveView(anywidget.AnyWidget):
         keep = ", ".join(clean(p.name, _LONGEST) for p in self._numbers.parameters) if self._keep is not None else ""
         return {
             "name": self._name,
-            "indexed": _indexed(self._name),
+            "indexed": indexed(self._name),
             "spans": [
                 {part: getattr(s, part) for part in parts} | {"label": clean(s.label, _LONGEST)}
                 for s in self._numbers.spans
@@ -415,7 +413,7 @@ class LiveView(anywidget.AnyWidget):
         if not self._numbers.shape:
             return self._name
         index = np.unravel_index(self._element, self._numbers.shape)
-        return f"{_indexed(self._name)}[{', '.join(str(int(k)) for k in index)}]"
+        return f"{indexed(self._name)}[{', '.join(str(int(k)) for k in index)}]"
 
     def tell(self, words: str) -> None:
         """Say something beside the picture that stays: what the cell has found where it ran."""
@@ -490,21 +488,3 @@ def _packed(*parts: np.ndarray) -> str:
 def _largest(values: np.ndarray) -> float:
     found = np.abs(values[np.isfinite(values)])
     return float(found.max()) if found.size and found.max() > 0 else 1.0
-
-
-def _indexed(name: str) -> str:
-    """A name or an expression, as it stands before an index."""
-    try:
-        whole = isinstance(ast.parse(name, mode="eval").body, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
-    except SyntaxError:  # one that is cut, or made of words
-        whole = name.replace("_", "").isalnum()
-    return name if whole else f"({name})"
-
-
-def listed(value: np.ndarray) -> str:
-    """A number, or the first few of an array."""
-    if not value.ndim:
-        return number(float(value))
-    found = value.ravel().tolist()
-    shape = f" of shape {value.shape}" if value.ndim > 1 else ""
-    return f"[{', '.join(map(number, found[:_LISTED]))}{', …' * (len(found) > _LISTED)}]{shape}"

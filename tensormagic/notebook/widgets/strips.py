@@ -20,7 +20,9 @@ _here = Path(__file__).parent
 
 def _styled(name: str) -> str:
     """The style sheet of one strip, after what all have in common."""
-    return variables(".tm-strip") + "".join((_here / f"{sheet}.css").read_text(encoding="utf-8") for sheet in ("strips", name))
+    return variables(".tm-strip") + "".join(
+        (_here / f"{sheet}.css").read_text(encoding="utf-8") for sheet in ("strips", name)
+    )
 
 
 class _Strip(anywidget.AnyWidget):

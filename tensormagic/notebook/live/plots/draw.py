@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, Shape, coordinate
-from tensormagic.notebook.pictures.labels import clean, shorten
+from tensormagic.notebook.pictures.labels import clean, shorten, wrapped
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, scoped
 
 __all__ = ["described", "styled", "svg"]
 
-_HEAD = 24.0
+_ROW = 18.0  # of the heading
 _DESCRIPTIONS = {
     "curve": "The curve of {}, with its tangent at the point",
     "contour": "Contours of {}, and its gradient as an arrow from the point",
@@ -37,14 +37,19 @@ def svg(parts: Sequence[Panel], title: str, description: str, reading: Reading) 
         drawn += f'<g transform="translate(0 {_n(top)})">{_panel(part, part.marks(reading))}</g>'
         top += part.tall
     style = scoped(f"{_PLAIN}\n{_rules(LIGHT.__getitem__)}", ".tm-moved")
-    heading = escape(shorten(clean(title, 300), WIDE - 16, 13, bold=True))
-    size = f'width="{_n(WIDE)}" height="{_n(top + _HEAD)}" viewBox="0 {_n(-_HEAD)} {_n(WIDE)} {_n(top + _HEAD)}"'
+    rows = [shorten(row, WIDE - 16, 12, bold=True) for row in wrapped(clean(title, 300), WIDE - 16, 12)]
+    head = _ROW * len(rows) + 6
+    heading = "".join(
+        f'<text class="name first" x="8" y="{_n(_ROW * (k + 1) - head)}">{escape(row)}</text>'
+        for k, row in enumerate(rows)
+    )
+    size = f'width="{_n(WIDE)}" height="{_n(top + head)}" viewBox="0 {_n(-head)} {_n(WIDE)} {_n(top + head)}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" class="tm-moved" style="max-width:100%;height:auto">\n'
         f"<title>{escape(clean(title, 300))}</title>\n<desc>{escape(clean(description, 600))}</desc>\n"
         f"<style>{style}</style>\n"
-        f'<rect class="ground" y="{_n(-_HEAD)}" width="100%" height="100%" rx="6" fill="#ffffff"/>\n'
-        f'<text class="name first" x="8" y="-6">{heading}</text>{drawn}\n</svg>\n'
+        f'<rect class="ground" y="{_n(-head)}" width="100%" height="100%" rx="6" fill="#ffffff"/>\n'
+        f"{heading}{drawn}\n</svg>\n"
     )
 
 

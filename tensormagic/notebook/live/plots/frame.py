@@ -5,6 +5,7 @@ The page draws the shapes as they are, and the marks itself while one drags; in 
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,8 +22,10 @@ __all__ = [
     "Shape",
     "axes",
     "coordinate",
+    "indexed",
     "label",
     "legend",
+    "listed",
     "near",
     "number",
     "range_of",
@@ -35,6 +38,7 @@ WIDE = 480.0
 LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 40.0
 _HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others
 _FARTHEST = 1e307  # differences of what is drawn have to be finite
+_LISTED = 6  # numbers of an array in one line of text
 Shape = dict[str, Any]
 
 
@@ -144,6 +148,24 @@ class Framed(Panel):
 def number(value: float) -> str:
     """A number for people: six digits."""
     return f"{value:.6g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{abs(value):.6g}"
+
+
+def listed(value: np.ndarray) -> str:
+    """A number, or the first few of an array."""
+    if not value.ndim:
+        return number(float(value))
+    found = value.ravel().tolist()
+    shape = f" of shape {value.shape}" if value.ndim > 1 else ""
+    return f"[{', '.join(map(number, found[:_LISTED]))}{', …' * (len(found) > _LISTED)}]{shape}"
+
+
+def indexed(name: str) -> str:
+    """A name or an expression, as it stands before an index."""
+    try:
+        whole = isinstance(ast.parse(name, mode="eval").body, ast.Name | ast.Attribute | ast.Subscript | ast.Call)
+    except SyntaxError:  # one that is cut, or made of words
+        whole = name.replace("_", "").isalnum()
+    return name if whole else f"({name})"
 
 
 def coordinate(value: float) -> str:

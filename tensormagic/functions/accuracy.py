@@ -97,7 +97,7 @@ class Measure:
             term = _Term(before, after, whole=whole)
             for extent in EXTENTS:
                 if time.perf_counter() > self.end:
-                    raise NotMeasuredError("too many steps")
+                    raise NotMeasuredError("no time was left")
                 if (found := self._at(term, extent)) is not None:
                     return found
         except UnknownError as unknown:

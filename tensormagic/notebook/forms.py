@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Self
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 __all__ = ["Drawn", "Panel", "bytes_text", "count_text", "forms_of", "listing", "seconds_text", "table"]
 
@@ -23,6 +23,12 @@ class Drawn(tuple[str, str]):  # noqa: SLOT001 (a tuple has no slots for the pic
         return made
 
 
+_BESIDE = 3  # columns that a narrow page has room for; with more, the cells of a row stand one below the other there
+_STACKED = (
+    ".tm-table{container-type:inline-size}@container (max-width:480px){.tm-table thead{display:none}"
+    ".tm-table table,.tm-table tbody,.tm-table tr,.tm-table td{display:block}.tm-table tr{padding:6px 0}"
+    ".tm-table td{padding:1px 0}.tm-table td+td:not(:empty)::before{content:attr(data-head)': ';font-weight:600}}"
+)
 _YELLOW = "background:#f5e27a;color:#111"
 _PRE = "margin:2px 0;white-space:pre;overflow-x:auto;font-family:var(--jp-code-font-family,monospace)"
 
@@ -53,15 +59,19 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
         ]
     )
     top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
-    body = "".join(_row(row, mark) for row, mark in zip(cells, marks, strict=True))
+    body = "".join(_row(row, mark, head) for row, mark in zip(cells, marks, strict=True))
     inside = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>" if cells or top else ""
-    return f'<div style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}</div>', text
+    stacked = (f"<style>{_STACKED}</style>", ' class="tm-table"') if len(head) > _BESIDE else ("", "")
+    return f'{stacked[0]}<div{stacked[1]} style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}</div>', text
 
 
-def _row(cells: Sequence[str], mark: bool) -> str:
+def _row(cells: Sequence[str], mark: bool, head: Sequence[str]) -> str:
     code = "text-align:left;font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;min-width:7em"
     styles = [code, *["text-align:left"] * (len(cells) - 1)]
-    inside = "".join(f'<td style="{style}">{escape(cell)}</td>' for style, cell in zip(styles, cells, strict=True))
+    inside = "".join(
+        f'<td style="{style}" data-head={quoteattr(name)}>{escape(cell)}</td>'
+        for style, cell, name in zip(styles, cells, head or [""] * len(cells), strict=True)
+    )
     return f'<tr style="{_YELLOW}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
 
 

@@ -130,9 +130,9 @@ def fresh(
     Examples
     --------
     >>> print(fresh("for k in range(9):\n    w -= 0.1 * grad_w", {"grad_w": "w"}, set(), "loss", package="tm"))
-    step = tm.value_and_grad(loss, ("w",))
+    step = tm.value_and_grad(loss, "w")
     for k in range(9):
-        value, (grad_w,) = step(w=w)
+        value, grad_w = step(w=w)
         w -= 0.1 * grad_w
     """
     tree = ast.parse(text)
@@ -248,12 +248,13 @@ class _Writing:
     def written(self, body: Sequence[ast.stmt], function: str, step: str, value: str, package: str) -> str:
         """The text with its new lines."""
         variables = {variable: name for name, variable in self.gradients.items()}
-        comma = "," if len(variables) == 1 else ""
-        quoted = ", ".join(f'"{v}"' for v in variables)
+        quoted, bound = (", ".join(names) for names in ((f'"{v}"' for v in variables), variables.values()))
+        if len(variables) > 1:
+            quoted, bound = f"({quoted})", f"({bound})"
         given = ", ".join(f"{v}={v}" for v in variables)
-        call = f"{value}, ({', '.join(variables.values())}{comma}) = {step}({given})"
+        call = f"{value}, {bound} = {step}({given})"
         makes = [] if package else ["import tensormagic as tm"]
-        makes.append(f"{step} = {package or 'tm'}.value_and_grad({function}, ({quoted}{comma}))")
+        makes.append(f"{step} = {package or 'tm'}.value_and_grad({function}, {quoted})")
         first = min([*self.before, *self.behind])
         top = max(s.lineno for s in body if s.lineno <= first)
         lines: list[str] = []

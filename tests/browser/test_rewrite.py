@@ -49,9 +49,9 @@ def test_one_click_rewrites_the_cell(notebook: Callable[[str, Path | list[str]],
     found = page.evaluate(SOURCES)
     assert found[2] == CELL.replace("--grad", "objective --grad")
     assert found[3].splitlines() == [
-        'step = tm.value_and_grad(objective, ("w",))',
+        'step = tm.value_and_grad(objective, "w")',
         "for k in range(200):",
-        "    value, (grad_w,) = step(w=w)",
+        "    value, grad_w = step(w=w)",
         "    w = w - 0.1 * grad_w  # downhill",
         "print(np.round(w, 3))",
     ]

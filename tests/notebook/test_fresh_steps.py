@@ -86,15 +86,15 @@ def test_the_cell_that_is_offered_goes_downhill(notebook, begin, step):
 def test_comments_and_layout_stay():
     text = "# ours\nfor k in range(9):  # nine\n\n    w -= (0.1  # rate\n          * grad_w)\n\nprint(w)"
     assert fresh(text, {"grad_w": "w"}, set(), "loss", package="tm") == (
-        '# ours\nstep = tm.value_and_grad(loss, ("w",))\nfor k in range(9):  # nine\n\n'
-        "    value, (grad_w,) = step(w=w)\n    w -= (0.1  # rate\n          * grad_w)\n\nprint(w)"
+        '# ours\nstep = tm.value_and_grad(loss, "w")\nfor k in range(9):  # nine\n\n'
+        "    value, grad_w = step(w=w)\n    w -= (0.1  # rate\n          * grad_w)\n\nprint(w)"
     )
 
 
 def test_names_that_are_in_use_are_left_alone():
     better = fresh("step = 0.1\nfor k in range(9):\n    w -= step * grad_w", {"grad_w": "w"}, set(), "loss", {"value"})
     assert "step_now = tm.value_and_grad(loss" in better
-    assert "value_now, (grad_w,) = step_now(w=w)" in better
+    assert "value_now, grad_w = step_now(w=w)" in better
     assert better.splitlines()[1] == "import tensormagic as tm"
 
 

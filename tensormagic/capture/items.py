@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tensormagic.capture import context, door, inputs, tables
+from tensormagic.capture import context, door, inputs, remade, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import input_tensor
@@ -199,15 +199,16 @@ def lifted(value: Any, name: str, parts: dict[str, Tensor]) -> Any:
         tensor = parts[name] = Tensor(Place(Buffer(inputs.of_content(array, name), None, name, writeable=False)))
         return _Numbers(value, tensor) if isinstance(value, list) else _FixedNumbers.of(value, tensor)
     if isinstance(value, dict):
-        return type(value)({k: lifted(v, f"{name}[{k!r}]", parts) for k, v in value.items()})
+        return remade.mapping(type(value), [(k, lifted(v, f"{name}[{k!r}]", parts)) for k, v in value.items()])
     fields: tuple[str, ...] | None = getattr(value, "_fields", None)
     if isinstance(value, tuple) and fields is not None:
-        return type(value)(*(lifted(v, f"{name}.{k}", parts) for k, v in zip(fields, value, strict=True)))
+        own = [lifted(v, f"{name}.{k}", parts) for k, v in zip(fields, value, strict=True)]
+        return remade.sequence(type(value), own)
     if isinstance(value, list | tuple):
-        return type(value)(lifted(v, f"{name}[{k}]", parts) for k, v in enumerate(value))
+        return remade.sequence(type(value), [lifted(v, f"{name}[{k}]", parts) for k, v in enumerate(value)])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changes = {f.name: lifted(getattr(value, f.name), f"{name}.{f.name}", parts) for f in dataclasses.fields(value)}
-        return dataclasses.replace(value, **changes)
+        return remade.record(type(value), {**getattr(value, "__dict__", {}), **changes})
     tensor = input_of(value, name)
     if tensor is None or not tensor.type.inexact:
         return value

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import remade
 from tensormagic.capture.elements import Outgrown
 from tensormagic.capture.random_methods import Stateful
 from tensormagic.capture.refusal import needs_value, refuse
@@ -175,14 +176,7 @@ def _parts(container: Any) -> Iterator[Any]:
 
 def _put(own: Any, given: Any, parts: list[Any]) -> None:
     """Have a container hold ``parts``, of which a dictionary's keys are every other one."""
-    if isinstance(given, dict):
-        own.clear()
-        own.update(zip(parts[::2], parts[1::2], strict=True))
-    elif isinstance(own, list):
-        own[:] = parts
-    else:
-        own.clear()
-        own.extend(parts)
+    remade.refill(own, dict(zip(parts[::2], parts[1::2], strict=True)) if isinstance(given, dict) else parts)
 
 
 __all__ = ["Loan", "as_numpy_lies"]

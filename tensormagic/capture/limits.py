@@ -14,6 +14,8 @@ LIMIT = 100_000  # nodes that one cell may unroll to
 MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
 SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
+DEEP = 8  # branches and loops that are tried within one another, from which on code calls itself as data decide
+ENOUGH = 20  # times so long such a capture may take
 
 
 def built(capture: Capture) -> None:
@@ -25,9 +27,17 @@ def built(capture: Capture) -> None:
         For a graph that is too large, or that grows large where the code can be run without one.
     """
     capture.nodes += 1
-    many = capture.again is _yes or capture.nodes > LIMIT
+    many = capture.again is _yes or capture.nodes > LIMIT or (len(capture.trials) >= DEEP and _is_endless(capture))
     if many or (capture.nodes > MANY and capture.driven and _can_do_without(capture)):
         refuse(capture)
+
+
+def _is_endless(capture: Capture) -> bool:
+    """Whether a cell that calls itself as data decide is to be given up: each call is tried for each way that those before it may go."""
+    if capture.abstract:
+        return False
+    took = time.thread_time() - capture.begun
+    return took > ENOUGH * PATIENCE or (took > PATIENCE and _can_do_without(capture))
 
 
 def asked(capture: Capture | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import door, frames
+from tensormagic.capture import door, frames, remade
 from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.door import is_table, numbers_of
 from tensormagic.capture.elements import Outgrown
@@ -131,17 +131,14 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
         return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
     if isinstance(tree, dict):
         items = {k: _collect(v, leaves, special) for k, v in tree.items()}
-        return lambda rest: kind({k: build(rest) for k, build in items.items()})
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        parts = [_collect(v, leaves, special) for v in tree]
-        return lambda rest: kind(*(build(rest) for build in parts))
+        return lambda rest: remade.mapping(kind, [(k, build(rest)) for k, build in items.items()])
     if isinstance(tree, tuple | list):
         parts = [_collect(v, leaves, special) for v in tree]
-        return lambda rest: kind(build(rest) for build in parts)
+        return lambda rest: remade.sequence(kind, [build(rest) for build in parts])
     if _is_record(tree):
         names = [f.name for f in dataclasses.fields(tree)]
         parts = [_collect(getattr(tree, n), leaves, special) for n in names]
-        return lambda rest: kind(**{n: build(rest) for n, build in zip(names, parts, strict=True)})
+        return lambda rest: remade.record(kind, {n: build(rest) for n, build in zip(names, parts, strict=True)})
     return _of_numbers(tree, leaves)
 
 
@@ -234,12 +231,10 @@ def with_items(container: Any, items: Sequence[Any]) -> Any:
     """A container like another one, with other items."""
     kind: Any = type(container)
     if isinstance(container, dict):
-        return kind(zip(container, items, strict=True))
+        return remade.mapping(kind, zip(container, items, strict=True))
     if isinstance(container, tuple | list):
-        return kind(*items) if hasattr(container, "_fields") else kind(items)
-    return dataclasses.replace(
-        container, **{f.name: v for f, v in zip(dataclasses.fields(container), items, strict=True)}
-    )
+        return remade.sequence(kind, items)
+    return remade.record(kind, {f.name: v for f, v in zip(dataclasses.fields(container), items, strict=True)})
 
 
 def holds_deferred(tree: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, remade
 from tensormagic.capture.number_classes import classes_of, is_number, of_class
 from tensormagic.capture.stores.place import Place
 from tensormagic.capture.tree import Build, Rest, is_container
@@ -160,7 +160,7 @@ class Copies:
             return value
         if isinstance(value, tuple):
             own = [part for _, part in parts]
-            return type(value)(*own) if hasattr(value, "_fields") else tuple(own)
+            return remade.sequence(type(value), own)
         _fill(value, [part for _, part in parts] if isinstance(value, list) else dict(parts))
         return value
 
@@ -195,12 +195,8 @@ def _reached(value: Any, path: Path) -> Any:
 
 
 def _fill(container: Any, contents: Any) -> None:
-    if isinstance(container, list):
-        container[:] = contents
-    elif isinstance(container, dict):
-        if [*container] != [*contents]:
-            container.clear()
-        container.update(contents)
+    if isinstance(container, list | dict):
+        remade.refill(container, contents)
     else:
         for name, _ in _parts(container):
             if name not in contents:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import random
+from tensormagic.capture import random, remade
 from tensormagic.capture.stores.holding import is_own
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
@@ -206,18 +206,10 @@ def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
     """Have a container hold what it held; what is an input of the trace stays what it is."""
     if any(old is ANYTHING for old in before):
         before = [now if old is ANYTHING else old for now, old in zip(of, before, strict=False)]
-    if isinstance(of, list):
-        of[:] = before
-    elif isinstance(of, set):
-        of.clear()
-        of.update(before)
-    elif isinstance(of, deque):
-        of.clear()
-        of.extend(before)
+    if isinstance(of, list | set | deque):
+        remade.refill(of, before)
     elif type(of) is _VALUES and id(mapped := _owner(of)) in keys:
-        entries = dict(zip(keys[id(mapped)], before, strict=True))
-        mapped.clear()
-        mapped.update(entries)
+        remade.refill(mapped, dict(zip(keys[id(mapped)], before, strict=True)))
 
 
 def as_values(
@@ -271,7 +263,7 @@ def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
     parts = [_valued(v, left) for v in value]
     if all(map(operator.is_, parts, value)):
         return value
-    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return remade.sequence(type(value), parts)
 
 
 _VALUES = type({}.values())

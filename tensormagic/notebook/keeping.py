@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import remade
 from tensormagic.capture.door import stays
 from tensormagic.capture.inputs import COPY_LIMIT
 from tensormagic.capture.stores.state import State
@@ -109,8 +110,7 @@ def _keep_sequence(kept: Kept, value: Any) -> Iterable[Any]:
 
     def undo() -> None:
         if len(value) != len(items) or any(a is not b for a, b in zip(value, items, strict=True)):
-            value.clear()
-            value.extend(items)
+            remade.refill(value, items)
 
     kept.undo.append(undo)
     return _leading(items)
@@ -121,8 +121,7 @@ def _keep_set(kept: Kept, value: set[Any]) -> Iterable[Any]:
 
     def undo() -> None:
         if value != items:
-            value.clear()
-            value.update(items)
+            remade.refill(value, items)
 
     kept.undo.append(undo)
     return ()
@@ -133,8 +132,7 @@ def _keep_mapping(kept: Kept, value: dict[Any, Any]) -> Iterable[Any]:
 
     def undo() -> None:
         if list(map(id, value)) != list(map(id, items)) or any(value[k] is not v for k, v in items.items()):
-            value.clear()
-            value.update(items)
+            remade.refill(value, items)
 
     kept.undo.append(undo)
     return _leading(items.values())

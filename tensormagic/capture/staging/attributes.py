@@ -10,6 +10,7 @@ from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, Modu
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from tensormagic.capture import remade
 from tensormagic.ir.modules import is_users, module_of
 
 __all__ = ["Attributes", "containers_of", "differs", "is_longer", "is_users_class", "is_users_module", "refill"]
@@ -141,11 +142,7 @@ def refill(container: Any, before: Any) -> None:
     if isinstance(container, Attributes):
         container.refill(before)
         return
-    if isinstance(container, array):
+    if isinstance(container, array | bytearray):
         container[:] = before
         return
-    container.clear()
-    if isinstance(container, dict | set):
-        container.update(before)
-    else:
-        container.extend(before)
+    remade.refill(container, before)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import inputs
+from tensormagic.capture import inputs, remade
 from tensormagic.capture.home import content
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
@@ -373,7 +373,7 @@ class _Search:
             parts = [self.replaced(v, f"{name}[{k}]") for k, v in enumerate(value)]
             if all(a is b for a, b in zip(parts, value, strict=True)):
                 return value
-            new = type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+            new = remade.sequence(type(value), parts)
             self.back[id(new)] = new, value
             return new
         self.walk(value, name)

@@ -1,0 +1,62 @@
+"""Containers put together again, without what their classes do where one is made: that has been done, once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def record(kind: type, fields: Mapping[str, Any]) -> Any:
+    """An object of a dataclass, with these fields: ``__init__`` and ``__post_init__`` do not run."""
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def sequence(kind: type, items: Iterable[Any]) -> Any:
+    """A list or a tuple, or one of a class made of these."""
+    if kind is list or kind is tuple:
+        return kind(items)
+    if issubclass(kind, tuple):
+        return tuple.__new__(kind, items)
+    made: Any = list.__new__(kind)
+    list.extend(made, items)
+    return made
+
+
+def mapping(kind: type, items: Iterable[tuple[Any, Any]]) -> Any:
+    """A dictionary, or one of a class made of it."""
+    if kind is dict:
+        return dict(items)
+    base = _base(kind)
+    made = base.__new__(kind)
+    for key, value in items:
+        base.__setitem__(made, key, value)
+    return made
+
+
+def _base(kind: type) -> Any:
+    """The dictionary that a class is made of."""
+    return OrderedDict if issubclass(kind, OrderedDict) else dict
+
+
+def refill(container: Any, contents: Any) -> None:
+    """Have a list, a deque, a set or a dictionary hold other contents: no method of a user's class runs."""
+    if isinstance(container, list):
+        list.__setitem__(container, slice(None), contents)
+        return
+    if isinstance(container, dict):
+        base = _base(type(container))
+        if [*container] != [*contents]:
+            base.clear(container)
+        for key in [*contents]:
+            base.__setitem__(container, key, contents[key])
+        return
+    base = set if isinstance(container, set) else deque
+    base.clear(container)
+    (set.update if base is set else deque.extend)(container, contents)
+
+
+__all__ = ["mapping", "record", "refill", "sequence"]

@@ -54,9 +54,12 @@ def refill(container: Any, contents: Any) -> None:
         for key in [*contents]:
             base.__setitem__(container, key, contents[key])
         return
-    base = set if isinstance(container, set) else deque
-    base.clear(container)
-    (set.update if base is set else deque.extend)(container, contents)
+    if isinstance(container, set):
+        set.clear(container)
+        set.update(container, contents)
+    else:
+        deque.clear(container)
+        deque.extend(container, contents)
 
 
 __all__ = ["mapping", "record", "refill", "sequence"]

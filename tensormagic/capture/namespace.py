@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -90,17 +91,21 @@ _MODULES = {"numpy", "numpy.linalg", "numpy.fft", "scipy", "scipy.special", "sci
             "scipy.ndimage", "scipy.signal", "scipy.spatial", "scipy.spatial.distance", "math", "numpy.random"}  # fmt: skip
 
 
-class Module:
+class _Own:
+    """What has attributes of its own, whatever ``__dict__`` says of it."""
+
+
+_own: Callable[[Any], dict[str, Any]] = _Own.__dict__["__dict__"].__get__
+
+
+class Module(_Own):
     """A module as captured code sees it: what stands for functions is found when they are called, where calls are staged.
 
     Code without a source, whose calls cannot be staged, gets functions of ours for those that make arrays. To who asks, it is the module.
     """
 
-    __slots__ = ("__weakref__", "__wrapped__", "_staged")
-
     def __init__(self, module: ModuleType, *, staged: bool) -> None:
-        object.__setattr__(self, "__wrapped__", module)
-        object.__setattr__(self, "_staged", staged)
+        _own(self).update(__wrapped__=module, _staged=staged)
 
     @property
     def __class__(self) -> Any:  # type: ignore[override]
@@ -131,6 +136,17 @@ class Module:
 
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
+
+
+@contextmanager
+def lending(module: Module, functions: Mapping[str, Any]) -> Generator[None]:
+    """Have a module as captured code sees it give these functions while something runs; the module itself stays as it is."""
+    _own(module).update(functions)
+    try:
+        yield
+    finally:
+        for name in functions:
+            _own(module).pop(name, None)
 
 
 Module.__doc__ = property(lambda self: self.__wrapped__.__doc__)  # type: ignore[assignment]

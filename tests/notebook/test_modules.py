@@ -1,5 +1,6 @@
 """Modules that a captured cell names are the modules, to who asks: their texts, classes, names, and what is stored into them."""
 
+import math
 import types
 
 import numpy as np
@@ -41,3 +42,14 @@ def test_what_a_cell_stores_into_a_module_is_there(notebook: Notebook):
         if hasattr(np, "a_name"):
             delattr(np, "a_name")
     assert isinstance(notebook["np"], types.ModuleType)
+
+
+def test_loops_of_numbers_leave_modules_as_they_are(notebook: Notebook):
+    """While Python runs such a loop, what captured code sees of a module gives the module's own functions."""
+    before = {module: dict(vars(module)) for module in (np, math)}
+    notebook.ok("import math\nimport numpy as np")
+    notebook.ok(
+        "%%tensor\nv, w = 0.5, 0.25\nfor k in range(200):\n"
+        "    v = np.round(np.sin(v) * math.cos(w) + np.pi, 6)\n    w = math.sin(v)"
+    )
+    assert {module: dict(vars(module)) for module in (np, math)} == before

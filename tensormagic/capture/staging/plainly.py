@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.namespace import Module
+from tensormagic.capture.namespace import Module, lending
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.trial import World
 from tensormagic.capture.value import Tensor
@@ -37,21 +38,18 @@ class Plainly:
     def __init__(self, items: Any) -> None:
         self.items = items
         self.functions: dict[FunctionType, CodeType] = {}
-        self.lent: dict[
-            Module, dict[str, Any]
-        ] = {}  # what is asked of modules that captured code sees: their own functions
+        self.lent: dict[Module, dict[str, Any]] = {}  # of modules that captured code sees: their own functions
+        self._lending = ExitStack()
 
     def __enter__(self) -> Any:
         self._exchange()
         for module, asked in self.lent.items():
-            module.__dict__.update(asked)
+            self._lending.enter_context(lending(module, asked))
         return self.items
 
     def __exit__(self, *_: object) -> bool:
         self._exchange()
-        for module, asked in self.lent.items():
-            for name in asked:
-                module.__dict__.pop(name, None)
+        self._lending.close()
         return False
 
     def _exchange(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
-from tensormagic.backend.cuda import choice, transfers
+from tensormagic.backend.cuda import choice, memory, transfers
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device, DeviceArray, Event, current, is_there
 from tensormagic.backend.cuda.streams import Arriving, by_first_use, copied_out
@@ -93,12 +94,21 @@ class Resident:
     def device(self) -> DeviceArray:
         """The array on the device."""
         if self._on_device is None:
-            self._on_device = current().put(np.asarray(self._host))
+            self._on_device = memory.put(current(), np.asarray(self._host))
+            _copies.add(self)
         return self._on_device
 
     def arrives(self, array: DeviceArray) -> None:
         """Have this array as its copy on the device."""
         self._on_device = array
+        _copies.add(self)
+
+    def leave(self) -> int:
+        """Give up the copy on the device, where the host has the value, too, and nobody has put it there: the bytes."""
+        if self._on_device is None or self._host is None or self.stays:
+            return 0
+        self._on_device = None
+        return self.nbytes
 
     def host(self) -> Any:
         """The array, or the number, on the host: not to be written into."""
@@ -115,6 +125,19 @@ class Resident:
 
     def __int__(self) -> int:
         return int(self.host())
+
+
+_copies: WeakSet[Resident] = WeakSet()  # what has been copied to the device
+
+
+def make_room() -> int:
+    """Give up all copies on the device that can be made again: the bytes."""
+    found = sum(one.leave() for one in list(_copies))
+    _copies.clear()
+    return found
+
+
+memory.spare.append(make_room)
 
 
 def device_in_force() -> str:

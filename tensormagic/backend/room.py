@@ -54,7 +54,10 @@ def _of_group() -> int | None:
     return None
 
 
-def afford(needed: int, node: Node | None = None) -> None:
+_MEND = "Take fewer rows at a time (tm.distribute does), float32, or free what is not used; tm.config.memory = BYTES sets another bound."
+
+
+def afford(needed: int, node: Node | None = None, most: int | None = None, whose: str = "", mend: str = _MEND) -> None:
     """Refuse a run that needs more memory than there is.
 
     Parameters
@@ -63,23 +66,26 @@ def afford(needed: int, node: Node | None = None) -> None:
         Bytes.
     node
         The largest array: the error is at its line.
+    most, whose, mend
+        For another memory than the machine's: the bytes that are left there, what the error calls that, and what it advises.
 
     Raises
     ------
     MemoryShortError
         Where that is more than ``config.memory`` allows, or, where that is 0, than the machine has.
     """
-    most = config.memory or available()
+    if most is None:
+        most = config.memory or available()
+        whose = "config.memory allows" if config.memory else "this machine has left"
     if most is None or needed <= most:
         return
-    whose = "config.memory allows" if config.memory else "this machine has left"
     of = ""
     if node is not None:
         places = sorted(site.of(node))
         of = f", the largest array in it is {node.types[0]}{f' of {places[0]}' if places else ''}"
     error = MemoryShortError(
         f"this run needs {readable(needed)} of memory at once{of}; {whose} {readable(most)}",
-        "Take fewer rows at a time (tm.distribute does), float32, or free what is not used; tm.config.memory = BYTES sets another bound.",
+        mend,
     )
     error.tensor_node = node  # type: ignore[attr-defined]
     raise error

@@ -155,11 +155,11 @@ class TransferError(TensorError, RuntimeError):
 
 
 class DeviceError(TensorError, RuntimeError):
-    """A device that is not there, or whose memory does not suffice."""
+    """A device that is not there, or that fails."""
 
 
 class MemoryShortError(TensorError, MemoryError):
-    """A run that would need more memory than there is; it has not begun."""
+    """More memory is needed than there is: known before a run begins, or found by a device in the middle of one."""
 
 
 class HiddenTransferWarning(UserWarning):

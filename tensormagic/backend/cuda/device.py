@@ -30,6 +30,13 @@ Event = Any  # a moment in a stream, which other streams wait for
 INSTALL = "pip install 'tensormagic[gpu]'"
 
 
+class LaunchError(DeviceError, told_as=DeviceError):
+    """A kernel that does not start: the library does its work."""
+
+
+BROKEN = "A card that has failed stays so for this process: restart the kernel. tm.config.tier = 'numpy' keeps to the library."
+
+
 @dataclass
 class Copied:
     """What has been copied between the host and a device.
@@ -136,6 +143,10 @@ class Device(Protocol):
         """What kernels are compiled for."""
         ...
 
+    def free(self) -> None:
+        """Give back what is kept for later and holds nothing."""
+        ...
+
     def address(self, array: DeviceArray) -> int:
         """Where an array lies."""
         ...
@@ -147,7 +158,7 @@ class Device(Protocol):
     def launch(
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
     ) -> None:
-        """Start a kernel: arrays are passed as their addresses, NumPy's scalars as they are."""
+        """Start a kernel: arrays are passed as their addresses, NumPy's scalars as they are; LaunchError where it does not start."""
         ...
 
     def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
@@ -187,8 +198,7 @@ class Card:
     def put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
         """A copy on the card."""
         self.copied.to_device += array.nbytes
-        with out_of_memory(array.nbytes):
-            return self._cupy.asarray(np.ascontiguousarray(array).reshape(array.shape))
+        return self._cupy.asarray(np.ascontiguousarray(array).reshape(array.shape))
 
     def fetch(self, array: DeviceArray) -> np.ndarray[Any, Any]:
         """A copy on the host."""
@@ -210,9 +220,12 @@ class Card:
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """LinAlgError where NumPy raises it; memory that does not suffice is an error of ours."""
-        with import_module("cupyx").errstate(linalg="raise"), out_of_memory():
-            yield
+        """LinAlgError where NumPy raises it; what the driver says of a card that fails is an error of ours."""
+        with import_module("cupyx").errstate(linalg="raise"):
+            try:
+                yield
+            except self._cupy.cuda.runtime.CUDARuntimeError as error:
+                raise DeviceError(f"the card has failed: {error}", BROKEN) from error
 
     def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
         """By atomic operations."""
@@ -263,6 +276,10 @@ class Card:
         free, total = self._cupy.cuda.runtime.memGetInfo()
         return int(free) + int(self._cupy.get_default_memory_pool().free_bytes()), int(total)
 
+    def free(self) -> None:
+        """What the pool keeps for later goes back to the driver."""
+        self._cupy.get_default_memory_pool().free_all_blocks()
+
     def address(self, array: DeviceArray) -> int:
         """As CUDA has it."""
         return int(array.data.ptr)
@@ -278,7 +295,10 @@ class Card:
     ) -> None:
         """On the current stream."""
         self.copied.launches += 1
-        kernel(grid, block, tuple([a.data.ptr if self.is_array(a) else a for a in args]), shared_mem=shared)
+        try:
+            kernel(grid, block, tuple([a.data.ptr if self.is_array(a) else a for a in args]), shared_mem=shared)
+        except self._cupy.cuda.driver.CUDADriverError as error:
+            raise LaunchError(f"the card does not start a kernel: {error}") from error
 
     def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
         """As a CUDA graph, captured on a stream of its own and launched on the current one."""
@@ -296,22 +316,6 @@ class Card:
 
 def _cupy() -> Any:
     return import_module("cupy")
-
-
-@contextmanager
-def out_of_memory(wanted: int = 0) -> Generator[None]:
-    """Have what CuPy says of too little memory said by an error of ours; what its pool keeps for later is given back."""
-    cupy = _cupy()
-    try:
-        yield
-    except cupy.cuda.memory.OutOfMemoryError as error:
-        cupy.get_default_memory_pool().free_all_blocks()
-        free, total = cupy.cuda.runtime.memGetInfo()
-        asked = f"{wanted} bytes are asked for; " if wanted else ""
-        raise DeviceError(
-            f"the card's memory does not suffice: {asked}{free} of {total} bytes are free",
-            "Work on fewer rows at a time, use --dtype float32, or delete values on the card (del).",
-        ) from error
 
 
 _device: list[Device] = []
@@ -376,4 +380,4 @@ def _looked() -> tuple[str, str] | None:
     return None if count else ("CUDA finds no card", "Use --device cpu.")
 
 
-__all__ = ["Card", "Copied", "Device", "DeviceArray", "Event", "current", "in_use", "is_there", "missing", "use"]
+__all__ = ["Card", "Copied", "Device", "DeviceArray", "Event", "LaunchError", "current", "in_use", "is_there", "missing", "use"]

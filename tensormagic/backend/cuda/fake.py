@@ -6,13 +6,15 @@ An array of it is no ``ndarray`` and cannot be taken for one: NumPy refuses it, 
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda.device import Copied
+from tensormagic.backend.cuda import signatures
+from tensormagic.backend.cuda.device import Copied, LaunchError
 from tensormagic.ops.op import AWAY
 
 
@@ -145,28 +147,54 @@ for _name in (
 
 
 class _Library:
-    """NumPy's functions, on arrays of the device alone."""
+    """NumPy's functions, on arrays of the device alone, where CuPy has them, and as it takes them."""
 
-    def __init__(self, device: FakeDevice, module: Any) -> None:
+    def __init__(self, device: FakeDevice, module: Any, prefix: str = "") -> None:
         self._device = device
         self._module = module
+        self._prefix = prefix
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._module, name)
         if isinstance(found, type) or not callable(found):
-            return _Library(self._device, found) if type(found) is type(np) else found
+            return _Library(self._device, found, f"{name}.") if type(found) is type(np) else found
 
         def function(*args: Any, **options: Any) -> Any:
             self._device.refuse_while_recording(name)
+            signatures.hold(self._prefix + name, args, options)
             return self._device.does(name, lambda given, values: found(*given, **values), args, options)
 
         return function
 
 
-class FakeDevice:
-    """A device in the memory of this process."""
+class FullError(MemoryError):
+    """No more memory: as CuPy's OutOfMemoryError, with the bytes that were asked for under its name."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: int) -> None:
+        super().__init__(f"out of memory allocating {asked} bytes")
+        self._size = asked
+
+
+class FakeDevice:
+    """A device in the memory of this process.
+
+    Parameters
+    ----------
+    limit
+        The bytes that it has.
+
+    Attributes
+    ----------
+    used
+        The bytes of arrays that are there, where there is a limit.
+    broken
+        Which launches fail: called with the number of each.
+    """
+
+    def __init__(self, limit: int = 1 << 40) -> None:
+        self.limit = limit
+        self.used = 0
+        self.broken: Callable[[int], bool] = lambda _: False
         self.name = "a device without a card"
         self.capability = (9, 0)
         self.copied = Copied()
@@ -179,7 +207,7 @@ class FakeDevice:
         """SciPy's functions."""
         import scipy.special
 
-        return _Library(self, scipy.special)
+        return _Library(self, scipy.special, "special.")
 
     def inside(self, value: Any) -> Any:
         """What a function of the device computes with; an array of the host is refused."""
@@ -196,7 +224,7 @@ class FakeDevice:
     def outside(self, value: Any) -> Any:
         """What a function of the device gives."""
         if isinstance(value, np.ndarray | np.generic):
-            return FakeArray(np.asarray(value), self)
+            return FakeArray(self._counted(np.asarray(value)), self)
         if isinstance(value, tuple):
             return tuple(map(self.outside, value))
         return value
@@ -217,6 +245,17 @@ class FakeDevice:
 
     def holds(self, array: FakeArray) -> None:
         """There is an array more."""
+    def _counted(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """An array, whose memory is taken until it goes, where it is its own."""
+        if self.limit < 1 << 40 and array.base is None:
+            if self.used + array.nbytes > self.limit:
+                raise FullError(array.nbytes)
+            self.used += array.nbytes
+            weakref.finalize(array, self._given_back, array.nbytes)
+        return array
+
+    def _given_back(self, count: int) -> None:
+        self.used -= count
 
     def is_array(self, value: Any) -> bool:
         """Whether a value lies here."""
@@ -286,8 +325,11 @@ class FakeDevice:
         """Nothing to wait for."""
 
     def memory(self) -> tuple[int, int]:
-        """As much as one likes."""
-        return 1 << 40, 1 << 40
+        """What its arrays have left."""
+        return self.limit - self.used, self.limit
+
+    def free(self) -> None:
+        """Nothing is kept for later."""
 
     def address(self, array: FakeArray) -> int:
         """On a boundary that kernels like: the emulator has addresses of its own."""
@@ -307,6 +349,8 @@ class FakeDevice:
             self._recording.append((kernel, grid, block, list(args), shared))
             return
         self.copied.launches += 1
+        if self.broken(self.copied.launches):
+            raise LaunchError("the device does not start a kernel: it was told not to")
         self._launch(kernel, grid, block, args, shared)
 
     def recorded(self, function: Callable[[], None]) -> Callable[[], None]:

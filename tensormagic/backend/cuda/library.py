@@ -7,55 +7,65 @@ What runs on a card runs on the fake device with NumPy in the library's place. A
 from __future__ import annotations
 
 import math
+import re
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda import compiler, library_matrices, library_places, segments
+from tensormagic.backend.cuda import compiler, library_matrices, library_orders, library_places, segments, signatures
 from tensormagic.backend.cuda.device import DeviceArray
 from tensormagic.backend.cuda.library_call import LIBRARY, Call, call
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.convolution import CONVOLVE
 from tensormagic.ops.fft import FFT, IFFT, IRFFT, RFFT
 from tensormagic.ops.fold import ALL, ANY, CUMMAX, CUMPROD, CUMSUM, PROD, SUM, ordinary
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_MAXIMUM, SCATTER_MINIMUM, SCATTER_MULTIPLY
+from tensormagic.ops.indices.sorting import ROW_ORDER
 from tensormagic.ops.matrices.gram import GRAM
 from tensormagic.ops.move import concrete_slices
 from tensormagic.ops.op import Op, Value
 from tensormagic.ops.scalars.comparison import where
 
-OTHERS = (library_matrices, library_places)  # which enter their calls when they are imported
+OTHERS = (library_matrices, library_orders, library_places)  # which enter their calls when they are imported
 
 # scalar functions -----------------------------------------------------------------------------------------------------
 
-_PLAIN = """
-where maximum minimum fmax fmin logical_and logical_or logical_xor logical_not bitwise_and
-bitwise_or bitwise_xor invert left_shift right_shift gcd lcm floor ceil trunc rint signbit isnan
-isinf isfinite copysign heaviside nextafter add subtract multiply divide negative positive
-floor_divide remainder fmod square sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 log1p
-logaddexp logaddexp2 sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh
-hypot degrees radians absolute conjugate sign less less_equal greater greater_equal equal not_equal
-real imag sinc ldexp frexp
-""".split()  # noqa: SIM905 (a table)
-_SPECIAL = "xlogy logit exprel erf erfc erfcx erfinv erfcinv log_ndtr ndtri digamma gammaln i0 i1 i0e i1e j0 j1".split()  # noqa: SIM905
+_NAMED = re.compile(r"(?:np|scipy)\.((?:special\.)?\w+)(?:\(\{0\}\))?")
+# Of complex numbers those whose values CuPy defines as NumPy does; it has loops of others, which follow older rules (sign, maximum).
 _COMPLEX = frozenset(
     "where add subtract multiply divide negative positive square sqrt reciprocal exp log sin cos tan sinh cosh tanh "  # noqa: SIM905
-    "absolute conjugate equal not_equal real imag isnan isinf isfinite logical_and logical_or logical_not stop_gradient "
-    "power".split()
+    "absolute conjugate equal not_equal real imag isnan isinf isfinite logical_and logical_or logical_xor logical_not "
+    "stop_gradient power".split()
 )
 
 
-def _plain(c: Call) -> Value:
-    return getattr(c.xp, c.node.op.name)(*c.values)
+def name_of(op: Op) -> str:
+    """CuPy's name of the function that an op calls itself: ``add``, ``special.erf``; empty for a formula."""
+    found = _NAMED.fullmatch(op.in_numpy or f"np.{op.name}")
+    return found.group(1) if found else ""
 
 
-def _of_special(c: Call) -> Value:
-    return getattr(c.device.special, c.node.op.name)(*c.values)
+def named(c: Call) -> Value:
+    """The function of the library that the op names."""
+    name = name_of(c.node.op)  # type: ignore[arg-type]
+    of, name = (c.device.special, name.removeprefix("special.")) if name.startswith("special.") else (c.xp, name)
+    return getattr(of, name)(*c.values)
 
 
-call(*_PLAIN)(_plain)
-call(*_SPECIAL)(_of_special)
+call("ldexp", "frexp")(named)
+
+
+@call("logical_and", "logical_or", "logical_xor", "logical_not")
+def _logical(c: Call) -> Value:
+    """Of complex numbers by their truth: CuPy has no loops for these."""
+    xp = c.xp
+    values = [xp.not_equal(v, 0) if a.type.dtype.kind == "c" else v for v, a in zip(c.values, c.node.args, strict=True)]
+    return getattr(xp, c.node.op.name)(*values)
+
+
 call("stop_gradient")(lambda c: c.values[0])
 
 
@@ -79,19 +89,6 @@ def _sigmoid(c: Call) -> Value:
     return xp.where(x >= 0, x.dtype.type(1), e) / (e + x.dtype.type(1))
 
 
-@call("softplus")
-def _softplus(c: Call) -> Value:
-    xp, x = c.xp, c.array(0)
-    return xp.log1p(xp.exp(-xp.absolute(x))) + xp.maximum(x, x.dtype.type(0))
-
-
-@call("log1mexp")
-def _log1mexp(c: Call) -> Value:
-    xp, x = c.xp, c.array(0)
-    near = (x > x.dtype.type(-np.log(2))) & (x <= 0)
-    return xp.where(near, xp.log(-xp.expm1(x)), xp.log1p(-xp.exp(x)))
-
-
 @call("from_parts")
 def _from_parts(c: Call) -> Value:
     shape = np.broadcast_shapes(*(np.shape(v) for v in c.values))
@@ -111,6 +108,31 @@ def _astype(c: Call) -> Value:
 @call("reinterpret")
 def _reinterpret(c: Call) -> Value:
     return c.array(0).copy().view(np.dtype(c.node["dtype"]))
+
+
+def _weights(c: Call) -> DeviceArray:
+    """What the bits of a byte are worth, along the axis behind ``axis``."""
+    values = c.xp.left_shift(np.uint8(1), c.xp.arange(8, dtype=np.uint8))
+    ordered = values[::-1] if c.node["bitorder"] == "big" else values
+    return c.xp.reshape(ordered, (8, *[1] * (c.array(0).ndim - c.node["axis"] - 1)))
+
+
+@call("packbits")
+def _packbits(c: Call) -> Value:
+    xp, x, axis = c.xp, c.array(0), c.node["axis"]
+    bits = xp.not_equal(x, 0).astype(np.uint8)
+    missing = -x.shape[axis] % 8
+    bits = xp.concatenate([bits, xp.zeros((*x.shape[:axis], missing, *x.shape[axis + 1 :]), np.uint8)], axis=axis)
+    bits = xp.reshape(bits, (*x.shape[:axis], bits.shape[axis] // 8, 8, *x.shape[axis + 1 :]))
+    return xp.sum(bits * _weights(c), axis=axis + 1, dtype=np.uint8)
+
+
+@call("unpackbits")
+def _unpackbits(c: Call) -> Value:
+    xp, x, axis = c.xp, c.array(0), c.node["axis"]
+    parts = xp.bitwise_and(xp.expand_dims(x, axis + 1), _weights(c))
+    bits = xp.not_equal(parts, 0).astype(np.uint8)
+    return xp.reshape(bits, (*x.shape[:axis], x.shape[axis] * 8, *x.shape[axis + 1 :]))
 
 
 # moves ----------------------------------------------------------------------------------------------------------------
@@ -258,8 +280,8 @@ def _halved(c: Call) -> Value:
     if not count or not x.size:
         return xp.full(rest, 0 if start is None else start(x.dtype), x.dtype)
     x = xp.reshape(xp.moveaxis(x, axes, tuple(range(len(axes)))), (count, *rest))
-    if count == 1 and c.node.op.name == "gcd_of":
-        return xp.absolute(x[0])
+    if count == 1 and start is not None:
+        return function(x[0], x.dtype.type(start(x.dtype)))
     while len(x) > 1:
         half = len(x) // 2
         x = xp.concatenate([function(x[:half], x[half : 2 * half]), x[2 * half :]])
@@ -286,11 +308,34 @@ _SCATTERS = {*_ADDS, SCATTER_MULTIPLY, SCATTER_MAXIMUM, SCATTER_MINIMUM}
 _SUMMED = frozenset(["int32", "int64", "uint32", "uint64", "float16", "float32", "float64"])
 
 
+def simpler(node: Node) -> list[Node]:
+    """What the device computes in place of a node that its library has no function for: nodes, the last of which has the same value."""
+    op: Op = node.op  # type: ignore[assignment]
+    if op.name in LIBRARY or _is_named(node):
+        return []
+    found = op.expand(node)
+    own = set(node.args)
+    return [] if found is None else [n for n in topological([found], stop=own.__contains__) if n not in own]
+
+
+def _is_named(node: Node) -> bool:
+    op: Op = node.op  # type: ignore[assignment]
+    return op.kind == "pointwise" and _has_loop(op, tuple(a.type.dtype for a in node.args))
+
+
+@lru_cache(maxsize=4096)
+def _has_loop(op: Op, dtypes: tuple[np.dtype[Any], ...]) -> bool:
+    return signatures.takes(name_of(op), dtypes)
+
+
 def lacking(node: Node) -> str:
     """Why the device's library does not do a node; empty where it does."""
     op: Op = node.op  # type: ignore[assignment]
-    if op.name not in LIBRARY:
-        return f"{op.name} is not supported on the device"
+    if op.name not in LIBRARY and not _is_named(node):
+        instead = simpler(node)
+        if not instead:
+            return f"{op.name} is not supported on the device"
+        return next(filter(None, (lacking(n) for n in instead if n.op.kind != "leaf")), "")
     dtypes = {t.dtype for a in node.args for t in a.types if t.form != "tape"}
     return _lacking_dtype(op, node, dtypes)
 
@@ -311,9 +356,10 @@ def _lacking_dtype(op: Op, node: Node, dtypes: set[np.dtype[Any]]) -> str:
         return f"{op.name} of complex numbers is not supported on the device"
     if op in _SCATTERS and not _scatters(op, node.type.dtype.name):
         return f"{op.name} into {node.type.dtype} is not supported on the device"
-    if op in {CONTRACT, GRAM} and kinds == {"b"}:
+    if op is ROW_ORDER and complex_:
+        return f"{op.name} of complex numbers is not supported on the device"
+    if op in {CONTRACT, GRAM, CONVOLVE} and kinds == {"b"}:
         return f"{op.name} of truth values is not supported on the device"
-    half = np.dtype(np.float16) in dtypes
-    if half and (op in {FFT, IFFT, RFFT, IRFFT} or op.name in _SPECIAL):
+    if np.dtype(np.float16) in dtypes and op in {FFT, IFFT, RFFT, IRFFT}:
         return f"{op.name} of float16 is not supported on the device"
     return ""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from tensormagic.backend.cuda.device import DeviceArray
 from tensormagic.backend.cuda.library_call import Call, call
 from tensormagic.ops.contract import split
 from tensormagic.ops.op import Value
@@ -27,8 +30,6 @@ def _gram(c: Call) -> Value:
 
 
 # linear algebra and transforms ----------------------------------------------------------------------------------------
-
-_INEXACT = frozenset("fc")
 
 
 def _lin(c: Call, *options: str) -> Value:
@@ -62,6 +63,76 @@ def _solve(c: Call) -> Value:
         return c.xp.linalg.solve(a, b)
     found = c.xp.linalg.solve(a, c.xp.broadcast_to(c.xp.reshape(b, (-1, 1)), (*a.shape[:-2], b.shape[0], 1)))
     return found[..., 0]
+
+
+@call("solve_triangular")
+def _solve_triangular(c: Call) -> Value:
+    """By the triangle alone, as any other system; a zero on its diagonal is SciPy's error."""
+    xp, a, b = c.xp, c.array(0), c.array(1)
+    count = a.shape[-1]
+    rows = xp.reshape(xp.arange(count), (count, 1))
+    inside = rows >= xp.arange(count) if c.node["lower"] else rows <= xp.arange(count)
+    triangle = xp.where(inside, a, a.dtype.type(0))
+    own = xp.equal(rows, xp.arange(count))
+    if c.node["unit_diagonal"]:
+        triangle = xp.where(own, a.dtype.type(1), triangle)
+    singular = xp.logical_and(xp.equal(triangle, 0), own)
+
+    def raises() -> None:
+        c.node.op.numpy(c.device.fetch(a), c.device.fetch(b), c.node["lower"], c.node["unit_diagonal"])
+
+    if b.size:
+        c.fails(xp.any(singular), raises)
+    return xp.linalg.solve(xp.where(singular, a.dtype.type(1), triangle), b)
+
+
+def _adjoint(c: Call, x: DeviceArray) -> DeviceArray:
+    return c.xp.conjugate(c.xp.swapaxes(x, -1, -2))
+
+
+def _inverses(c: Call, s: DeviceArray, bound: float) -> DeviceArray:
+    """One over each singular value, 0 for those up to a part of the largest one."""
+    xp = c.xp
+    large = s > xp.max(s, axis=-1, keepdims=True) * s.dtype.type(bound)
+    return xp.where(large, s.dtype.type(1) / xp.where(large, s, s.dtype.type(1)), s.dtype.type(0))
+
+
+def _bound(c: Call, usual: float) -> float:
+    rcond, x = c.node["rcond"], c.array(0)
+    size = float(np.finfo(x.dtype).eps) * max(x.shape[-2:])
+    return usual if rcond is None else size if isinstance(rcond, str) else rcond
+
+
+@call("pinv")
+def _pinv(c: Call) -> Value:
+    x = c.array(0)
+    if not x.size:
+        return c.xp.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+    u, s, vh = c.xp.linalg.svd(x, full_matrices=False)
+    scaled = c.xp.expand_dims(_inverses(c, s, _bound(c, 1e-15)), -1) * _adjoint(c, u)
+    return c.xp.matmul(_adjoint(c, vh), scaled)
+
+
+@call("lstsq")
+def _lstsq(c: Call) -> Value:
+    x, b = c.array(0), c.array(1)
+    if not x.size or not b.size:
+        return c.xp.zeros((*x.shape[:-2], x.shape[-1], b.shape[-1]), x.dtype)
+    u, s, vh = c.xp.linalg.svd(x, full_matrices=False)
+    inverses = _inverses(c, s, _bound(c, float(np.finfo(x.dtype).eps) * max(x.shape[-2:])))
+    return c.xp.matmul(_adjoint(c, vh), c.xp.expand_dims(inverses, -1) * c.xp.matmul(_adjoint(c, u), b))
+
+
+@call("convolve")
+def _convolve(c: Call) -> Value:
+    xp, a, v = c.xp, c.array(0), c.array(1)
+    if a.ndim == 1:
+        return xp.convolve(a, v)
+    lead, extent = a.shape[:-1], a.shape[-1] + v.shape[-1] - 1
+    count = math.prod(lead)
+    rows = zip(xp.reshape(a, (count, a.shape[-1])), xp.reshape(v, (count, v.shape[-1])), strict=True)
+    found = [xp.convolve(x, y) for x, y in rows]
+    return xp.reshape(xp.stack(found), (*lead, extent)) if found else xp.zeros((*lead, extent), a.dtype)
 
 
 @call("fft", "ifft", "rfft", "irfft")

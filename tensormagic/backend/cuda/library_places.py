@@ -1,4 +1,4 @@
-"""Calls of the device's library that store into arrays, take elements by their places, and sort."""
+"""Calls of the device's library that store into arrays, and take elements by their places."""
 
 from __future__ import annotations
 
@@ -151,18 +151,3 @@ def _position(c: Call) -> Value:
 
 
 call("places")(lambda c: c.xp.flatnonzero(c.array(0)))
-
-
-# sorting --------------------------------------------------------------------------------------------------------------
-
-
-@call("sort", "argsort")
-def _sort(c: Call) -> Value:
-    x = c.array(0)
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    function = getattr(c.xp, c.node.op.name)
-    return function(x, axis=c.node["axis"], kind="stable") if x.size else function(x, axis=c.node["axis"])
-
-
-call("searchsorted")(lambda c: c.xp.searchsorted(c.array(0), c.array(1), side=c.node["side"]))

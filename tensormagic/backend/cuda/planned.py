@@ -6,6 +6,7 @@ their own, and takes them from the run on for which they are ready.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cuda import memory
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import (
@@ -110,6 +112,40 @@ class Planned:
                 found.setdefault(number, []).append(node)
         return found
 
+    def peak(self, symbols: Mapping[Symbol, int]) -> tuple[int, Node | None]:
+        """The bytes that a run takes at once, beside what it is given, and the largest array; what depends on data counts as nothing."""
+        live = most = 0
+        largest: tuple[int, Node | None] = (0, None)
+        taken: dict[Node, int] = {}
+        for number, step in enumerate(self.plan.steps):
+            for node in map(self.plan.memory.owner, self._stored(step)):
+                if node not in taken and not is_base(node):
+                    taken[node] = _bytes(node, symbols)
+                    live += taken[node]
+                    largest = max(largest, (taken[node], node), key=lambda pair: pair[0])
+            most = max(most, live)
+            live -= sum(taken.pop(node, 0) for node in self._dies.get(number, ()))
+        return most, largest[1]
+
+    def _stored(self, step: Kernel | Node) -> list[Node]:
+        """What a step has in memory: of a kernel what its launches have, and not what a thread keeps to itself."""
+        if not isinstance(step, Kernel):
+            return list(produced(step))
+        launches = self.launches.get(step)
+        if launches is None:
+            return [n for part in step.steps for n in produced(part)]
+        return [p.node for one in launches for p in one.parameters if isinstance(p, Array)]
+
+
+def _bytes(node: Node, symbols: Mapping[Symbol, int]) -> int:
+    try:
+        return sum(
+            math.prod(s if isinstance(s, int) else evaluate(s, symbols.__getitem__) for s in t.shape) * t.dtype.itemsize
+            for t in node.types
+        )
+    except LookupError:
+        return 0
+
 
 def every(launches: Sequence[Launch]) -> Iterator[Launch]:
     """Launches, with those that are there for other sizes."""
@@ -185,8 +221,8 @@ class Execution:
         self.held.update(zip(self.plan.graph.parameters, values, strict=True))
         for number, step in enumerate(self.plan.steps):
             launches = self.of.launches.get(step) if isinstance(step, Kernel) else None
-            if launches is not None:
-                self._launched(launches)
+            if launches is not None and isinstance(step, Kernel):
+                self._at_line(launches, step)
             elif isinstance(step, Kernel):
                 self._by_library(step)
             else:
@@ -203,6 +239,16 @@ class Execution:
             return False
         xp = self.device.library
         return bool(self.device.read(xp.any(xp.concatenate(self.faults))))
+
+    def _at_line(self, launches: Sequence[Launch], kernel: Kernel) -> None:
+        """Launches; memory that does not suffice is an error at what they compute."""
+        try:
+            self._launched(launches)
+        except MemoryError as error:
+            if isinstance(error, TensorError):
+                raise
+            node = next((n for part in kernel.steps for n in produced(part)), None)
+            raise memory.short(self.device, error, node) from error
 
     # values
 

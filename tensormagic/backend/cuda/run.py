@@ -14,19 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda import transfers
-from tensormagic.backend.cuda.device import Device, DeviceArray, current
-from tensormagic.backend.cuda.library import lacking
+from tensormagic.backend.cuda import memory, tapes, transfers
+from tensormagic.backend.cuda.device import Device, DeviceArray, LaunchError, current
+from tensormagic.backend.cuda.library import lacking, named, simpler
 from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
 from tensormagic.backend.cuda.loop_plan import LoopPlan, planned_loop
 from tensormagic.backend.cuda.looped import Repetition
 from tensormagic.backend.cuda.planned import Execution, planned
 from tensormagic.backend.cuda.streams import Arriving, copied_out
+from tensormagic.backend.telling import tell_once
 from tensormagic.config import config
 from tensormagic.ir import site
+from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import hint
+from tensormagic.ir.type import Type, hint
 from tensormagic.ops.draws.random import DRAW, SEED
 from tensormagic.ops.effects.checks import REQUIRE, SETTLED
 from tensormagic.ops.effects.raising import CHECK
@@ -41,16 +43,15 @@ from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.op import Value
 from tensormagic.ops.regions.branches import packed
 from tensormagic.ops.regions.loops import LOOP, WHILE, turning
-from tensormagic.ops.reverse.tape import ADD_RECORD, ADD_TAPES, EMPTY, RECORD, REPLAY, Chosen, Tape
-from tensormagic.ops.reverse.tape_stack import EXTENT
+from tensormagic.ops.reverse.tape import EMPTY, Chosen, Tape
 from tensormagic.ops.update import ADD_AT, SET
 
 _MAKERS = frozenset([IOTA, BROADCAST])  # what makes an array of the device of numbers alone
 _SCATTERS = [SCATTER_SET, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MAXIMUM, SCATTER_MINIMUM]
 _STORES = frozenset([SET, ADD_AT, ADD_ALONG_AXIS, *_SCATTERS])
 _CHECKS = frozenset([REQUIRE, SETTLED])  # the first operand, where the second holds
-_TAPES = frozenset([RECORD, ADD_RECORD, REPLAY, ADD_TAPES])
-_CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY, EXTENT])
+_ASIDE = frozenset([CHECK, TELL])  # the first operand as it is: the others are looked at
+_CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY])
 _LOOPS = frozenset([LOOP, WHILE])
 _PENDING = 256  # checks that are looked at together
 
@@ -71,6 +72,8 @@ class Runner:
         try:
             return self.computed(node, given, size)
         except BaseException as error:
+            if isinstance(error, MemoryError) and not isinstance(error, TensorError):
+                raise memory.short(self.device, error, node) from error
             if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
                 error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
             raise
@@ -87,13 +90,22 @@ class Runner:
             return self._checked(node, given)
         if node.op is POSITION and not node.type.shape and self._is_here(given[0]):
             given = [self.device.read(given[0])]
-        if node.op in _TAPES and not _is_batched(node) and not any(map(_is_chosen, given)):
-            return self._taped(node, given, size)
+        if tapes.is_on_tapes(node) and not any(map(tapes.has_own, given)):
+            return tapes.taped(self.device, node, given, size)
+        if node.op in _ASIDE and any(map(self._is_here, given)):
+            return self._aside(node, given)
         here = any(map(self._is_here, given))
         if not here and not (node.op in _MAKERS and node.type.shape):
             return self._on_host(node, given, size)
+        return self._done(node, given, size)
+
+    def _done(self, node: Node, given: list[Value], size: Any) -> Value:
+        """The value on the device: by a call of the library, by other ops, or by a step of the host."""
         if node.op in _CONTROL or lacking(node):
             return self._by_host(node, given, size)
+        instead = simpler(node)
+        if instead:
+            return self._instead(node, instead, given, size)
         if node.op in _STORES:
             given[0] = self._owned(given)
         return self._called(node, given, size)
@@ -103,6 +115,12 @@ class Runner:
 
         A body that has run in many iterations gets kernels as a graph does that has taken long.
         """
+        found = self._by_kernels(graph, values, moving)
+        if found is None and moving is None:
+            memory.afford(self.device, *memory.least(graph, values))
+        return found
+
+    def _by_kernels(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
         if config.tier == "numpy" or graph in self._refused:
             return None
         if moving is not None:
@@ -118,7 +136,9 @@ class Runner:
         found.start(self.device.capability)
         if found.state != "ready":
             return None
-        results = Execution(found, self.device, self.computed, self._arriving).run(bind(graph, values), values)
+        symbols = bind(graph, values)
+        memory.afford(self.device, *found.peak(symbols))
+        results = _launched(Execution(found, self.device, self.computed, self._arriving).run, symbols, values)
         if results is None:
             self._refused.add(graph)
             return None
@@ -158,9 +178,9 @@ class Runner:
         while count is None or iteration[0] < count:
             if plan.state == "ready" and body not in self._refused:
                 once = interpreted(plan.once, [*constants]) if plan.once is not None else []
-                found = Repetition(plan, self.device, self.computed).run(
-                    iteration[0], count, state, [*constants, *once]
-                )
+                run, begin = Repetition(plan, self.device, self.computed).run, iteration[0]
+                found = _launched(run, begin, count, state, [*constants, *once])
+                iteration[0] = begin
                 if found is not None:
                     return [formed(v, p.type) for v, p in zip(found, plan.parameters[plan.first :], strict=False)]
                 self._refused.add(body)
@@ -184,10 +204,18 @@ class Runner:
             return any(map(self._is_here, value.entries if isinstance(value, Tape) else value))
         return self.device.is_array(value)
 
+    def _instead(self, node: Node, instead: list[Node], given: list[Value], size: Any) -> Value:
+        """The value by other ops, of which the last has it."""
+        table = dict(zip(node.args, given, strict=True))
+        for one in instead:
+            values = [table[a] for a in one.args]
+            table[one] = one.op.evaluate(one, (), size) if one.op.kind == "leaf" else self.computed(one, values, size)
+        return table[instead[-1]]
+
     def _called(self, node: Node, given: list[Value], size: Any) -> Value:
         self._node = node
         values = [self._operand(v, a) for v, a in zip(given, node.args, strict=True)]
-        value = LIBRARY[node.op.name](Call(self.device, node, values, size, self._fails))
+        value = LIBRARY.get(node.op.name, named)(Call(self.device, node, values, size, self._fails))
         if len(node.types) > 1:
             return tuple(self._typed(v, t.dtype) for v, t in zip(value, node.types, strict=True))
         return self._typed(value, node.type.dtype)
@@ -262,6 +290,16 @@ class Runner:
             self._fails(xp.logical_not(xp.all(holds)), raises)
         return value
 
+    def _aside(self, node: Node, given: list[Value]) -> Value:
+        """The first operand, which nobody looks at, once the others have been: a check that holds reads one flag."""
+        value, *rest = given
+        self.look()
+        holds = rest[0] if node.op is CHECK else False
+        if self.device.is_array(holds) and self.device.read(self.device.library.all(holds)):
+            return value
+        node.op.numpy(None, *map(self.host, rest), **node.params)
+        return value
+
     # on the host
 
     def _on_host(self, node: Node, given: list[Value], size: Any) -> Value:
@@ -303,24 +341,6 @@ class Runner:
             return Tape(list(map(self._back, value.entries)))
         return self.device.put(value) if isinstance(value, np.ndarray) and value.ndim else value
 
-    def _taped(self, node: Node, given: list[Value], size: Any) -> Value:
-        """Entries of tapes are arrays of the device as they are."""
-        if len(given) > 1 and node.op is not ADD_TAPES:
-            given[1] = self.device.read(given[1]) if self._is_here(given[1]) else given[1]
-        reuse = getattr(node.op, "reuse", None)
-        if reuse is not None and is_alone(given):
-            return reuse(node, given, size)
-        return node.op.evaluate(node, given, size)
-
-
-def _is_chosen(value: Value) -> bool:
-    """Whether a value is a tape of a batch, of which each element has entries of its own."""
-    return isinstance(value, Chosen) or (isinstance(value, Tape) and any(map(_is_chosen, value.entries)))
-
-
-def _is_batched(node: Node) -> bool:
-    return node.op is not ADD_TAPES and bool(node.args[1].type.shape)
-
 
 def run(
     graph: Graph, values: Sequence[Value], device: Device | None = None, arriving: Arriving | None = None
@@ -335,11 +355,27 @@ def run(
             results = interpret(graph, values)
             runner.look()
             _noted(graph, time.perf_counter() - begin)
+        if arriving is not None:
+            arriving.need_all()
+        return _apart(device, results, values)
+    except MemoryError as error:
+        memory.give_back(device, error)
+        if isinstance(error, TensorError):
+            raise
+        raise memory.short(device, error, None) from error
     finally:
         elsewhere.reset(token)
         if arriving is not None:
             arriving.need_all()
-    return _apart(device, results, values)
+
+
+def _launched(run: Callable[..., list[Value] | None], *given: Any) -> list[Value] | None:
+    """What launches give; None where the device does not start one: the library begins again from what these began with."""
+    try:
+        return run(*given)
+    except LaunchError as error:
+        tell_once(f"{error.message}; the library does its work")
+        return None
 
 
 def _noted(graph: Graph, seconds: float) -> None:
@@ -406,9 +442,11 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
         name, op = node.op.name, node.op
         if name in found or not _is_large(node) or op.kind in {"region", "leaf"}:
             continue
-        if node.op in _TAPES and not _is_batched(node):
+        if tapes.is_on_tapes(node):
             continue
         why = "np.random draws on the host" if node.op is DRAW else ""
+        if node.op is TELL and any(a.type.shape for a in node.args[1:]):
+            why = "what is printed is copied"
         if not why and node.op not in _CHECKS | _CONTROL:
             why = lacking(node)
         if why:
@@ -416,16 +454,27 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
     return list(found.values())
 
 
-def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
-    drawn = node.op is DRAW
-    t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
+def _told(t: Type) -> str:
+    """A type with its bytes, where these are known."""
     sizes = [hint(s) for s in t.shape]
     known = [s for s in sizes if s is not None]
     told = f"{t.dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
     count = f", {math.prod(known) * t.dtype.itemsize:,} bytes" if len(known) == len(sizes) else ""
+    return told + count
+
+
+def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
+    drawn = node.op is DRAW
+    if node.op is TELL:
+        printed = next(a for a in node.args[1:] if a.type.shape)
+        mend = "print a number that is computed from it, or print it behind the cell"
+        return transfers.Hidden(
+            "print()", f"{_told(printed.types[0])}, for print ({why})", "to the host", mend, tuple(spans[:1])
+        )
+    t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
     return transfers.Hidden(
         f"{node.op.name}()",
-        f"{told}{count}, for {node['method'] if drawn else node.op.name} ({why})",
+        f"{_told(t)}, for {node['method'] if drawn else node.op.name} ({why})",
         "to the device" if drawn else "to the host",
         "draw once, and keep it on the card with tm.to_gpu"
         if drawn

@@ -333,9 +333,13 @@ class Reshaped(Op):
         return args[0].type
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
+        return self.by(node, values[0], size, lambda _: np)
+
+    def by(self, node: Node, tape: Tape, size: Callable[[Size], int], library: Callable[[Any], Any]) -> Tape:
+        """The tape, by the functions of the library of each entry."""
         if self.adds:
-            return _repeated(values[0], node["axis"], size(node["size"]))
-        return _summed(values[0], node["axis"])
+            return _repeated(tape, node["axis"], size(node["size"]), library)
+        return _summed(tape, node["axis"], library)
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None if tangents[0] is None else make(self, (tangents[0],), **node.params)
@@ -348,25 +352,25 @@ class Reshaped(Op):
         return make(self, args, axis=node["axis"] + 1, size=node["size"])
 
 
-def _repeated(tape: Tape, axis: int, count: int) -> Tape:
+def _repeated(tape: Tape, axis: int, count: int, library: Callable[[Any], Any]) -> Tape:
     if isinstance(tape, Chosen):
         mask = np.expand_dims(tape.mask, axis) if axis <= tape.mask.ndim else tape.mask
-        return Chosen(mask, _repeated(tape.first, axis, count), _repeated(tape.second, axis, count))
+        return Chosen(mask, *(_repeated(one, axis, count, library) for one in (tape.first, tape.second)))
 
     def repeat(entry: Any) -> Any:
         if entry is None or isinstance(entry, Tape):
-            return None if entry is None else _repeated(entry, axis, count)
-        shape = np.shape(entry)
-        return np.broadcast_to(np.expand_dims(entry, axis), (*shape[:axis], count, *shape[axis:]))
+            return None if entry is None else _repeated(entry, axis, count, library)
+        shape, xp = np.shape(entry), library(entry)
+        return xp.broadcast_to(xp.expand_dims(entry, axis), (*shape[:axis], count, *shape[axis:]))
 
     return Tape([repeat(entry) for entry in tape.entries])
 
 
-def _summed(tape: Tape, axis: int) -> Tape:
+def _summed(tape: Tape, axis: int, library: Callable[[Any], Any]) -> Tape:
     def total(entry: Any) -> Any:
         if entry is None or isinstance(entry, Tape):
-            return None if entry is None else _summed(entry, axis)
-        return np.sum(entry, axis)
+            return None if entry is None else _summed(entry, axis, library)
+        return library(entry).sum(entry, axis)
 
     return Tape([total(entry) for entry in tape.copy().entries])
 

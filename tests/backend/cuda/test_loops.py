@@ -325,3 +325,23 @@ def test_nothing_but_launches_is_recorded():
     for forbidden in (lambda: device.put(Y), lambda: device.read(array), lambda: device.library.zeros(3)):
         with pytest.raises(AssertionError, match="while launches are recorded"):
             device.recorded(forbidden)
+
+
+def walk(x, places):
+    total = x * 0.0
+    for k in range(8):
+        total = total + np.tanh(x[places[k]] * x)
+    return total
+
+
+@compiles
+def test_an_index_out_of_bounds_in_a_counted_loop_is_numpys(device: Device):
+    """The library runs such a loop from its first iteration, whatever launches have done."""
+    x, places = np.linspace(0.5, 2.0, 20), np.array([0, 1, 2, 50, 3, 4, 5, 6])
+    _, graph = graph_of(walk, (x, places))
+    with tm.config.using(tier="numba"), pytest.raises(IndexError, match="index 50 is out of bounds"):
+        cuda.run(graph, [device.put(x), device.put(places)], device)
+    places[3] = -1
+    with tm.config.using(tier="numba"):
+        (found,) = cuda.run(graph, [device.put(x), device.put(places)], device)
+    np.testing.assert_allclose(device.fetch(found), walk(x, places), rtol=1e-14)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy
 
 import tensormagic as tm
 from tensormagic import session
@@ -115,11 +116,11 @@ def test_the_device_is_part_of_what_decides_a_value(device: Device):
 def test_refusals_list_everything_before_anything_runs(device: Device):
     a, b = tm.tensor(X), tm.tensor(W)
     with tm.config.using(device="gpu", transfers="refuse"):
-        y = a @ b + np.convolve(b, b)[:4]
+        y = a @ b + scipy.special.spence(b).sum()
     with pytest.raises(tm.TransferError) as caught:
         y.numpy()
     text = str(caught.value)
-    assert all(part in text for part in ("a (float64[4, 3], 96 bytes)", "b (float64[3], 24 bytes)", "convolve"))
+    assert all(part in text for part in ("a (float64[4, 3], 96 bytes)", "b (float64[3], 24 bytes)", "spence"))
     assert "a = tm.to_gpu(a)" in text
     assert copies(device) == (0, 0)
 

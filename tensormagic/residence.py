@@ -94,7 +94,8 @@ class Resident:
     def device(self) -> DeviceArray:
         """The array on the device."""
         if self._on_device is None:
-            self._on_device = memory.put(current(), np.asarray(self._host))
+            device, host = current(), np.asarray(self._host)
+            self._on_device = memory.with_room(device, lambda: device.put(host))
             _copies.add(self)
         return self._on_device
 
@@ -242,7 +243,8 @@ def _sent(device: Device, graph: Graph, given: Sequence[Any]) -> Arriving:
     away = [k for k, v in enumerate(given) if isinstance(v, Resident) and not v.on_device]
     sent = list(dict.fromkeys(given[k] for k in by_first_use(graph, away)))
     with device.errors():
-        arrays = arriving.copy([np.asarray(v.host()) for v in sent])
+        hosts = [np.asarray(v.host()) for v in sent]
+        arrays = memory.with_room(device, lambda: arriving.copy(hosts))
     for value, array in zip(sent, arrays, strict=True):
         value.arrives(array)
     return arriving

@@ -380,4 +380,16 @@ def _looked() -> tuple[str, str] | None:
     return None if count else ("CUDA finds no card", "Use --device cpu.")
 
 
-__all__ = ["Card", "Copied", "Device", "DeviceArray", "Event", "LaunchError", "current", "in_use", "is_there", "missing", "use"]
+__all__ = [
+    "Card",
+    "Copied",
+    "Device",
+    "DeviceArray",
+    "Event",
+    "LaunchError",
+    "current",
+    "in_use",
+    "is_there",
+    "missing",
+    "use",
+]

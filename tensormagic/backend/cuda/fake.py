@@ -245,6 +245,7 @@ class FakeDevice:
 
     def holds(self, array: FakeArray) -> None:
         """There is an array more."""
+
     def _counted(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """An array, whose memory is taken until it goes, where it is its own."""
         if self.limit < 1 << 40 and array.base is None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from tensormagic.backend import room
-from tensormagic.backend.cuda.device import Device, DeviceArray
+from tensormagic.backend.cuda.device import Device
 from tensormagic.ir import site
 from tensormagic.ir.errors import MemoryShortError
 from tensormagic.ir.graph import Graph
@@ -18,6 +16,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.interpret import bind
 from tensormagic.ops.op import Value
 
+T = TypeVar("T")
 MEND = "Work on fewer rows at a time, use --dtype float32, or delete values on the card (del)."
 GATE = room.GATE  # bytes from which on the device is asked what is free
 
@@ -51,15 +50,15 @@ def make_room(device: Device) -> int:
     return found
 
 
-def put(device: Device, array: np.ndarray[Any, Any]) -> DeviceArray:
-    """A copy on the device; where there is no room for it, once more after what can be had again has been given back."""
+def with_room(device: Device, copied: Callable[[], T]) -> T:
+    """What copies arrays to the device; where there is no room, once more after what can be had again has been given back."""
     try:
-        return device.put(array)
+        return copied()
     except MemoryError as error:
         if not make_room(device):
             raise short(device, error, None) from error
     try:
-        return device.put(array)
+        return copied()
     except MemoryError as error:
         raise short(device, error, None) from error
 
@@ -101,4 +100,4 @@ def give_back(device: Device, error: BaseException) -> None:
     make_room(device)
 
 
-__all__ = ["afford", "give_back", "least", "make_room", "put", "short", "spare"]
+__all__ = ["afford", "give_back", "least", "make_room", "short", "spare", "with_room"]

@@ -67,6 +67,13 @@ def test_what_a_run_needs_is_known_before_it_begins(small: FakeDevice, monkeypat
     works(small)
 
 
+def test_it_is_asked_from_so_many_bytes_on(small: FakeDevice):
+    memory.afford(small, memory.GATE - 1, None)
+    with pytest.raises(MemoryShortError):
+        memory.afford(small, memory.GATE, None)
+    assert memory.GATE == 256 << 20
+
+
 def test_what_does_not_suffice_is_an_error_at_a_line_with_its_bytes(small: FakeDevice):
     _, graph = graph_of(many, (X,))
     given = [small.put(X)]
@@ -136,9 +143,9 @@ def test_a_launch_that_fails_leaves_it_to_the_library(function: Callable[..., An
 
 def test_copies_that_are_on_the_host_too_make_room(small: FakeDevice):
     with tm.config.using(device="gpu", transfers="warn"):
-        kept = residence.Resident(host=np.ones(6000))
+        kept = residence.Resident(host=np.ones(3000))
         kept.device()
-        assert small.used == 48_000
-        assert residence.make_room() == 48_000
+        assert small.used == 24_000
+        assert residence.make_room() == 24_000
     assert small.used == 0
-    np.testing.assert_array_equal(small.fetch(kept.device()), np.ones(6000))
+    np.testing.assert_array_equal(small.fetch(kept.device()), np.ones(3000))

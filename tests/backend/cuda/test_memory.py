@@ -91,7 +91,10 @@ def test_what_does_not_suffice_is_an_error_at_a_line_with_its_bytes(small: FakeD
 
 def test_inputs_that_do_not_fit_are_an_error_and_are_given_back(small: FakeDevice):
     large = np.ones(9000)
-    with pytest.raises(MemoryShortError, match="72,000 bytes are asked for"):
+    with (
+        pytest.warns(tm.HiddenTransferWarning, match="72,000 bytes"),
+        pytest.raises(MemoryShortError, match="72,000 bytes are asked for"),
+    ):
         tm.tensor(few, device="gpu")(large)
     assert small.used == 0
     works(small)

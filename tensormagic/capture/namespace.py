@@ -78,6 +78,7 @@ _CREATE = {
     "ascontiguousarray",
     "arange",
     "linspace",
+    "logspace",
     "eye",
     "identity",
     "tri",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.errors import DTypeError
 from tensormagic.ops.fold_kind import Fold
 from tensormagic.ops.op import Value
 
@@ -23,11 +24,34 @@ def _reduced(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
     return call
 
 
+def _dtype(ufunc: np.ufunc) -> Callable[[np.dtype[Any]], np.dtype[Any]]:
+    """The dtype of the result, which is that of the elements; an error where NumPy has no loop for these."""
+
+    def result(dtype: np.dtype[Any]) -> np.dtype[Any]:
+        try:
+            found = ufunc.resolve_dtypes((dtype, dtype, None), reduction=True)[-1]
+        except TypeError:
+            found = None
+        if found is None or found != dtype:  # None equals the dtype of floats
+            raise DTypeError(f"{ufunc.__name__} is not supported for elements of {dtype}", "Convert them: astype(int).")
+        return dtype
+
+    return result
+
+
 def _fold(ufunc: np.ufunc, doc: str) -> Fold:
     nothing = ufunc.identity
     start = None if nothing is None else lambda dtype: np.asarray(nothing).astype(dtype)[()]
     name = f"{ufunc.__name__}_of"
-    return Fold(name=name, joins=ufunc.__name__, numpy=_reduced(ufunc), start=start, differentiable=False, doc=doc)
+    return Fold(
+        name=name,
+        joins=ufunc.__name__,
+        numpy=_reduced(ufunc),
+        result=_dtype(ufunc),
+        start=start,
+        differentiable=False,
+        doc=doc,
+    )
 
 
 BIT_FOLDS = {

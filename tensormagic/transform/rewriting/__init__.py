@@ -11,7 +11,7 @@ from tensormagic.config import config, parted
 from tensormagic.ir.driver import Firing, Log, Withheld, rewrite_graph
 from tensormagic.ir.driver import rewrite_nodes as _rewrite_nodes
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.ir.table import Table
 from tensormagic.transform.iterations import at_once
@@ -104,13 +104,14 @@ def _bare(level: str, device: str) -> Choices:
 
 
 @cache
-def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False) -> Table:
+def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, folds: bool = True) -> Table:
     """The rules of ``level``, indexed; ``extra`` ones are tried first.
 
     ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, which hide what forms of
-    sums look for.
+    sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
     """
-    return Table([*extra, *(r for r in rules(level) if not early or r not in _LATE)])
+    late = (*(_LATE if early else ()), *(() if folds else constants.fold_constants))
+    return Table([*extra, *(r for r in rules(level) if r not in late)])
 
 
 _LATE = frozenset((*algebra.powers_by_squares, *algebra.powers_by_roots, *algebra.division_by_numbers))
@@ -165,8 +166,9 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         graph = graph.with_results(followed(graph.results, at_once(graph.results, real=base == "real")))
     own = (*extra, *own_rules(level))
     first: list[Firing] = []
-    if base == "real":
-        graph, log = rewrite_graph(graph, table(level, own, early=True))
+    rounded = base != "exact" and constants.are_rounded(graph.nodes)
+    if base == "real" or rounded:
+        graph, log = rewrite_graph(graph, table(level, own, early=True, folds=not rounded))
         first = log.fired
     new, log = rewrite_graph(graph, table(level, own))
     log.fired = [*first, *log.fired]
@@ -182,4 +184,5 @@ def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
 def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
     """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
     level = config.level(level)
-    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level)), early=True))
+    folds = parted(level)[0] == "exact" or not constants.are_rounded(topological(results))
+    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level)), early=True, folds=folds))

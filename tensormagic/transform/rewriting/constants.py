@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -53,6 +54,17 @@ LIBRARY = frozenset(
     ("sort", "argsort", "searchsorted", "det", "inv", "slogdet", "solve", "cholesky", "svdvals", "eigvalsh", "gather")
 )
 """Functions of a library that give the same for the same operands, and are computed at once where these are known."""
+
+
+def are_rounded(nodes: Iterable[Node]) -> bool:
+    """Whether any node is a float that is computed of constants alone: forms that keep digits have to come before its value."""
+    return any(_is_rounded(n) for n in nodes if n.op.kind in _PURE)
+
+
+def _is_rounded(node: Node) -> bool:
+    if node.op is BROADCAST or len(node.types) != 1 or node.type.dtype.kind not in "fc":
+        return False
+    return bool(node.args) and all((a.args[0] if a.op is BROADCAST else a).op is CONSTANT for a in node.args)
 
 
 def _unknown(atom: object) -> int:

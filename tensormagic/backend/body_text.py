@@ -24,7 +24,7 @@ from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, coll
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
-from tensormagic.ops.effects.checks import ERRORS
+from tensormagic.ops.effects.checks import ERRORS, without_value
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
@@ -178,7 +178,7 @@ class Body:
         values = [self.value(n, i) for n, i in operand_reads(node, index)]
         if node.op is POSITION:
             return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
-        message = node["message"].replace("{", "{{").replace("}", "}}")
+        message = without_value(node["message"]).replace("{", "{{").replace("}", "}}")
         depth = self._depth(values[1])  # a number is checked where there are no elements, too
         self.emit(depth, f"if not {values[1]}:", node)
         for line in self.text.fault(ERRORS[node["error"]], message):

@@ -16,7 +16,7 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import atoms, bracketed, python_text
 from tensormagic.ir.type import Dim, Size
-from tensormagic.ops.effects.checks import ERRORS, REQUIRE
+from tensormagic.ops.effects.checks import ERRORS, REQUIRE, without_value
 from tensormagic.ops.fold import ARGMAX, ARGMIN, SOFTMAX
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.position import POSITION
@@ -117,7 +117,9 @@ class _Text:
         elif node.op is REQUIRE:
             self.names[node] = self.names[node.args[0]]
             error = next(c.__name__ for c in ERRORS[node["error"]].__mro__ if c.__module__ == "builtins")
-            self.lines.append(f"if not np.all({self.names[node.args[1]]}): raise {error}({node['message']!r})")
+            self.lines.append(
+                f"if not np.all({self.names[node.args[1]]}): raise {error}({without_value(node['message'])!r})"
+            )
         elif node.op.kind == "region" or scatter_lines(node, "", [""] * 3) is not None:
             name = f"v{len(self.lines)}"
             given = [self.names[a] for a in node.args]

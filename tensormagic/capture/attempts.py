@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.site import copy, substituted
-from tensormagic.ops.effects.checks import ERRORS, REQUIRE, settled
+from tensormagic.ops.effects.checks import ERRORS, REQUIRE, settled, without_value
 from tensormagic.ops.effects.working import failure, works
 from tensormagic.ops.leaf import constant
 
@@ -51,8 +51,10 @@ def decided(
             if failure(check):
                 raise np.linalg.LinAlgError(failure(check))
             if check["error"] == "wide":
-                raise CaptureError(f"{check['message']}, in a `try` of a function", "Convert it outside the function.")
-            raise ERRORS[check["error"]](check["message"])
+                raise CaptureError(
+                    f"{without_value(check['message'])}, in a `try` of a function", "Convert it outside the function."
+                )
+            raise ERRORS[check["error"]](without_value(check["message"]))
         memo[check] = value = settled(value, holds, True, number, "try")
         if failure(check):
             memo[check] = make(check.op, (value, *args[1:]), **check.params)

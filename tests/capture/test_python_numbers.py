@@ -301,3 +301,17 @@ def test_a_list_that_grows_may_hold_integers_alone(array: str):
     assert space["f"](np.array([2]), 0.5).dtype == int
     with pytest.raises(CaptureError, match="is int64 or float64, depending on the data"):
         tm.tensor(space["f"])(np.array([2]), 0.5)
+
+
+@pytest.mark.parametrize("stores", [lambda x, n: x + n, lambda x, n: stored(x, n), lambda x, n: np.int8(n) + x])
+def test_the_message_names_the_number_as_numpys_does(
+    stores: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    captured = tm.tensor(lambda x, y: stores(x, int(y[0])))
+    for number in (300, -2000, 70000):
+        with pytest.raises(OverflowError) as numpys:
+            stores(SMALL, number)
+        with pytest.raises(OverflowError) as own:
+            captured(SMALL, np.array([float(number)]))
+        assert str(own.value).splitlines()[0] == str(numpys.value)

@@ -65,7 +65,7 @@ def _of_python(number: Tensor, dtype: np.dtype[Any]) -> Tensor:
     limits = np.iinfo(dtype)
     least, most = np.int64(limits.min), np.int64(min(limits.max, np.iinfo(np.int64).max))
     fits = scalar.logical_and(scalar.greater_equal(whole, least), scalar.less_equal(whole, most))
-    return wrap(require(whole, fits, f"Python integer out of bounds for {dtype}", "overflow"))
+    return wrap(require(whole, fits, f"Python integer {{value}} out of bounds for {dtype}", "overflow"))
 
 
 def _exact(kind: type) -> Callable[..., Any]:

@@ -41,8 +41,22 @@ def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:
 def _numpy(value: Value, holds: Value, message: str, error: str, facts: str = "") -> Value:
     del facts
     if not np.all(holds):
-        raise ERRORS[error](message)
+        raise ERRORS[error](_with_value(message, value, holds))
     return value
+
+
+_VALUE = "{value} "  # in a message: the first value for which the check does not hold
+
+
+def without_value(message: str) -> str:
+    """A message where the value is not known."""
+    return message.replace(_VALUE, "")
+
+
+def _with_value(message: str, value: Value, holds: Value) -> str:
+    if _VALUE not in message or np.shape(value) != np.shape(holds):
+        return without_value(message)
+    return message.replace(_VALUE, f"{int(np.asarray(value)[~np.asarray(holds)].flat[0])} ")
 
 
 def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -99,7 +113,7 @@ def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
 
     So are NumPy's scalars of another dtype that go into an array of signed integers.
     """
-    limits, message = np.iinfo(dtype), f"a Python number is out of bounds for {dtype}"
+    limits, message = np.iinfo(dtype), f"Python integer {_VALUE}out of bounds for {dtype}"
     low, high = int(limits.min), int(limits.max)
     own, weak = number.type.dtype, number.type.form == "python"
     known = number.op is REQUIRE and number["message"] == message

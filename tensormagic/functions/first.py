@@ -18,7 +18,9 @@ NOT = object()  # what is given where Python does not run it
 TIME = 0.25  # seconds of this thread, after which the function is captured
 _BETWEEN = 32  # iterations between two looks at the clock
 _COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end
-_QUICKLY = 2**18  # bytes of arrays that are copied before it is known which may be stored into
+_QUICKLY = (
+    2**21
+)  # bytes of arrays that are copied before it is known which may be stored into: to find that out takes longer
 _AGAIN = 15e-6  # seconds of a run for each byte of code: to run it twice more takes no longer than to capture it
 _NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 _KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}

@@ -20,7 +20,10 @@ from tensormagic.session import work
 from tensormagic.transform.rewriting import Rewritten
 
 WORTH_WARNING = 0.5  # seconds of NumPy's time that may be spent to find out which line a warning is about
-SLOWER = 200  # times that NumPy may take of compiled code's time, where it is not known
+SLOWER = {
+    True: 200,
+    False: 20,
+}  # times that NumPy may take of compiled code's time, where it is not known; by whether there are loops
 WORTH_COMPILING = 1e-3  # seconds of NumPy's time, in all runs together, above which a graph is compiled
 PLANNING = 1e-4  # seconds that planning and printing take for each node: NumPy's time is to have cost as much before
 
@@ -245,19 +248,27 @@ class Executable:
 
     def _name(self, error: Exception, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
         """Have an error of machine code know its node: NumPy meets the same one, where that takes no long time."""
-        quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
-        if quick and not self.tells and not self.calls and not isinstance(error, MemoryError | WideError):
+        if (
+            self._is_quick(elapsed)
+            and not self.tells
+            and not self.calls
+            and not isinstance(error, MemoryError | WideError)
+        ):
             try:
                 self.by_numpy(sizes, *values)
             except Exception as again:  # noqa: BLE001 (looked at)
                 if str(again) == str(error):
                     error.tensor_node = getattr(again, "tensor_node", None)  # type: ignore[attr-defined]
 
+    def _is_quick(self, elapsed: float) -> bool:
+        """Whether a run by NumPy takes no long time, after one of machine code that took so long; a busy machine holds that up, too."""
+        loops = any(n.op.kind == "region" for n in self.graph.nodes)
+        return self.seconds.get("numpy", elapsed * SLOWER[loops]) < WORTH_WARNING
+
     def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
         """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
         run = max(cell.run for cell in usercode.cells.values())
-        quick = self.seconds.get("numpy", elapsed * SLOWER) < WORTH_WARNING
-        if run != self._warned and quick and not self.tells and not self.calls:
+        if run != self._warned and self._is_quick(elapsed) and not self.tells and not self.calls:
             self._warned = run
             self.by_numpy(sizes, *values)
 

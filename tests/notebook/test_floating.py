@@ -58,7 +58,7 @@ def test_compiled_code_warns_alike(told):
 
 @pytest.mark.usefixtures("compiled")
 def test_what_compiled_code_prints_is_printed_once(notebook, monkeypatch):
-    monkeypatch.setattr(session.tiers, "SLOWER", 0)
+    monkeypatch.setattr(session.tiers, "SLOWER", dict.fromkeys((True, False), 0))
     notebook["v"], notebook["n"], notebook["tm"] = np.array([0.0, 2.0]), 2, tm
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

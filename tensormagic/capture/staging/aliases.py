@@ -32,7 +32,7 @@ _ARRAYS = (Tensor, Place)
 _TESTS = {"_pytest", "pytest", "pluggy", "hypothesis"}
 _LIBRARIES = {"numpy", "tensormagic", "builtins", "IPython", "ipykernel", *_TESTS}
 # What captures, and holds no value of the user's.
-_MACHINERY = {"tensormagic.capture.context", "tensormagic.capture.staging.trial"}
+_MACHINERY = {"tensormagic.capture.context", "tensormagic.capture.namespace", "tensormagic.capture.staging.trial"}
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def _parts(value: Any, seen: set[int]) -> Iterable[Any]:
         return [*vars(value).values(), *value.__bases__] if _is_users_class(value) else ()
     module = module_of(type(value))
     if module.startswith("tensormagic.capture."):  # rows that are gone over, ``x.flat``
-        return list(getattr(value, "__dict__", {}).values()) if module not in _MACHINERY else ()
+        return gc.get_referents(value) if module not in _MACHINERY else ()
     own = module == "builtins" or module.partition(".")[0] not in _LIBRARIES
     return gc.get_referents(value) if own else ()  # of bound methods and generators too
 

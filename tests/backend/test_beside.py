@@ -337,17 +337,17 @@ def test_submitted_calls_hand_out_too(seen):
 
 def test_no_more_threads_than_asked_for(monkeypatch):
     monkeypatch.setattr(tm.config, "threads", 2)
-    at_once, most, lock, do = 0, 0, threading.Lock(), tasks.Task.do
+    at_work, most, lock, do = set(), 0, threading.Lock(), tasks.Task.do
 
     def counted(self, context=None):
-        nonlocal at_once, most
+        nonlocal most
         with lock:
-            at_once += 1
-            most = max(most, at_once)
+            at_work.add(threading.get_ident())
+            most = max(most, len(at_work))
         time.sleep(0.002)
-        do(self, context)
+        do(self, context)  # who waits for it goes on before this thread does
         with lock:
-            at_once -= 1
+            at_work.discard(threading.get_ident())
 
     monkeypatch.setattr(tasks.Task, "do", counted)
     ours = tm.tensor(heads)

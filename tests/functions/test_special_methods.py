@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,7 +164,13 @@ VALUES = (3.5, -1.25, 0.25, 12.0, 250.0)
 def test_values_and_slopes_are_pythons(name):
     plain, function, slope = USES[name], tm.tensor(USES[name]), tm.grad(USES[name])
     for value in VALUES:
-        assert function(value) == plain(value)
+        if name == "several of them" and sys.version_info >= (
+            3,
+            12,
+        ):  # whose sum of floats is more accurate (docs/limits.md)
+            assert function(value) == pytest.approx(plain(value), rel=2**-52)
+        else:
+            assert function(value) == plain(value)
         step = 1e-6 * max(1.0, abs(value))
         expected = (plain(value + step) - plain(value - step)) / (2 * step)
         if not (name == "equality" and value == 12.0):

@@ -14,7 +14,7 @@ LIMIT = 100_000  # nodes that one cell may unroll to
 MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
 SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
-DEEP = 8  # branches and loops that are tried within one another, from which on code calls itself as data decide
+DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
 ENOUGH = 20  # times so long such a capture may take
 
 
@@ -33,7 +33,7 @@ def built(capture: Capture) -> None:
 
 
 def _is_endless(capture: Capture) -> bool:
-    """Whether a cell that calls itself as data decide is to be given up: each call is tried for each way that those before it may go."""
+    """Whether data-dependent recursion is to be given up: each call is tried for each outcome of the branches before it."""
     if capture.abstract:
         return False
     took = time.thread_time() - capture.begun

@@ -311,16 +311,17 @@ _SUMMED = frozenset(["int32", "int64", "uint32", "uint64", "float16", "float32",
 def simpler(node: Node) -> list[Node]:
     """What the device computes in place of a node that its library has no function for: nodes, the last of which has the same value."""
     op: Op = node.op  # type: ignore[assignment]
-    if op.name in LIBRARY or _is_named(node):
+    if _is_there(node):
         return []
     found = op.expand(node)
     own = set(node.args)
     return [] if found is None else [n for n in topological([found], stop=own.__contains__) if n not in own]
 
 
-def _is_named(node: Node) -> bool:
+def _is_there(node: Node) -> bool:
+    """Whether the library does an op: by a call of its own, or by the function that has its name."""
     op: Op = node.op  # type: ignore[assignment]
-    return op.kind == "pointwise" and _has_loop(op, tuple(a.type.dtype for a in node.args))
+    return op.name in LIBRARY or (op.kind == "pointwise" and _has_loop(op, tuple(a.type.dtype for a in node.args)))
 
 
 @lru_cache(maxsize=4096)
@@ -331,7 +332,7 @@ def _has_loop(op: Op, dtypes: tuple[np.dtype[Any], ...]) -> bool:
 def lacking(node: Node) -> str:
     """Why the device's library does not do a node; empty where it does."""
     op: Op = node.op  # type: ignore[assignment]
-    if op.name not in LIBRARY and not _is_named(node):
+    if not _is_there(node):
         instead = simpler(node)
         if not instead:
             return f"{op.name} is not supported on the device"

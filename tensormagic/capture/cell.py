@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, home, items, namespace, random, strangers, usercode
+from tensormagic.capture import context, door, home, items, named_numbers, namespace, random, strangers, usercode
 from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture
 from tensormagic.capture.known import static_value
@@ -233,7 +233,9 @@ def run_cell(
                 raise
             strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
     show_all(capture.unshown)
-    outputs = {n: held.original(restored(known(v))) for n, v in _bound(space, start, code.parsed.binds)}
+    outputs = {
+        n: held.original(restored(known(_as_named(v, capture)))) for n, v in _bound(space, start, code.parsed.binds)
+    }
     deleted = sorted(start.keys() - space.keys())
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *_read(capture))}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
@@ -246,6 +248,11 @@ def run_cell(
         result = space.get(code.parsed.last_name)
     shown = code.last is not None
     return Captured(outputs, restored(known(result)), shown, found, stores, capture, code.parsed, space, deleted)
+
+
+def _as_named(value: Any, capture: Capture) -> Any:
+    """A number that the cell has named as it named it."""
+    return capture.numbers.get(value.node, value) if isinstance(value, Tensor) and capture.numbers else value
 
 
 def _read(capture: Capture) -> list[Tensor]:
@@ -321,7 +328,13 @@ def execute(
     ``own`` are the notebook's variables, where these have to hold ``space`` for as long as the cell runs; ``moving`` are names that
     gradients are with respect to.
     """
-    space = {**space, CAPTURED: namespace.value_of, items.ITEM: items.read_item, "__builtins__": builtins}
+    space = {
+        **space,
+        CAPTURED: namespace.value_of,
+        items.ITEM: items.read_item,
+        named_numbers.NAMED: named_numbers.named,
+        "__builtins__": builtins,
+    }
     if own is None:
         space = _Bound(space, {*moving} & {*code.parsed.binds}) if moving else space
         return _executed(code, space, capture), {**space}

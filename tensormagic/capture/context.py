@@ -71,6 +71,8 @@ class Capture:
         What numbers were taken of on the way, which no derivative goes through, and where.
     lost
         What was stored into arrays that are not captured, as numbers, and where.
+    numbers
+        Numbers that a cell names itself, by the inputs that stand for them.
     bound
         The first value that the code has bound to each name that gradients are with respect to, and its node then.
     generators
@@ -156,6 +158,7 @@ class Capture:
     held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)
+    numbers: dict[Node, Any] = field(default_factory=dict[Node, Any])
     bound: dict[str, tuple[Any, Node]] = field(default_factory=dict[str, tuple[Any, Node]])
     on_values: list[str] = field(default_factory=list[str])
     generators: bool = False

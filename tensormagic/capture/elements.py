@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.living import hold
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -20,6 +21,7 @@ class Element(Tensor):
     """One of the values that the iterations of a loop have appended: a part of an array with an axis for the iterations."""
 
     __slots__ = ("number", "stack")
+    _held_unread = False  # there may be thousands of which nobody reads any
 
     def __init__(self, stack: Stack, number: int) -> None:
         self.stack = stack
@@ -30,6 +32,7 @@ class Element(Tensor):
         return ((self.number, 1, 1), *((0, s, 1) for s in node.type.shape[1:]))
 
     def _of(self, node: Node) -> Node:
+        hold(self)
         part = reshape(slice_(node, self._part(node)), node.type.shape[1:])
         return part if part.type.shape else to_form(part, self.stack.form)
 

@@ -44,6 +44,7 @@ class Lazy:
     """What is not yet computed: its type is there, its value is computed when Python needs it, and kept."""
 
     __slots__ = ("__weakref__", "_cached", "_origin", "place")
+    _held_unread = True  # whether it is known to be there before anybody has read it
 
     def __init__(self, place: Place | float) -> None:
         if not isinstance(place, Place):  # type(x)(2), as of NumPy's numbers
@@ -51,7 +52,8 @@ class Lazy:
         self.place = place
         self._cached: tuple[Place, int, Node] | None = None
         self._origin: str = ""
-        hold(self)
+        if self._held_unread:
+            hold(self)
 
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)

@@ -71,7 +71,8 @@ def _node(one: Holder) -> Node | None:
 
 def nodes_held() -> set[Node]:
     """What those are that can be read."""
-    return {one.node for one in held()}
+    nodes = (_node(one) for reference in _holders.valuerefs() if (one := reference()) is not None)
+    return {node for node in nodes if node is not None}
 
 
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:

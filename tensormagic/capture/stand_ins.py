@@ -41,7 +41,7 @@ _ATOMS = {int, float, complex, bool, str, bytes, type(None), *np.sctypeDict.valu
 
 def real_of(value: Any) -> Any:
     """The object for what stands for it; anything else as it is."""
-    return value.real() if isinstance(value, StandIn) else value
+    return value.real() if issubclass(type(value), StandIn) else value  # a lazy value says that it is of another class
 
 
 def gone_over(value: Any) -> Any:
@@ -81,10 +81,11 @@ def handed_back(
     new = real(value)
     if new is not value or id(value) in seen:
         return new
-    if isinstance(value, tuple):
+    kind = type(value)
+    if issubclass(kind, tuple):
         seen.add(id(value))
         return _tuple(value, [handed_back(v, real, seen, attributes) for v in value])
-    holders: Iterable[Any] = [value] if isinstance(value, list | dict | deque) else attributes(value)
+    holders: Iterable[Any] = [value] if issubclass(kind, list | dict | deque) else attributes(value)
     for items in holders:
         seen.add(id(value))
         for key, item in enumerate([*items]) if isinstance(items, list | deque) else [*items.items()]:

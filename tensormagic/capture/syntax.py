@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture.items import with_items
+from tensormagic.capture.named_numbers import with_numbers
 
 CAPTURED = "__tensor_captured__"
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -200,7 +201,7 @@ def parse(source: str, filename: str) -> Parsed:
     parsed = ast.parse(source, filename)
     names.visit(parsed)
     defines = any(isinstance(n, _DEFINING) for n in ast.walk(parsed))
-    tree: Any = with_items(parsed, names.reads)
+    tree: Any = with_numbers(with_items(parsed, names.reads))
     if names.imports:
         tree = _Imports().visit(tree)
     last: ast.Expression | None = None

@@ -173,7 +173,7 @@ def _global_names(code: CodeType) -> set[str]:
 def is_own(value: Any) -> bool:
     """Whether an object is of a class that the user has written."""
     kind = type(value)
-    if isinstance(value, ModuleType | type | Tensor) or next(containers_of(value), None) is None:
+    if issubclass(kind, ModuleType | type | Tensor) or next(containers_of(value), None) is None:
         return False
     return kind is SimpleNamespace or module_of(kind) in {"__main__", "builtins"} or _is_of_users_file(kind)
 

@@ -91,6 +91,7 @@ def _running(function: FunctionType, found: Ordinary | None) -> _Run | None:
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         # captured code says nothing, and may have to compute it
         with np.errstate(all="ignore", under="call", call=looks.runs_under):
+            looks.begins()
             result = looks.ends(run(*args))
             if looks.lost and not _stands(found, clock, result, args, kept):
                 raise Lost

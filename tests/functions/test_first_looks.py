@@ -176,6 +176,17 @@ def test_lost_digits_that_change_something(name, tmp_path):
     np.testing.assert_array_equal(x, [1e18, 2e18, 1e18])
 
 
+@pytest.mark.parametrize("sides", ["a.T - a", "a - a.T", "a[::-1] - a", "a - a.reshape(3, 1)"])
+def test_what_is_taken_from_itself_has_lost_nothing(sides, tmp_path, monkeypatch):
+    body = f"a = (x / 3.1)[:, None]\n    d = {sides}\n    return 1 / (1 + d * d)"
+    function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
+    monkeypatch.setattr(first, "_stands", None)  # so nothing is run again
+    x = np.array([1.5, 2, 3])
+    np.testing.assert_array_equal(first.result_of(function, (x,)), function(x))
+    if ".T" in sides:
+        assert first.result_of(function, (np.array([1.5, 2, 2]),)) is first.NOT  # two numbers that are equal
+
+
 def test_of_what_takes_long_nothing_is_run_again(tmp_path, monkeypatch):
     function = of(f"import numpy as np\ndef f(x):\n    {UNIMPORTANT['a small part']}\n", tmp_path / "given.py")
     assert first.result_of(function, (X,)) is not first.NOT

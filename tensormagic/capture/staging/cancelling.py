@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -64,6 +63,8 @@ class Mode(NamedTuple):
     stores: bool = False
 
 
+_DIFFERENCES = {DIFFERENCE, DEEP}
+_NONE = frozenset[str]()
 ONE = Mode()  # function by itself
 NONE = Told({}, hands=False, gives=False, holds=False)
 
@@ -188,7 +189,7 @@ class _Names:
             bases = {self.base.get(name, name) for name in bound | stored}
             alike = {name for name, base in self.base.items() if base in bases} | bases
         for name in (bound | stored | alike) - anew:
-            self.atoms[name] = self.atoms.get(name, frozenset()) | made
+            self.atoms[name] = self.atoms.get(name, _NONE) | made
         for names, tells in ((self.near, self._is_near), (self.alone, self._is_alone), (self.less, self._is_less)):
             if tells(given):
                 names.update(bound, alike if stored & bound else ())
@@ -232,7 +233,9 @@ class _Names:
         self.gives |= other.gives
         self.hands |= other.hands
         for name, made in other.atoms.items():
-            self.atoms[name] = self.atoms.get(name, frozenset()) | made
+            own = self.atoms.get(name)
+            if own is not made:
+                self.atoms[name] = made if own is None else own | made
         self.base = other.base | self.base
 
     def _note(self, part: ast.AST) -> None:
@@ -270,33 +273,33 @@ class _Names:
                 made = self._atoms(self.text.seen(call))
                 self.atoms |= {name: self.atoms.get(name, frozenset()) | made for name in names}
 
-    def _is_given(self, value: Seen) -> bool:
-        return not self.mode.givers.isdisjoint(value.calls)
-
     def _is_near(self, value: Seen) -> bool:
-        return value.near or not self.near.isdisjoint(value.visible) or self._is_given(value)
+        return value.near or not (self.near.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
 
     def _is_alone(self, value: Seen) -> bool:
-        return value.alone or not self.alone.isdisjoint(value.visible) or self._is_given(value)
+        return value.alone or not (self.alone.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
 
     def _is_less(self, value: Seen) -> bool:
-        differs = any(self.checks.get(n) in {DIFFERENCE, DEEP} for n in value.sums)
-        return differs or not self.less.isdisjoint(value.visible) or self._is_given(value)
+        if any(self.checks.get(n) in _DIFFERENCES for n in value.sums):
+            return True
+        return not (self.less.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
 
     def _is_difference(self, kind: str, sides: tuple[Seen, ...]) -> bool:
-        alone = [self._is_alone(side) for side in sides]
-        near = list(map(operator.or_, alone, map(self._is_near, sides)))
-        if not any(near) or not (any(alone) or kind in self.kinds):
+        one, other = sides
+        alone, beside = self._is_alone(one), self._is_alone(other)
+        if not (alone or beside or kind in self.kinds):
             return False
-        if all(near):
-            return True
-        one, other = sides if near[0] else sides[::-1]
+        left, right = alone or self._is_near(one), beside or self._is_near(other)
+        if left == right:
+            return left
+        one, other = (one, other) if left else (other, one)
         made = self._atoms(other)
         return not made & self.solid or bool(made & self._atoms(one))
 
     def _atoms(self, value: Seen) -> frozenset[str]:
         """The parameters that a value is made of."""
-        return frozenset[str]().union(*[self.atoms[name] for name in value.names if name in self.atoms])
+        atoms = self.atoms
+        return _NONE.union(*[atoms[name] for name in value.names if name in atoms])
 
 
 def _is_small(power: ast.expr) -> bool:

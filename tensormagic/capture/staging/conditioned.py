@@ -42,8 +42,9 @@ _RANGE = {False: (_LEAST, _LARGEST), True: (1e-30, 1e30)}
 _SHORT = {np.dtype(np.float32), np.dtype(np.complex64)}
 _LONG = {float, int, bool, complex, np.float64, np.int64}
 _LONGEST = 1024  # exponent
-_ENOUGH = 2.0**11  # times that a difference in another one may be smaller than its sides, whatever comes
-_INTEGER = np.dtype(np.int64)
+_FINE = 8.0  # times that a difference may be smaller than its sides, whatever it is in and whatever comes
+_INTEGER, _LONGS = np.dtype(np.int64), np.dtype(np.float64)
+_greatest, _smallest = np.maximum.reduce, np.minimum.reduce
 _SMALL = 2**18  # elements of a difference that has cancelled: what has more is not run again
 _SHAKES = 2.0, 4.0  # rounding errors of a side that a difference is off by: between these
 _BLOCK = 2**14  # elements
@@ -78,10 +79,10 @@ class Looks:
 
     def __init__(self, quick: float = math.inf) -> None:
         self.lost = self.under = False
-        self._worst = 1.0
+        self._worst = _FINE
         self._exponentials_under = self._zeros = False
         self._quick = quick
-        self._until, self._begun = time.perf_counter() + quick, time.thread_time()
+        self._until = self._begun = math.inf
 
     def names(self) -> dict[str, Any]:
         """What looks at operations, by the names that code has for it."""
@@ -97,11 +98,16 @@ class Looks:
     def shaken(self, sign: float) -> dict[str, Any]:
         """The same for a run where differences are off by rounding errors of their sides: up or down, as it is drawn, times ``sign``."""
         own, shaking = self.names(), _Shaking(sign)
+        own |= dict.fromkeys(map(_name, _OF_VALUES), _as_it_is)  # that has been looked at
         for op, does in _OPERATIONS.items():
             for kind in (DIFFERENCE, DEEP):
                 own[_name(kind, op)] = partial(shaking.differs, does)
                 own[_name(kind, op, True)] = partial(shaking.beside, does)
         return own
+
+    def begins(self) -> None:
+        """The run begins now."""
+        self._until, self._begun = time.perf_counter() + self._quick, time.thread_time()
 
     def ends(self, result: Any) -> Any:
         """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
@@ -119,18 +125,17 @@ class Looks:
 
     def _differs(self, does: Callable[[Any, Any], Any], deep: bool) -> Callable[[Any, Any], Any]:
         """A difference, or a sum, that is looked at."""
-        enough = _ENOUGH if deep else math.inf
+        less = does is operator.sub
 
         def differs(left: Any, right: Any) -> Any:
             result = does(left, right)
-            worst = self._worst
             if isinstance(result, float):  # NumPy's of 64 bits, too
-                if not fabs(result) * worst >= fabs(left) or worst > enough:
+                if not fabs(result) * _FINE >= fabs(left):
                     self._number(left, right, result, deep)
                 return result
             kind = getattr(result, "dtype", _INTEGER).kind
             if kind in "fc":
-                self._array(left, right, result, deep)
+                self._array(left, right, result, deep, less)
             elif kind not in "biu":
                 raise Lost
             return result
@@ -143,8 +148,14 @@ class Looks:
             raise Lost
         self._loses(most / size if size else math.inf if most else 1.0, deep, _is_short(left, right), 1)
 
-    def _array(self, left: Any, right: Any, result: Any, deep: bool) -> None:
-        short, count = _is_short(left, right, result), np.size(result)
+    def _array(self, left: Any, right: Any, result: Any, deep: bool, less: bool) -> None:
+        count = np.size(result)
+        if 0 < count <= _BLOCK and result.dtype == _LONGS:
+            beside = np.divide(left, result)
+            if _greatest(beside, axis=None) <= _FINE and _smallest(beside, axis=None) >= -_FINE:
+                return
+        short = _is_short(left, right, result)
+        left = _but_itself(left, right, result) if less and count <= _SMALL else left
         for beside, own in _blocks(left, result) if count else ():
             size, most = np.abs(own), np.abs(beside)
             quotient = float((most / size).max())
@@ -198,6 +209,28 @@ def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
     return ((part,) for part in found) if len(values) == 1 else found
 
 
+def _but_itself(left: Any, right: Any, result: Any) -> Any:
+    """The left side of a difference, without numbers that are less themselves, at one place in memory: 0 has all digits."""
+    arrays = all(isinstance(v, np.ndarray) and v.ndim for v in (left, right, result))
+    if not arrays or left.dtype != right.dtype or not np.may_share_memory(left, right):
+        return left
+    at = np.nonzero(result == 0)
+    one, other = (_places(side, at, result.shape) for side in (left, right))
+    if np.any(one == other):
+        left = np.array(np.broadcast_to(left, result.shape))
+        left[tuple([k[one == other] for k in at])] = 0
+    return left
+
+
+def _places(side: Any, at: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """Where elements of a side lie in memory, which is as large as its result."""
+    whole = np.broadcast_to(side, shape)
+    place = np.full(len(at[0]), whole.__array_interface__["data"][0])
+    for index, stride in zip(at, whole.strides, strict=True):
+        place += index * stride
+    return place
+
+
 def _beside(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """What is added to something, or taken away, in place."""
 
@@ -206,6 +239,10 @@ def _beside(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         return right
 
     return beside
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 class _Shaking:
@@ -225,27 +262,39 @@ class _Shaking:
             return type(result)(result + (most + size) * _rounding(left, right) * self._drawn())
         if getattr(result, "dtype", _INTEGER).kind not in "fc":
             return result
-        off = self._off(left, right, result)
-        return result if off is None else (result + off).astype(result.dtype)[()]
+        at, off = self._off(left, right, result)
+        if at is None:
+            return result
+        made = np.array(result)
+        made[at] += off
+        return made[()]
 
     def beside(self, does: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         """What is added to something, or taken away, in place, so that the result is off."""
         result = does(left, right)
-        off = None if getattr(result, "dtype", _INTEGER).kind not in "fc" else self._off(left, right, result)
-        if off is None and isinstance(result, float):
+        if isinstance(result, float):
             off = self.differs(does, left, right) - result
-        return right if off is None else right + off if does is operator.add else right - off
+            return right + off if does is operator.add else right - off
+        if getattr(result, "dtype", _INTEGER).kind not in "fc":
+            return right
+        at, off = self._off(left, right, result)
+        if at is None:
+            return right
+        made = np.array(np.broadcast_to(right, result.shape), np.result_type(right, result))
+        made[at] += off if does is operator.add else -off
+        return made
 
-    def _off(self, left: Any, right: Any, result: Any) -> Any:
-        """By how much numbers are off; None, where nothing is."""
+    def _off(self, left: Any, right: Any, result: Any) -> tuple[Any, Any]:
+        """Where numbers are off, and by how much; nothing, where none is."""
         size, most = np.abs(result), np.abs(left)
         far = most > _FAR * size
         if not far.any():
-            return None
+            return None, None
+        most, size = np.broadcast_to(most, far.shape)[far], np.asarray(size)[far]
         least, longest = _SHAKES
         part = 2 * self._numbers.random(size.shape) - 1
         off = np.copysign(least + (longest - least) * np.abs(part), self._sign * part) * _rounding(left, right, result)
-        return np.where(far, (most + size) * off, 0) * (1 + 1j if np.iscomplexobj(result) else 1)
+        return far, ((most + size) * off * (1 + 1j if np.iscomplexobj(result) else 1)).astype(result.dtype)
 
     def _drawn(self) -> float:
         least, longest = _SHAKES
@@ -306,8 +355,7 @@ def _name(kind: str, operation: type[ast.operator] | None = None, place: bool = 
 
 
 _OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub}
-
-
+_OF_VALUES = (ROOT, LOGARITHM, EXPONENTIAL, POWER, DENOMINATOR, QUOTIENT, DIVISOR)
 _OTHERS: dict[str, Any] = {_name(DIVISOR): _ranged, _name(LOGARITHM): _logarithmic, _name(POWER): _exponent}
 
 

@@ -23,9 +23,15 @@ def values_in(part: ast.AST) -> Iterator[ast.AST]:
     pending = [part]
     while pending:
         node = pending.pop()
-        if not is_of_sizes(node):
+        kind = node.__class__
+        if kind is ast.Name or kind is ast.Constant:
             yield node
-            pending += [node.value] if isinstance(node, ast.Subscript) else children(node)
+        elif kind is ast.Subscript:
+            yield node
+            pending.append(node.value)  # type: ignore[attr-defined]
+        elif not is_of_sizes(node):
+            yield node
+            pending += children(node)
 
 
 def is_of_sizes(node: ast.AST) -> bool:
@@ -221,11 +227,13 @@ class Text:
         found = self._notable.get(part)
         if found is None:
             found = self._notable[part] = []
-            for node in list(values_in(part))[::-1]:
+            operations: list[Any] = [n for n in values_in(part) if n.__class__ in _OPERATIONS]
+            for node in operations[::-1]:
                 if isinstance(node, ast.Call):
-                    found.append((node, name_of(node.func), tuple(map(self.seen, node.args))))
-                elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, _NOTABLE):
-                    found.append((node, node.op.__class__.__name__, tuple(map(self.seen, sides_of(node)))))
+                    found.append((node, name_of(node.func), tuple([self.seen(a) for a in node.args])))
+                elif node.op.__class__ in _NOTABLE:
+                    left, right = sides_of(node)
+                    found.append((node, node.op.__class__.__name__, (self.seen(left), self.seen(right))))
         return found
 
     def step(self, statement: ast.stmt) -> Step:
@@ -262,31 +270,60 @@ class Text:
             found = self._seen[node] = self._look(node)
         return found
 
-    def _look(self, node: ast.AST) -> Seen:
-        if isinstance(node, ast.Name):
+    def _look(self, node: Any) -> Seen:
+        kind = node.__class__
+        if kind is ast.Name:
             name = frozenset({node.id})
             return Seen(name, name)
-        if isinstance(node, ast.Constant) or is_of_sizes(node):
+        if kind is ast.Constant:
             return _NOTHING
-        if isinstance(node, ast.Subscript):
+        if kind is ast.Subscript:
             return self.seen(node.value)
-        calls = frozenset({name_of(node.func)}) if isinstance(node, ast.Call) else _NONE
-        near, alone = is_quotient(node), is_of_angles(node)
-        sums = (node,) if isinstance(getattr(node, "op", None), ast.Add | ast.Sub) else ()
-        parts = [self.seen(part) for part in children(node)]
-        if len(parts) == 1 and not (near or alone or sums or calls):
-            return parts[0]
-        names = _NONE.union(*[part.names for part in parts])
+        if kind in _OPERATIONS:
+            return self._look_at_operation(node)
+        return _NOTHING if is_of_sizes(node) else _together([self.seen(part) for part in children(node)])
+
+    def _look_at_operation(self, node: Any) -> Seen:
+        if isinstance(node, ast.Call):
+            name = name_of(node.func)
+            if name in {"range", "len"}:
+                return _NOTHING
+            calls, sums = frozenset({name}), ()
+            alone = name in _IN_SUMS or (name in {"log", "exp"} and is_logarithm(node))
+        else:
+            calls, alone = _NONE, False
+            sums = (node,) if node.op.__class__ in _SUMS else ()
+        inside = _together([self.seen(part) for part in children(node)])
+        near = is_quotient(node)
         if is_fold(node):
-            return Seen(names, _NONE, near, alone, calls, sums)
+            return Seen(inside.names, _NONE, near, alone, calls, sums)
+        if not (near or alone or sums or calls):
+            return inside
         return Seen(
-            names,
-            _NONE.union(*[part.visible for part in parts]),
-            near or any(part.near for part in parts),
-            alone or any(part.alone for part in parts),
-            calls.union(*[part.calls for part in parts]),
-            sums + tuple([n for part in parts for n in part.sums]),
+            inside.names,
+            inside.visible,
+            near or inside.near,
+            alone or inside.alone,
+            calls | inside.calls,
+            sums + inside.sums,
         )
 
 
-_NOTABLE = (ast.Add, ast.Sub, ast.Div, ast.Pow)
+def _together(parts: list[Seen]) -> Seen:
+    """What stands in some parts of a value."""
+    parts = [part for part in parts if part is not _NOTHING]
+    if len(parts) < 2:
+        return parts[0] if parts else _NOTHING
+    return Seen(
+        _NONE.union(*[part.names for part in parts]),
+        _NONE.union(*[part.visible for part in parts]),
+        any(part.near for part in parts),
+        any(part.alone for part in parts),
+        _NONE.union(*[part.calls for part in parts]),
+        tuple([n for part in parts for n in part.sums]),
+    )
+
+
+_OPERATIONS = {ast.Call, ast.BinOp, ast.AugAssign}
+_SUMS = {ast.Add, ast.Sub}
+_NOTABLE = {ast.Add, ast.Sub, ast.Div, ast.Pow}

@@ -150,6 +150,7 @@ def worker():
     import threading
 
     from tensormagic.backend.compiler import Compiler
+    from tensormagic.backend.messages import Request
 
     rounds = []
     for _ in range(ROUNDS):
@@ -157,7 +158,7 @@ def worker():
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         compiler = Compiler(lambda *_, done=done: done.set())
         compiler.prepare()
-        compiler.submit("one", "def kernel(table):\n    pass\n")
+        compiler.submit("one", Request("def kernel(table):\n    pass\n"))
         done.wait()
         wall = time.perf_counter() - begin
         compiler.close()

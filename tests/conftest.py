@@ -1,11 +1,9 @@
 """What tests share: folders of their own, properties that do not flake, shares of large tables, GPU tests counted without a GPU."""
 
-import contextlib
 import ctypes
 import gc
 import os
 import tempfile
-import warnings
 import zlib
 from collections import defaultdict
 from pathlib import Path
@@ -144,21 +142,17 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     """A device: the fake one; on a machine with a card the same tests run on the card, too.
 
-    On the fake one no thread compiles kernels beside a test: Numba catches warnings while it does, those of other threads, too.
+    On the fake one no kernels are compiled beside a test: what it runs would hang on when they are there.
     """
-    from tensormagic.backend.cuda import compiler, transfers
     from tensormagic.backend.cuda import device as devices
     from tensormagic.backend.cuda import run as cuda
+    from tensormagic.backend.cuda import transfers
     from tensormagic.backend.cuda.fake import FakeDevice
 
     if request.param == "card" and (why := devices.missing()) is not None:
         pytest.skip(f"needs a card: {why[0]}")
     used = FakeDevice() if request.param == "fake" else devices.Card()
-    if request.param == "card":  # imports of the compiler warn, which a thread of its own would take for errors
-        with warnings.catch_warnings(), contextlib.suppress(ImportError):
-            warnings.simplefilter("ignore")
-            compiler._dialect()
-    else:
+    if request.param == "fake":
         for name in ("WORTH_COMPILING", "COMPILING"):
             monkeypatch.setattr(cuda, name, float("inf"))
     devices.use(used)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tensormagic.backend.messages import Code, code_of, receive, send
+from tensormagic.backend.messages import Code, Request, code_of, receive, send
 from tensormagic.ir.alive import Alive
 
 MOST_DEATHS = 2  # of workers at one request: it is then given up, and the next worker has the others
@@ -33,12 +33,12 @@ FIRST_PAUSE, LONGEST_PAUSE = (
 )  # seconds before the start after a second death without an answer between, and at most
 _every: Alive[Compiler] = Alive()
 
-Answer = Callable[[str, str, Code | None, str], None]
+Answer = Callable[[str, Code | None, str], None]
 
 
 @dataclass
-class _Request:
-    source: str
+class _Asked:
+    request: Request
     deaths: int = 0
 
 
@@ -110,18 +110,18 @@ class _Worker:
 
 
 class Compiler:
-    """Asks the worker process for machine code.
+    """Asks the worker process for the code of kernels.
 
     Parameters
     ----------
     on_answer
-        Called with key, source, code, and the error if there is no code, for each request, on another thread.
+        Called with the key, the code, and the error if there is no code, for each request, on another thread.
     """
 
     def __init__(self, on_answer: Answer) -> None:
         self._on_answer = on_answer
         self._changed = threading.Condition()
-        self._pending: dict[str, _Request] = {}
+        self._pending: dict[str, _Asked] = {}
         self._worker: _Worker | None = None
         self._manager: threading.Thread | None = None
         self._wanted = False  # a worker, though nothing is to be compiled yet
@@ -134,10 +134,10 @@ class Compiler:
         worker = self._worker
         return None if worker is None else worker.process
 
-    def submit(self, key: str, source: str) -> None:
-        """Have ``source`` compiled, under ``key``; returns at once."""
+    def submit(self, key: str, request: Request) -> None:
+        """Have a kernel compiled, under ``key``; returns at once."""
         with self._changed:
-            self._pending.setdefault(key, _Request(source))
+            self._pending.setdefault(key, _Asked(request))
             self._manage()
 
     def prepare(self) -> None:
@@ -173,7 +173,7 @@ class Compiler:
             worker.silent = 0  # nobody waited for it before
         for key in [key for key in self._pending if key not in worker.asked]:
             worker.asked.add(key)
-            worker.ask({"key": key, "source": self._pending[key].source})
+            worker.ask(self._pending[key].request.message(key))
         if self._wanted:
             self._wanted = False
             worker.ask({})
@@ -234,7 +234,7 @@ class Compiler:
             known = self._pending.pop(message["key"], None)
             worker.asked.discard(message["key"])
         if known is not None:
-            self._on_answer(message["key"], known.source, code_of(message), message["error"])
+            self._on_answer(message["key"], code_of(message), message["error"])
 
     def _lost(self, worker: _Worker) -> None:
         """A worker has ended or hangs: what it was at is counted, and given up if that was so before; the lock is held."""
@@ -266,7 +266,8 @@ class Compiler:
 
     def _give_up(self, keys: list[str], error: str) -> None:
         for key in keys:
-            self._on_answer(key, self._pending.pop(key).source, None, error)
+            del self._pending[key]
+            self._on_answer(key, None, error)
 
     def close(self) -> None:
         """End the worker; a later request starts another."""

@@ -1,4 +1,4 @@
-"""Messages between the session and the process that compiles: JSON behind its length, and object code in it."""
+"""Messages between the session and the process that compiles: JSON behind its length, and code in it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,50 @@ import base64
 import io
 import json
 import struct
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 _LENGTH = struct.Struct(">I")
 
 
 @dataclass(frozen=True)
+class Request:
+    """A kernel that is to be compiled.
+
+    Parameters
+    ----------
+    source
+        Its text.
+    kind
+        What it is compiled for: the processor, or a graphics card.
+    types, written
+        On a card, for each parameter ``"*float32"``, a pointer, or ``"int64"``, a number; and whether the kernel stores there: no
+        other pointer leads to what one that it does not write to shows.
+    cc
+        The compute capability of the card.
+    """
+
+    source: str
+    kind: Literal["processor", "card"] = "processor"
+    types: tuple[str, ...] = ()
+    written: tuple[bool, ...] = ()
+    cc: tuple[int, int] = (0, 0)
+
+    def message(self, key: str) -> dict[str, Any]:
+        """What is sent; the answer has the same key."""
+        return {"key": key, **asdict(self)}
+
+
+@dataclass(frozen=True)
 class Code:
-    """Object code of one kernel.
+    """Code of one kernel.
 
     Parameters
     ----------
     symbol
         The function's name.
     data
-        The object file.
+        The object file; for a card PTX.
     seconds
         How long it took to compile.
     """
@@ -60,7 +88,7 @@ def _exactly(stream: io.RawIOBase, count: int) -> bytes | None:
 
 
 def code_of(message: dict[str, Any]) -> Code | None:
-    """The object code in an answer; None where it is an error."""
+    """The code in an answer; None where it is an error."""
     if message["error"]:
         return None
     return Code(message["symbol"], base64.b64decode(message["data"]), message["seconds"])

@@ -1,9 +1,9 @@
-"""The process that compiles: reads kernels as source on its standard input, and answers with object code.
+"""The process that compiles: reads kernels as source on its standard input, and answers with object code, or with PTX for a card.
 
 ``python worker.py COUNT``. Messages are JSON behind their length; an empty one says that it is alive. It ends when its
 input does, or with its parent. It keeps nothing: no file stands between it and who asked. It imports the compiler's files
-alone, and neither NumPy nor what else the package is. Where several kernels are asked for at once, copies of it compile
-side by side.
+alone, and neither NumPy nor what else the package is; what compiles for a card, and NumPy with it, once that is asked for.
+Where several kernels are asked for at once, copies of it compile side by side.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -49,14 +50,29 @@ def _stand_in() -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Do what a request asks."""
-    from tensormagic.backend.cpu_code import compile_source
-
     try:
-        code = compile_source(request["source"])
+        code = _compiled(**request)
     except Exception as error:  # noqa: BLE001 (whatever goes wrong is the answer)
         return {"key": request["key"], "error": f"{type(error).__name__}: {error}"[:4000]}
     data = base64.b64encode(code.data).decode()
     return {"key": request["key"], "error": "", "symbol": code.symbol, "data": data, "seconds": code.seconds}
+
+
+def _compiled(source: str, kind: str, types: list[str], written: list[bool], cc: list[int], **_key: Any) -> Any:
+    if kind == "card":
+        from tensormagic.backend.cuda.ptx import compile_kernel
+
+        return compile_kernel(source, types, written, (cc[0], cc[1]))
+    from tensormagic.backend.cpu_code import compile_source
+
+    return compile_source(source)
+
+
+def _load(kind: str) -> None:
+    """Import what compiles for a card where that is asked for: copies of this process have it then."""
+    if kind == "card":
+        with suppress(Exception):  # the answer says what is wrong
+            import_module("tensormagic.backend.cuda.ptx")
 
 
 def _warm() -> None:
@@ -170,6 +186,7 @@ def main(most: int) -> None:
     while most and (request := receive(requests)) is not None:
         output.work(1)
         if request:
+            _load(request["kind"])
             if not copies.take(request):
                 output.send({"at": request["key"]})
                 output.send(answer(request))

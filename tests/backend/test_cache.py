@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensormagic.backend import cache, native, telling
+from tensormagic.backend import cache, native, service, telling
 from tensormagic.backend.cache import Code
 from tensormagic.backend.compiler import Compiler
+from tensormagic.backend.messages import Request
 from tensormagic.backend.native import compiled, start
 from tensormagic.backend.plan import plan_graph
 from tensormagic.config import config
@@ -119,14 +120,14 @@ def test_ready_is_announced():
     assert seen == [handle]
 
 
-EMPTY = "def kernel(table):\n    pass\n"
+EMPTY = Request("def kernel(table):\n    pass\n")
 
 
 @pytest.fixture
 def asking():
     """What was answered, and the compiler that answers."""
     found = {}
-    compiler = Compiler(lambda key, source, code, error: found.__setitem__(key, error))
+    compiler = Compiler(lambda key, code, error: found.__setitem__(key, error))
     yield found, compiler
     compiler.close()
 
@@ -199,7 +200,7 @@ def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking)
     worker = compiler.process
     worker.send_signal(signal.SIGSTOP)
     begin = time.perf_counter()
-    compiler.submit("two", EMPTY + "#" * 1_000_000)  # more than a pipe holds
+    compiler.submit("two", Request(EMPTY.source + "#" * 1_000_000))  # more than a pipe holds
     compiler.submit("three", EMPTY)
     compiler.prepare()
     assert time.perf_counter() - begin < 0.5
@@ -213,8 +214,8 @@ def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking)
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process is stopped here")
 def test_the_interpreter_ends_though_its_worker_hangs(tmp_path):
     script = SCRIPT.format(number=7) + (
-        "\nfrom tensormagic.backend import native\nfrom tensormagic.backend.native import start\n"
-        "process = native._current._compiler.process\nprocess.send_signal(19)\n"
+        "\nfrom tensormagic.backend import service\nfrom tensormagic.backend.native import start\n"
+        "process = service._current.compiler.process\nprocess.send_signal(19)\n"
         "for k in range(100, 130):\n"
         "    start(plan_graph(closed([x * k + k])[0]))\n"
         "time.sleep(1)\nprint(process.pid, flush=True)\nprint(time.time(), flush=True)\n"
@@ -238,7 +239,7 @@ def gone(worker):
 
 def test_source_that_does_not_compile_is_an_answer(asking):
     found, compiler = asking
-    compiler.submit("bad", "def kernel(table):\n    no_such_name(table)\n")
+    compiler.submit("bad", Request("def kernel(table):\n    no_such_name(table)\n"))
     assert "no_such_name" in wait_for(found, "bad")
     compiler.submit("good", EMPTY)
     assert not wait_for(found, "good")
@@ -246,11 +247,9 @@ def test_source_that_does_not_compile_is_an_answer(asking):
 
 def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
     plan = planned(variable("x", np.zeros(4)) - 123)
-    service = native._Service()
-    service._compiler = type(
-        "Broken",
-        (),
-        {"submit": lambda self, key, source: service._requests.put((key, source, None, "no compiler"))},
+    broken = service.Service()
+    broken.compiler = type(
+        "Broken", (), {"submit": lambda self, key, request: broken.answer(key, None, "no compiler")}
     )()
     monkeypatch.setattr("tensormagic.backend.cache.read", lambda key: None)
     warned = []
@@ -258,7 +257,7 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
     monkeypatch.setattr(telling.warnings, "warn", lambda message, *rest, **more: warned.append(message))
     handles = [native.Handle(plan), native.Handle(plan)]
     for handle in handles:
-        service.submit(handle)
+        broken.submit(handle)
     assert not any(h.wait(10) for h in handles)
     assert [h.error for h in handles] == ["no compiler"] * 2
     assert [h.state for h in handles] == ["failed"] * 2
@@ -270,7 +269,7 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
 def test_the_worker_ends_with_its_session(tmp_path):
     script = (
         SCRIPT.format(number=5)
-        + "\nfrom tensormagic.backend import native\nprint(native._current._compiler.process.pid, flush=True)"
+        + "\nfrom tensormagic.backend import service\nprint(service._current.compiler.process.pid, flush=True)"
         + "\nimport os; os._exit(0)\n"
     )
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -290,7 +289,7 @@ def test_a_forked_child_compiles_for_itself():
         graph, values = closed([variable("x", np.ones(4)) * 43.5])
         handle = compiled(plan_graph(graph))
         right = handle.run(graph.bind([(4,)]), *values)[0].tolist() == [43.5] * 4
-        native._current._compiler.close()
+        service._current.compiler.close()
         os._exit(0 if right else 1)
     assert os.waitpid(pid, 0)[1] == 0
     compiled(planned(variable("x", np.zeros(4)) / 47.5))
@@ -329,9 +328,8 @@ def test_kernels_are_compiled_side_by_side_and_a_copy_that_dies_is_replaced(aski
     compiler.submit("first", EMPTY)
     assert not wait_for(found, "first")
     for key in "abc":
-        compiler.submit(
-            key, f'def kernel(table):\n    a = array(table, 1, "float64", 0)\n{loops}    a[0] = table[{ord(key)}]\n'
-        )
+        text = f'def kernel(table):\n    a = array(table, 1, "float64", 0)\n{loops}    a[0] = table[{ord(key)}]\n'
+        compiler.submit(key, Request(text))
     worker = compiler.process.pid
     assert until(lambda: children(worker))
     os.kill(children(worker)[0], signal.SIGKILL)

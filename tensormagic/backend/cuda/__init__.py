@@ -24,7 +24,7 @@ where the value of a parameter is, by its class:
   something went wrong (an index out of bounds, say), the results mean nothing, and the nodes are computed by the library,
   which raises what NumPy raises.
 
-`Launch.compile` raises `UnsupportedError` where the compiler refuses a kernel, which is as if there were none, and
-`MissingCompilerError` where there is no compiler. A kernel of one `Check` and nothing else is a guard about integers that
-were computed: the host looks at it.
+`Launch.compile` waits for the compile worker; it raises `UnsupportedError` where the compiler refuses a kernel, which is as
+if there were none, and `MissingCompilerError` where there is no compiler. A kernel of one `Check` and nothing else is a guard
+about integers that were computed: the host looks at it.
 """

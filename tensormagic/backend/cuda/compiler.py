@@ -1,58 +1,31 @@
-"""From a kernel's source to PTX: numba-cuda's front end and NVIDIA's NVVM, used as compilers only. Needs no driver and no card.
-
-NVVM is called here and not through numba-cuda, which would load NVRTC for the architectures that it knows and a library of
-functions that kernels have no use for; and products and sums stay apart, as NumPy rounds them.
-"""
+"""Kernels for a card on their way to PTX: what the disk cache has, else what the compile worker answers. Imports no compiler itself."""
 
 from __future__ import annotations
 
 import hashlib
-import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache, lru_cache
-from importlib import import_module, metadata
+from functools import cache, lru_cache, partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tensormagic.backend import cache as disk
-from tensormagic.backend.cuda.launch import UnsupportedError
-from tensormagic.backend.messages import Code
+from tensormagic.backend.cuda.device import Device
+from tensormagic.backend.cuda.launch import Launch, UnsupportedError
+from tensormagic.backend.messages import Code, Request
+from tensormagic.backend.service import Awaited, Service, service
+from tensormagic.backend.telling import tell_once
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
-FORMAT = 4  # of what is kept on disk
-MOST_KEPT = 512  # kernels in memory
-_lock = threading.Lock()
+MOST_KEPT = 512  # launches in memory that are asked for one by one
 
 
 class MissingCompilerError(DeviceError, ImportError):
     """What compiles kernels for a graphics card is not installed."""
-
-
-@lru_cache(MOST_KEPT)
-def ptx(source: str, types: tuple[str, ...], written: tuple[bool, ...], cc: tuple[int, int] = (9, 0)) -> Code:
-    """PTX of the function ``kernel`` in a source, from the disk cache where it is there.
-
-    Parameters
-    ----------
-    source
-        The text of the kernel and of the functions that it calls.
-    types
-        For each parameter ``"*float32"``, a pointer, or ``"int64"``, a number.
-    written
-        For each parameter whether the kernel stores there; no other pointer leads to what one that it does not write to shows.
-    cc
-        The compute capability of the card.
-    """
-    key = "cuda-" + hashlib.sha256(repr((FORMAT, source, types, written, cc, versions())).encode()).hexdigest()
-    found = disk.read(key)
-    if found is None:
-        found = _compiled(source, types, written, cc)
-        disk.write(key, found)
-    return found
 
 
 @cache
@@ -79,37 +52,138 @@ def is_there() -> bool:
     return True
 
 
-def _compiled(source: str, types: Sequence[str], written: Sequence[bool], cc: tuple[int, int]) -> Code:
-    begin = time.perf_counter()
-    with _lock:
-        dialect, front = _dialect()
-        names: dict[str, Any] = {**dialect.NAMES, "np": np}
-        exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
-        for name, function in names.items():
-            if callable(function) and getattr(function, "__code__", None) is not None and name != "kernel":
-                names[name] = front.inlined(function)
-        try:
-            symbol, text = dialect.lowered(names["kernel"], types, written, cc)
-            data = front.assembled(text, cc)
-        except Exception as error:  # of whatever kind: the library computes the nodes
-            raise UnsupportedError(f"the compiler refuses a kernel: {error}") from error
-        return Code(symbol, data, time.perf_counter() - begin)
-
-
 @cache
-def _dialect() -> Any:
-    """The files that know numba-cuda; NumPy 2.5 lacks a name that it looks at while it is imported."""
+def _own_text() -> str:
+    """A digest of the text that kernels are compiled by."""
+    here = Path(__file__).parent
+    own = hashlib.sha256()
+    for path in sorted(
+        [*here.parent.glob("vecmath*.py"), *(here / f"{name}.py" for name in ("dialect", "front", "ptx"))]
+    ):
+        own.update(path.read_bytes())
+    return own.hexdigest()
+
+
+def key_of(request: Request) -> str:
+    """The name under which PTX is kept: all that it depends on."""
+    return "cuda-" + hashlib.sha256(repr((request, versions(), _own_text())).encode()).hexdigest()
+
+
+class Codes(Awaited):
+    """The code of launches, asked for once.
+
+    Parameters
+    ----------
+    launches
+        All that there may be.
+    whole
+        Whether one that does not compile makes the others useless.
+
+    Attributes
+    ----------
+    errors
+        Why there is no code, by launch.
+    """
+
+    def __init__(self, launches: Iterable[Launch], *, whole: bool) -> None:
+        super().__init__()
+        self.errors: dict[Launch, str] = {}
+        self._launches = tuple(dict.fromkeys(launches))
+        self._whole = whole
+        self._codes: dict[Launch, Code] = {}
+        self._loaded: dict[Launch, Any] = {}
+        self._cc: tuple[int, int] | None = None
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether it has been started."""
+        return self._cc is not None
+
+    def start(self, cc: tuple[int, int]) -> None:
+        """Have the launches compiled for a card, where that has not been done; returns at once."""
+        if self._cc is not None:
+            return
+        self._cc = cc
+        try:
+            versions()
+        except MissingCompilerError as error:
+            self.finish(error.message)
+            _tell(error.message)
+        else:
+            service().submit(self)
+
+    def begin(self, service: Service) -> None:
+        """Take what is on disk, and have the rest compiled."""
+        if not self._launches:
+            self.finish("")
+        for one in self._launches:
+            request = one.request(self._cc or (0, 0))
+            key = key_of(request)
+            code = disk.read(key)
+            if code is not None:
+                self._take(one, code, "")
+            else:
+                service.compile(self, key, request, partial(self._take, one))
+
+    def _take(self, one: Launch, code: Code | None, error: str) -> bool:
+        """The code of one launch, or why there is none. With the last one all is there."""
+        if code is None:
+            self.errors[one] = error
+            _tell(next((line.strip() for line in error.splitlines() if line.strip()), ""))
+        else:
+            self._codes[one] = code
+        if len(self._codes) + len(self.errors) == len(self._launches):
+            useless = bool(self.errors) and (self._whole or not self._codes)
+            self.finish(next(iter(self.errors.values())) if useless else "")
+        return code is not None
+
+    def of(self, one: Launch) -> Code:
+        """The code of a launch.
+
+        Raises
+        ------
+        UnsupportedError
+            Where the compiler refuses it.
+        """
+        found = self._codes.get(one)
+        if found is None:
+            raise UnsupportedError(f"the compiler refuses a kernel: {self.errors.get(one, self.error)}")
+        return found
+
+    def loaded(self, device: Device, one: Launch) -> Any:
+        """A launch's kernel on the device."""
+        found = self._loaded.get(one)
+        if found is None:
+            code = self.of(one)
+            found = self._loaded[one] = device.load(code.data, code.symbol)
+        return found
+
+
+def compiled(one: Launch, cc: tuple[int, int]) -> Code:
+    """The code of one launch, which is waited for.
+
+    Raises
+    ------
+    MissingCompilerError
+        Where there is no compiler.
+    UnsupportedError
+        Where the compiler refuses it.
+    """
     versions()
-    name = "row_stack"
-    old = not hasattr(np, name)
-    try:
-        if old:
-            setattr(np, name, np.vstack)
-        import_module("numba.cuda.np.arrayobj")
-        return tuple(import_module(f"tensormagic.backend.cuda.{file}") for file in ("dialect", "front"))
-    except ImportError as error:
-        message = f"what compiles for a graphics card cannot be loaded: {error}"
-        raise MissingCompilerError(message, HOW) from error
-    finally:
-        if old:
-            delattr(np, name)
+    codes = _codes_of(one, cc)
+    codes.wait()
+    return codes.of(one)
+
+
+@lru_cache(MOST_KEPT)
+def _codes_of(one: Launch, cc: tuple[int, int]) -> Codes:
+    codes = Codes([one], whole=True)
+    codes.start(cc)
+    return codes
+
+
+def _tell(why: str) -> None:
+    tell_once(f"the library of the device computes what could not be compiled: {why}")
+
+
+__all__ = ["Codes", "MissingCompilerError", "compiled", "is_there", "key_of", "versions"]

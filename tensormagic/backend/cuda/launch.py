@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.backend.messages import Code
+from tensormagic.backend.messages import Code, Request
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, evaluate
 
@@ -135,12 +135,16 @@ class Launch:
         """Whether it is for these sizes; else ``otherwise`` is."""
         return all(low <= evaluate(size, sizes.__getitem__) <= high for size, low, high in self.ranges)
 
-    def compile(self, cc: tuple[int, int] = (9, 0)) -> Code:
-        """PTX, and the name of the entry in it."""
-        from tensormagic.backend.cuda.compiler import ptx
+    def request(self, cc: tuple[int, int]) -> Request:
+        """What the compiler is asked for."""
+        types, written = tuple(p.type for p in self.parameters), tuple(p.written for p in self.parameters)
+        return Request(self.source, "card", types, written, cc)
 
-        parameters = self.parameters
-        return ptx(self.source, tuple(p.type for p in parameters), tuple(p.written for p in parameters), cc)
+    def compile(self, cc: tuple[int, int] = (9, 0)) -> Code:
+        """PTX, and the name of the entry in it, which are waited for."""
+        from tensormagic.backend.cuda.compiler import compiled
+
+        return compiled(self, cc)
 
 
 def chosen(launches: Sequence[Launch], sizes: Sizes) -> list[Launch]:

@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.backend.cuda import segments
 from tensormagic.backend.cuda.compiler import MissingCompilerError
 from tensormagic.backend.cuda.device import DeviceArray
+from tensormagic.backend.cuda.launch import UnsupportedError
 from tensormagic.backend.cuda.library_call import Call, call
 from tensormagic.backend.telling import tell_once
 from tensormagic.ops.indices.scatter import are_unique
@@ -124,8 +125,8 @@ def _folded(c: Call, step: str, x: DeviceArray, index: DeviceArray, values: Devi
     if x.dtype.name in segments.DTYPES:
         try:
             segments.store(c.device, step, x, index, values, axis)
-        except MissingCompilerError as error:
-            tell_once(f"sums into repeated places may differ in the last digits from run to run: {error.message}")
+        except (MissingCompilerError, UnsupportedError) as error:
+            tell_once(f"sums into repeated places may differ in the last digits from run to run: {error.args[0]}")
         else:
             return x
     _added(c, x, (*(slice(None),) * axis, index), values)

@@ -6,14 +6,13 @@ follow from the index and from other integers that the host has, and a branch in
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.guarded import choice, copied, counted, goes_on, guarded
 from tensormagic.backend.cuda.launch import Array, Launch, UnsupportedError
 from tensormagic.backend.cuda.planned import Planned, every
@@ -22,7 +21,6 @@ from tensormagic.backend.memory import Memory
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.steps import Check, produced
 from tensormagic.backend.telling import tell_once
-from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph, Guard
 from tensormagic.ir.node import Node, moves, topological
 from tensormagic.ops.draws.random import DRAW, SEED
@@ -192,11 +190,9 @@ class LoopPlan:
     carries: int
     hosted: frozenset[Node]
     ahead: bool
-    state: str = "idle"  # "compiling", "ready", "failed"
 
     def __post_init__(self) -> None:
-        self.codes: dict[Launch, Any] = {}
-        self.loaded: dict[Launch, Any] = {}
+        self.codes = Codes(self.every(), whole=True)
         self.constants: dict[Node, Any] = {}
 
     @property
@@ -217,35 +213,6 @@ class LoopPlan:
         else:
             yield goes_on()
             yield from self.test.every()
-
-    def compile(self, cc: tuple[int, int]) -> None:
-        """Compile every kernel; where one does not compile, the library runs the loop."""
-        self.state = "compiling"
-        try:
-            for one in dict.fromkeys(self.every()):
-                self.codes[one] = one.compile(cc)
-        except TensorError as error:  # no compiler here
-            self.state = "failed"
-            tell_once(f"the library of the device runs everything: {error.message}")
-        except Exception as error:  # noqa: BLE001 (whatever a compiler does: the library gives the same values)
-            self.state = "failed"
-            why = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-            tell_once(f"a loop for the device does not compile: {type(error).__name__}: {why}")
-        else:
-            self.state = "ready"
-
-    def start(self, cc: tuple[int, int]) -> None:
-        """Compile in a thread of its own, where that has not been done."""
-        if self.state == "idle":
-            self.state = "compiling"
-            threading.Thread(target=self.compile, args=(cc,), name="tensormagic kernels", daemon=True).start()
-
-    def wait(self, cc: tuple[int, int]) -> None:
-        """Compile now, where that has not been done or begun."""
-        if self.state == "idle":
-            self.compile(cc)
-        while self.state == "compiling":
-            time.sleep(0.01)
 
 
 def planned_loop(node: Node) -> LoopPlan | None:

@@ -54,11 +54,7 @@ class Repetition:
 
     def loaded(self, one: Launch) -> Any:
         """A kernel on the device."""
-        found = self.plan.loaded.get(one)
-        if found is None:
-            code = self.plan.codes[one]
-            found = self.plan.loaded[one] = self.device.load(code.data, code.symbol)
-        return found
+        return self.plan.codes.loaded(self.device, one)
 
     def constant(self, node: Node) -> DeviceArray:
         """A constant, copied once."""

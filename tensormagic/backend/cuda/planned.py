@@ -1,14 +1,12 @@
 """Runs a graph by the kernels of its plan, and what has none by the library: kernels are compiled beside the first runs.
 
-The first runs of a graph are the library's, node by node; a graph that has taken long enough gets its kernels compiled in a thread of
-their own, and takes them from the run on for which they are ready.
+The first runs of a graph are the library's, node by node; a graph that has taken long enough has its kernels compiled, and takes them
+from the run on for which they are ready.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend.cuda import memory
+from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import (
@@ -62,39 +61,14 @@ class Planned:
         self.plan = plan_device(graph, changed)
         self.launches = {s: lower(s, self.plan) for s in self.plan.steps if isinstance(s, Kernel)}
         self.has_kernels = any(self.launches.values())
-        self.codes: dict[Launch, Any] = {}
-        self.loaded: dict[Launch, Any] = {}
-        self.state = "idle"  # "compiling", "ready", "failed"
+        self.codes = Codes((one for found in self.launches.values() for one in every(found or ())), whole=False)
         self._dies = self._deaths()
 
-    def compile(self, cc: tuple[int, int]) -> None:
-        """Compile every kernel; what does not compile the library runs."""
-        self.state = "compiling"
-        for kernel, launches in self.launches.items():
-            try:
-                self.codes.update((one, one.compile(cc)) for one in every(launches or ()))
-            except TensorError as error:  # no compiler here
-                self.state = "failed"
-                tell_once(f"the library of the device runs everything: {error.message}")
-                return
-            except Exception as error:  # noqa: BLE001 (whatever a compiler does: the library gives the same values)
-                self.launches[kernel] = None
-                why = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-                tell_once(f"a kernel for the device does not compile: {type(error).__name__}: {why}")
-        self.state = "ready"
-
-    def start(self, cc: tuple[int, int]) -> None:
-        """Compile in a thread of its own, where that has not been done."""
-        if self.state == "idle" and self.has_kernels:
-            self.state = "compiling"
-            threading.Thread(target=self.compile, args=(cc,), name="tensormagic kernels", daemon=True).start()
-
-    def wait(self, cc: tuple[int, int]) -> None:
-        """Compile now, where that has not been done or begun."""
-        if self.state == "idle" and self.has_kernels:
-            self.compile(cc)
-        while self.state == "compiling":
-            time.sleep(0.01)
+    def launched(self, step: Kernel | Node) -> tuple[Launch, ...] | None:
+        """The launches of a step; None where the library computes it."""
+        found = self.launches.get(step) if isinstance(step, Kernel) else None
+        refused = self.codes.errors
+        return None if found is None or (refused and any(one in refused for one in every(found))) else found
 
     def _deaths(self) -> dict[int, list[Node]]:
         """For each step the arrays that nothing needs behind it."""
@@ -102,7 +76,7 @@ class Planned:
         for number, step in enumerate(self.plan.steps):
             parts = step.steps if isinstance(step, Kernel) else [step]
             used = [n for part in parts for n in (*needed(part), *produced(part))]
-            launches = self.launches.get(step) if isinstance(step, Kernel) else None
+            launches = self.launched(step)
             used += [p.node for one in every(launches or ()) for p in one.parameters if isinstance(p, Array)]
             last.update((self.plan.memory.owner(n), number) for n in used)
         kept = {self.plan.memory.owner(r) for r in self.plan.block.results}
@@ -129,11 +103,9 @@ class Planned:
 
     def _stored(self, step: Kernel | Node) -> list[Node]:
         """What a step has in memory: of a kernel what its launches have, and not what a thread keeps to itself."""
-        if not isinstance(step, Kernel):
-            return list(produced(step))
-        launches = self.launches.get(step)
+        launches = self.launched(step)
         if launches is None:
-            return [n for part in step.steps for n in produced(part)]
+            return [n for part in (step.steps if isinstance(step, Kernel) else [step]) for n in produced(part)]
         return [p.node for one in launches for p in one.parameters if isinstance(p, Array)]
 
 
@@ -220,7 +192,7 @@ class Execution:
         self.sizes = _Sizes(symbols, self.operand)
         self.held.update(zip(self.plan.graph.parameters, values, strict=True))
         for number, step in enumerate(self.plan.steps):
-            launches = self.of.launches.get(step) if isinstance(step, Kernel) else None
+            launches = self.of.launched(step)
             if launches is not None and isinstance(step, Kernel):
                 self._at_line(launches, step)
             elif isinstance(step, Kernel):
@@ -344,14 +316,7 @@ class Execution:
             blocks, threads, shared = one.grid(self.sizes)
             arguments = [self._argument(p, scratch) for p in one.parameters]
             if blocks:
-                self.device.launch(self._loaded(one), (blocks,), (threads,), arguments, shared)
-
-    def _loaded(self, one: Launch) -> Any:
-        found = self.of.loaded.get(one)
-        if found is None:
-            code = self.of.codes[one]
-            found = self.of.loaded[one] = self.device.load(code.data, code.symbol)
-        return found
+                self.device.launch(self.of.codes.loaded(self.device, one), (blocks,), (threads,), arguments, shared)
 
     def _argument(self, parameter: Parameter, scratch: dict[Any, DeviceArray]) -> Any:
         if isinstance(parameter, Count):

@@ -131,10 +131,10 @@ class Runner:
         if found is None or not found.has_kernels or (moving is not None and not _is_light(graph, moving)):
             self._refused.add(graph)
             return None
+        found.codes.start(self.device.capability)
         if config.tier == "numba":
-            found.wait(self.device.capability)
-        found.start(self.device.capability)
-        if found.state != "ready":
+            found.codes.wait()
+        if not found.codes.ready():
             return None
         symbols = bind(graph, values)
         memory.afford(self.device, *found.peak(symbols))
@@ -173,10 +173,11 @@ class Runner:
     ) -> list[Value]:
         body, cc = node["body"], self.device.capability
         if config.tier == "numba":
-            plan.wait(cc)
+            plan.codes.start(cc)
+            plan.codes.wait()
         iterations, tests = Iterations(plan.first + len(state)), Iterations(len(state))
         while count is None or iteration[0] < count:
-            if plan.state == "ready" and body not in self._refused:
+            if plan.codes.ready() and body not in self._refused:
                 once = interpreted(plan.once, [*constants]) if plan.once is not None else []
                 run, begin = Repetition(plan, self.device, self.computed).run, iteration[0]
                 found = _launched(run, begin, count, state, [*constants, *once])
@@ -191,8 +192,9 @@ class Runner:
             state.clear()
             state += interpreted(body, given, iterations)
             _noted(body, ITERATION)
-            if plan.state == "idle" and (_pays(body) or _will_pay(body, (count or 0) - iteration[0])):
-                plan.start(cc)
+            left = (count or 0) - iteration[0]
+            if not plan.codes.is_asked_for and (_pays(body) or _will_pay(body, left)):
+                plan.codes.start(cc)
         return state
 
     # on the device

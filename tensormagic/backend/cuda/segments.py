@@ -147,8 +147,8 @@ def store(device: Device, step: str, target: DeviceArray, places: DeviceArray, v
 
     Raises
     ------
-    TensorError
-        Where there is no compiler.
+    MissingCompilerError, UnsupportedError
+        Where there is no compiler, or it refuses the kernel.
     """
     xp = device.library
     count, extent = places.size, target.shape[axis]

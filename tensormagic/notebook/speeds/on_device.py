@@ -49,8 +49,8 @@ class OnDevice:
         found = planned(self.program.graph)
         if config.tier == "numpy" or not compiler.is_there() or found is None or not found.has_kernels:
             return False
-        found.wait(self.device.capability)
-        return found.state == "ready"
+        found.codes.start(self.device.capability)
+        return found.codes.wait()
 
     def run(self) -> list[Any]:
         """The results, which stay there, when all is done."""

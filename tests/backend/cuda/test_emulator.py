@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tensormagic.backend.cuda import compiler
 from tensormagic.backend.cuda.emulator import EmulatorError, Report, launch, parse
+from tensormagic.backend.cuda.launch import Count, Launch, Scratch
 from tests.backend.cuda.emulated import compiles
 
 pytestmark = compiles
@@ -13,7 +13,8 @@ pytestmark = compiles
 def run(body: str, count: int = 64, threads: int = 64, blocks: int = 1) -> Report:
     """Run the lines of a kernel whose arrays ``a`` and ``b`` have ``count`` numbers."""
     source = "def kernel(a, b, n):\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    code = compiler.ptx(source, ("*float32", "*float32", "int64"), (True, True, False))
+    parameters = (*(Scratch(name, count, "float32", written=True) for name in "ab"), Count(count))
+    code = Launch("planted", source, source, parameters, blocks, threads).compile()
     arrays = [np.arange(count, dtype=np.float32).view(np.uint8) for _ in range(2)]
     return launch(parse(code.data.decode()), blocks, threads, 0, [*arrays, np.int64(count)])
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda import compiler
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.schedule import Kernel
@@ -181,13 +180,3 @@ def test_texts():
     assert "test_kernels.py line" in text
     assert [p.type for p in launches[0].parameters].count("*float32") == 3
     assert [p.written for p in launches[0].parameters if p.type == "*float32"] == [False, False, True]
-
-
-def test_without_the_compiler(monkeypatch: pytest.MonkeyPatch):
-    def version(name: str) -> str:
-        raise compiler.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(compiler.metadata, "version", version)
-    compiler.versions.cache_clear()
-    with pytest.raises(compiler.MissingCompilerError, match=r"numba-cuda is missing.*\n.*tensormagic\[gpu\]"):
-        compiler.versions()

@@ -10,9 +10,10 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda import run as cuda
+from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import Device
 from tensormagic.backend.cuda.fake import FakeDevice
-from tensormagic.backend.cuda.loop_plan import LoopPlan, _planned_loop, planned_loop
+from tensormagic.backend.cuda.loop_plan import _planned_loop, planned_loop
 from tensormagic.backend.cuda.looped import Slot, _period, _trades
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.regions.loops import LOOP, WHILE
@@ -200,8 +201,7 @@ def loops(graph: Graph):
 
 def launched(device: Device, graph: Graph, args) -> list[Any]:
     values = [device.put(a) for a in args]
-    with warnings.catch_warnings(), tm.config.using(tier="numba"):
-        warnings.simplefilter("ignore")  # of the compiler's imports
+    with tm.config.using(tier="numba"):
         return cuda.run(graph, values, device)
 
 
@@ -270,7 +270,8 @@ def test_a_fault_has_the_library_say_what_is_wrong(device: Device):
 @compiles
 def test_a_loop_goes_on_by_its_kernels_when_they_are_ready(device: Device, monkeypatch: pytest.MonkeyPatch):
     """The library does the first iterations, with an index, with what the host counts, and with a test."""
-    monkeypatch.setattr(LoopPlan, "start", LoopPlan.wait)
+    start = Codes.start
+    monkeypatch.setattr(Codes, "start", lambda codes, cc: start(codes, cc) or codes.wait())
     monkeypatch.setattr(cuda, "COMPILING", 0.0)
     monkeypatch.setattr(cuda, "PLANNING", 0.0)
     monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
@@ -279,9 +280,7 @@ def test_a_loop_goes_on_by_its_kernels_when_they_are_ready(device: Device, monke
         traced, graph = graph_of(function, args)
         _planned_loop.cache_clear()
         before = device.copied.launches
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = cuda.run(graph, [device.put(a) for a in args], device)
+        found = cuda.run(graph, [device.put(a) for a in args], device)
         assert device.copied.launches > before
         compared(device, found, traced, args)
 

@@ -1,7 +1,6 @@
 """Memory and launches that fail: an error at the user's line with its bytes, nothing left behind, and a session that works on."""
 
 import gc
-import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -23,13 +22,8 @@ X = np.linspace(0.5, 2.0, 1000)
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Generator[FakeDevice]:
-    """A device of 64,000 bytes: eight arrays of a thousand numbers. The compiler, which changes what is done with warnings, rests."""
-    for name in ("WORTH_COMPILING", "COMPILING"):
-        monkeypatch.setattr(cuda, name, float("inf"))
-    for thread in threading.enumerate():
-        if thread.name == "tensormagic kernels":
-            thread.join()
+def small() -> Generator[FakeDevice]:
+    """A device of 64,000 bytes: eight arrays of a thousand numbers."""
     made = FakeDevice(limit=64_000)
     devices.use(made)
     try:

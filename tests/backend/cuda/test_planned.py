@@ -1,6 +1,5 @@
 """Plans on a device: kernels where they are compiled, the library for the rest, with the same values."""
 
-import warnings
 from importlib import metadata
 
 import numpy as np
@@ -82,9 +81,7 @@ def test_kernels_and_library_together(device: Device, monkeypatch: pytest.Monkey
     _, graph = graph_of(function, args)
     monkeypatch.setattr(tm.config, "tier", "numba")
     planned.cache_clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the compiler's imports, and of kernels that do not compile so far
-        found = cuda.run(graph, moved(device, args), device)
+    found = cuda.run(graph, moved(device, args), device)
     monkeypatch.setattr(tm.config, "tier", "numpy")
     compared(device, found, function, args)
     if name in {"softmax", "gradient", "matmul"}:

@@ -1,0 +1,158 @@
+"""One thread for all kernels that are asked for: it asks the compile worker, hands out the answers, and keeps them on disk.
+
+Knows neither what kernels are of nor what is done with their code: whoever waits for some is `Awaited`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Literal
+
+from tensormagic.backend import cache
+from tensormagic.backend.compiler import Compiler
+from tensormagic.backend.messages import Code, Request
+
+State = Literal["pending", "ready", "failed"]
+Take = Callable[[Code | None, str], bool]  # the code, or the error; whether the code is of use
+Work = Callable[[], None]
+
+
+class Awaited:
+    """What is there once its kernels are compiled.
+
+    Attributes
+    ----------
+    error
+        Why it will not be there; empty otherwise.
+    """
+
+    def __init__(self) -> None:
+        self.error = ""
+        self._done = threading.Event()
+
+    @property
+    def state(self) -> State:
+        """``"pending"``, ``"ready"`` or ``"failed"``."""
+        if not self._done.is_set():
+            return "pending"
+        return "failed" if self.error else "ready"
+
+    def ready(self) -> bool:
+        """Whether it is there."""
+        return self.state == "ready"
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is there, or an error is, at most ``timeout`` seconds; whether it is there."""
+        self._done.wait(timeout)
+        return self.ready()
+
+    def begin(self, service: Service) -> None:
+        """Take what is kept, and ask for the rest by `Service.compile`: on the service's thread."""
+        raise NotImplementedError
+
+    def finish(self, error: str) -> None:
+        """It is there, or there is an error."""
+        if not self._done.is_set():
+            self.error = error
+            self._done.set()
+
+    def abandon(self, error: str) -> None:
+        """Fail in a forked child: the thread that held the old event's lock may be missing there."""
+        self._done = threading.Event()
+        self.finish(error)
+
+
+class Service:
+    """The thread, and the compiler that it asks."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Work] = queue.SimpleQueue()
+        self.compiler = Compiler(lambda *answer: self.ask(partial(self.answer, *answer)))
+        self._waiting: dict[str, list[tuple[Awaited, Take]]] = {}
+        self.awaited: list[Awaited] = []
+        threading.Thread(target=self._run, name="tensormagic loader", daemon=True).start()
+
+    def submit(self, one: Awaited) -> None:
+        """Have kernels asked for; returns at once."""
+        self.awaited = [a for a in self.awaited if a.state == "pending"] + [one]
+        self.ask(partial(self._begin, one))
+
+    def ask(self, work: Work) -> None:
+        """Put work into the queue, behind all that is there."""
+        self._work.put(work)
+
+    def compile(self, one: Awaited, key: str, request: Request, take: Take) -> None:
+        """Have a kernel compiled, of which there is no code under ``key``: on this service's thread."""
+        waiting = self._waiting.setdefault(key, [])
+        waiting.append((one, take))
+        if len(waiting) == 1:
+            self.compiler.submit(key, request)
+
+    def answer(self, key: str, code: Code | None, error: str) -> None:
+        """Give all who wait for a kernel its code, then keep it; or the error: on this service's thread."""
+        with _keeping:
+            of_use = [_taken(one, take, code, error) for one, take in self._waiting.pop(key, [])]
+            if code is not None and all(of_use):
+                cache.write(key, code)
+
+    def _begin(self, one: Awaited) -> None:
+        try:
+            one.begin(self)
+        except Exception as error:  # noqa: BLE001 (whoever waits says so; the thread goes on)
+            one.finish(f"{type(error).__name__}: {error}")
+
+    def _run(self) -> None:
+        while True:
+            work = self._work.get()
+            with suppress(Exception):  # the thread goes on
+                work()
+
+
+def _taken(one: Awaited, take: Take, code: Code | None, error: str) -> bool:
+    try:
+        return take(code, error)
+    except Exception as wrong:  # noqa: BLE001 (whoever waits says so; the thread goes on)
+        one.finish(f"{type(wrong).__name__}: {wrong}")
+        return False
+
+
+_current: Service | None = None
+_lock = threading.Lock()
+_keeping = threading.Lock()  # held while code is handed out and written to the cache
+_PATIENCE = 1.0  # seconds that the end of a process waits for that
+
+
+@atexit.register
+def _wait_until_kept() -> None:
+    if _keeping.acquire(timeout=_PATIENCE):
+        _keeping.release()
+
+
+def service() -> Service:
+    """That of this process."""
+    global _current
+    with _lock:
+        if _current is None:
+            _current = Service()
+        return _current
+
+
+def _after_fork() -> None:
+    global _current, _lock, _keeping
+    _lock, _keeping = threading.Lock(), threading.Lock()
+    old, _current = _current, None
+    for one in old.awaited if old else ():
+        one.abandon("the process was forked while this was compiled")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+__all__ = ["Awaited", "Service", "State", "Take", "service"]

@@ -166,6 +166,11 @@ def limited(x):
     return np.minimum(x, 4.5)
 
 
+def limited_sum(x, y):
+    """Is no sum."""
+    return np.minimum(x, y) * 7
+
+
 def test_kinds_of_calls(traces):
     f = tm.tensor(shifted)
     np.testing.assert_array_equal(f(X), shifted(X))
@@ -203,6 +208,12 @@ def stores(x):
     y = WEIGHTS
     y[0] = x[0]
     return y
+
+
+def shapes(x):
+    """Gives a global array another shape."""
+    WEIGHTS.shape = (2, 3)
+    return x
 
 
 TABLE = [0.0]
@@ -272,10 +283,14 @@ OTHERS: dict[str, Any] = {
     "lambda": lambda x: x + 1,
     "another name": "from numpy import sqrt as root\n    return root(x + 1) - root(x)",
     "out": "np.add(x, 1, out=x)\n    return x",
-    "out by position": "np.add(x, 1, x)\n    return x",
+    "out by position": "return np.add(x, 1, x)",
+    "out and a dtype": "np.add(x, 1, x, dtype=np.float64)\n    return x",
     "out of one": "np.abs(x, x)\n    return x",
     "method": "x.sort()\n    return x",
     "attribute": "x.shape = (2, 3)\n    return x",
+    "attribute by another name": "y = x\n    y.shape = (2, 3)\n    return y",
+    "attribute of a global": shapes,
+    "another attribute": "y = x + 1\n    y.dtype = np.int64\n    return y",
     "print": "print(x)\n    return x",
     "drawing": "return x + np.random.rand()",
     "try": "try:\n        return x[9]\n    except IndexError:\n        return x",
@@ -299,6 +314,8 @@ KEPT = {
     "by a list": ("a = [x]\n    b = a + a\n    b[0][0] = 1\n    return x", {"x", "y"}),
     "by rows": ("for a in zip(x, y):\n        b = a + a\n        b[0][...] = 1\n    return x", {"x", "y"}),
     "by addition": ("np.add.at(x, 0, y)\n    return x", {"x"}),
+    "by a third argument": ("np.add(x, y, x)\n    return x", {"x"}),
+    "by a third argument, a view": ("a = x[:]\n    np.multiply(y, y, a)\n    return a", {"x"}),
     "nothing": ("a = x + y\n    a[0] = 1\n    return a", set()),
     "a copy": ("a = x.copy()\n    a[0] = 1\n    return a", set()),
     "maybe a copy": ("a = np.asarray(x)\n    a[0] = 1\n    return a", {"x"}),
@@ -352,6 +369,25 @@ def test_what_is_no_such_function(name, made, traces):
     assert ordinary(function) is None
 
 
+SHAPED = {
+    "a sum": "y = x + 1\n    y.shape = (2, 3)\n    return y",
+    "two at once": "a, b = np.mgrid[0:2, 0:3]\n    a.shape = b.shape = 6\n    return x[a] + b",
+    "into a third argument": "y = x * 2\n    np.multiply(y, y, y)\n    np.add(y, x, y)\n    return y",
+    "of another dtype": "y = np.zeros(6, np.float32)\n    np.add(x * x, x, y)\n    return y",
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_arrays_that_are_shaped_and_filled(name, made, traces):
+    function = made(SHAPED[name])
+    given = X.copy()
+    expected, found = function(X), tm.tensor(function)(given)
+    assert not traces
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(given, X)
+
+
 def test_names_of_other_names(made):
     function = made("return root(x + 1) - root(x)")
     function.__globals__["root"] = np.sqrt
@@ -359,6 +395,16 @@ def test_names_of_other_names(made):
     function = made("return e(x)")
     function.__globals__["e"] = np.exp
     assert ordinary(function) is None
+    function = made("return add(x, 1)")
+    function.__globals__["add"] = np.add
+    assert ordinary(function) is None
+    function = made("return add(1 / x, 1)")
+    function.__globals__["add"] = limited_sum
+    found = ordinary(function)
+    assert found is not None
+    np.testing.assert_array_equal(
+        found.asking(itertools.repeat(True), conditioned.Looks().names())(X + 1), limited_sum(1 / (X + 1), 1)
+    )
 
 
 def test_names_mean_what_they_mean_now(made, traces):

@@ -23,6 +23,7 @@ LOSES = (
     ("np.log", "(np.exp(u) + np.exp(w))"), ("np.sqrt", "(u**2 + w**2)"), ("np.exp(u)", "/ np.sum(np.exp(u))"),
     ("1", "/ (1 + np.exp(-u))"), ("(1 + u)", "** 1e8"), ("np.log(u + np.sqrt(u**2 + 1))", "* 1"),
     ("np.std(u)", "- np.std(w)"), ("np.cos(u)", "- np.cos(w)"),
+    ("np.add", "(np.sqrt(u + 1), -np.sqrt(u))"), ("np.multiply(u, u)", "- np.multiply(w, w)"),
     ("2 * u**2", "/ w**2"), ("u", "/ (u * u + 1)"), ("np.log", "(np.exp(u) * w)"), ("np.log", "(u + np.sqrt(u**2 + 1))"),
 )  # fmt: skip
 WAYS = (
@@ -37,6 +38,7 @@ WAYS = (
     "{t}, {t}o = {e}, x",
     "{t}a = {e}\n{t} = of({t}a, x)",
     "{t} = np.zeros_like(x)\nfill({t}, {e})",
+    "{t} = np.zeros_like(x)\nnp.add({t}, {e}, {t})",
     "{t} = np.zeros_like(x)\nnp.add.at({t}, np.arange(5), {e})",
 )
 
@@ -101,6 +103,11 @@ LOOKED_AT = {
     "by items": ("a = np.zeros(2)\n    a[0], a[1] = 1 / (x[0] + 1), 1 / x[0]\n    return a[0] - a[1]", [1.0, 2.0], [1e9, 2.0]),
     "roots": ("y = np.sqrt(x + 1)\n    y -= np.sqrt(x)\n    return y", [1.0, 2.0], [1e14, 1.0]),
     "length": ("return np.sqrt(x * x + 1)", [1.0, 2.0], [1e160, 1.0]),
+    "roots by a call": ("return np.add(np.sqrt(x + 1), -np.sqrt(x))", [1.0, 2.0], [1e14, 1.0]),
+    "a negative": ("return np.sqrt(x + 1) + np.negative(np.sqrt(x))", [1.0, 2.0], [1e14, 1.0]),
+    "into an array": ("y = np.sqrt(x + 1)\n    np.add(y, -np.sqrt(x), y)\n    return y", [1.0, 2.0], [1e14, 1.0]),
+    "through an array": ("y = x * 0\n    np.add(np.sqrt(x + 1), 0, y)\n    return y - np.sqrt(x)", [1.0, 2.0], [1e14, 1.0]),
+    "products by a call": ("y = x + 1\n    return np.multiply(y, y) - np.multiply(x, x)", [1.0, 2.0], [1e14, 1.0]),
     "variance": ("return np.mean(x**2) - np.mean(x)**2", [1.0, 2.0], [1e9, 1e9 + 1]),
     "cosine": ("return 1 - np.cos(x)", [1.0, 2.0], [1e-8, 1.0]),
     "a quotient less a number": ("return x / 3.1 - 1", [1.0, 2.0], [1.0, 3.1]),
@@ -206,11 +213,7 @@ def test_large_arrays_are_looked_at_in_parts(name, tmp_path, monkeypatch):
     for way in (slice(None), slice(None, None, 2), slice(None, None, -1)):
         x = np.repeat(np.array(fine), 40)[way]
         assert (first.result_of(function, (x,)) is first.NOT) == (name == "a power")
-        x[len(x) // 2] = (
-            max(lost)
-            if name in {"quotients", "roots", "length", "in a loop", "a quotient less a number"}
-            else min(lost)
-        )
+        x[len(x) // 2] = max(lost) if max(lost) > 1e6 or name == "a quotient less a number" else min(lost)
         assert first.result_of(function, (x,)) is first.NOT
 
 

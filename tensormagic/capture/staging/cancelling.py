@@ -11,6 +11,7 @@ from tensormagic.capture.staging.in_text import (
     Step,
     Text,
     is_logarithm,
+    is_sum,
     is_users,
     name_of,
     roots_of,
@@ -244,8 +245,7 @@ class _Names:
             if isinstance(node, ast.Call):
                 self._note_call(node, kind, sides)
             elif kind in {"Add", "Sub"}:
-                if self._is_difference(kind, sides):
-                    self.checks[node] = DEEP if any(map(self._is_less, sides)) else DIFFERENCE
+                self._note_difference(node, kind, sides)
             elif kind == "Pow":
                 if not _is_small(sides_of(node)[1]):
                     self.checks[node] = POWER
@@ -253,6 +253,10 @@ class _Names:
                 self.checks[node] = QUOTIENT if self._is_near(sides[0]) else DIVISOR
             elif self.mode.exponentials:
                 self.checks[node] = DENOMINATOR
+
+    def _note_difference(self, node: ast.AST, kind: str, sides: tuple[Seen, ...]) -> None:
+        if self._is_difference(kind, sides):
+            self.checks[node] = DEEP if any(map(self._is_less, sides)) else DIFFERENCE
 
     def _note_call(self, call: ast.Call, name: str, args: tuple[Seen, ...]) -> None:
         if is_logarithm(call):
@@ -262,6 +266,8 @@ class _Names:
         elif name == "sqrt":
             if any(map(self._is_near, args)):
                 self.checks[call] = ROOT
+        elif is_sum(call):
+            self._note_difference(call, "Add", args[:2])
         elif is_users(call):
             self.hands |= any(self._is_near(a) or self._is_alone(a) for a in args)
             if self.mode.stores:

@@ -91,8 +91,9 @@ class Looks:
         for deep in (False, True):
             for op, does in _OPERATIONS.items():
                 differs = self._differs(does, deep)
-                own[_name(DEEP if deep else DIFFERENCE, op)] = differs
-                own[_name(DEEP if deep else DIFFERENCE, op, True)] = _beside(differs)
+                kind = DEEP if deep else DIFFERENCE
+                own[_name(kind, op)] = differs
+                own[_name(kind, op, True)] = _into(differs) if op == CALL else _beside(differs)
         return _OTHERS | own
 
     def shaken(self, sign: float) -> dict[str, Any]:
@@ -101,8 +102,8 @@ class Looks:
         own |= dict.fromkeys(map(_name, _OF_VALUES), _as_it_is)  # that has been looked at
         for op, does in _OPERATIONS.items():
             for kind in (DIFFERENCE, DEEP):
-                own[_name(kind, op)] = partial(shaking.differs, does)
-                own[_name(kind, op, True)] = partial(shaking.beside, does)
+                differs = own[_name(kind, op)] = partial(shaking.differs, does)
+                own[_name(kind, op, True)] = _into(differs) if op == CALL else partial(shaking.beside, does)
         return own
 
     def begins(self) -> None:
@@ -241,6 +242,15 @@ def _beside(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return beside
 
 
+def _into(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], None]:
+    """What is stored into an array by a call of NumPy's."""
+
+    def into(left: Any, right: Any, target: Any) -> None:
+        np.copyto(target, differs(left, right), casting="same_kind")
+
+    return into
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -350,11 +360,12 @@ def _exponent(value: Any) -> Any:
     return value
 
 
-def _name(kind: str, operation: type[ast.operator] | None = None, place: bool = False) -> str:
-    return f"__tensor_{kind}_{operation.__name__ if operation else ''}{'_' * place}_"
+def _name(kind: str, operation: str = "", place: bool = False) -> str:
+    return f"__tensor_{kind}_{operation}{'_' * place}_"
 
 
-_OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub}
+CALL = "add"  # NumPy's, beside operators
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"Add": operator.add, "Sub": operator.sub, CALL: np.add}
 _OF_VALUES = (ROOT, LOGARITHM, EXPONENTIAL, POWER, DENOMINATOR, QUOTIENT, DIVISOR)
 _OTHERS: dict[str, Any] = {_name(DIVISOR): _ranged, _name(LOGARITHM): _logarithmic, _name(POWER): _exponent}
 
@@ -364,6 +375,8 @@ def looked_at(node: Any, kind: str) -> ast.AST:
     if kind == EXPONENTIAL:
         return _call(_name(kind), [node])
     node = copied(node)
+    if isinstance(node, ast.Call) and kind in {DIFFERENCE, DEEP}:
+        return _call(_name(kind, CALL, len(node.args) > 2), node.args)
     if isinstance(node, ast.Call):
         at = 1 if kind == POWER else 0
         node.args = [_call(_name(kind), [a]) if k == at else a for k, a in enumerate(node.args)]
@@ -371,14 +384,20 @@ def looked_at(node: Any, kind: str) -> ast.AST:
     right = kind in {POWER, DENOMINATOR, QUOTIENT, DIVISOR}
     if isinstance(node, ast.AugAssign):
         whole = (_name(DIVISOR if kind == QUOTIENT else kind), [node.value])
-        node.value = _call(*whole if right else (_name(kind, type(node.op), True), [_loaded(node.target), node.value]))
+        node.value = _call(
+            *whole if right else (_name(kind, _operator(node), True), [_loaded(node.target), node.value])
+        )
         return node
     if kind == QUOTIENT:
         node.left, kind = _call(_name(kind), [node.left]), DIVISOR
     if right:
         node.right = _call(_name(kind), [node.right])
         return node
-    return _call(_name(kind, type(node.op)), [node.left, node.right])
+    return _call(_name(kind, _operator(node)), [node.left, node.right])
+
+
+def _operator(node: Any) -> str:
+    return node.op.__class__.__name__
 
 
 def _loaded(target: ast.expr) -> ast.expr:

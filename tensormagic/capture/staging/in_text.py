@@ -51,7 +51,10 @@ def is_fold(node: ast.AST) -> bool:
 def is_quotient(node: ast.AST) -> bool:
     """Whether a value is a quotient, a root, a power or a square."""
     if isinstance(node, ast.Call):
-        return name_of(node.func) in {"sqrt", "mean", "std", "var", "power"}
+        name = name_of(node.func)
+        return name in {"sqrt", "mean", "std", "var", "power"} or (
+            name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2])
+        )
     if not isinstance(node, ast.BinOp | ast.AugAssign):
         return False
     if isinstance(node.op, ast.Div | ast.Pow):
@@ -100,6 +103,24 @@ def is_users(node: ast.AST) -> bool:
 def is_store(node: ast.AST) -> TypeGuard[ast.Call]:
     """Whether a value is a call of a ufunc's ``at``, which stores."""
     return isinstance(node, ast.Call) and name_of(node.func) == "at" and len(node.args) == 3
+
+
+def is_into(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a value is a call of a ufunc of two arguments that stores into a third one."""
+    return isinstance(node, ast.Call) and _attribute(node.func) in UFUNCS and len(node.args) == 3
+
+
+def is_sum(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a value is a call of the ufunc that adds."""
+    return isinstance(node, ast.Call) and _attribute(node.func) == "add" and len(node.args) > 1
+
+
+def _attribute(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else ""
+
+
+UFUNCS = {"add", "multiply", "maximum", "minimum"}
+"""Those of two arguments, by name, whose stores are known: at indices, some of them the same, and into a third argument."""
 
 
 def is_complex(value: ast.AST) -> bool:
@@ -247,6 +268,8 @@ class Text:
         if isinstance(statement, ast.Expr) and is_store(statement.value):
             target, _, value = statement.value.args
             statement = ast.AugAssign(target, ast.Add(), value)  # type: ignore[arg-type]  (or a mistake, that Python tells)
+        elif isinstance(statement, ast.Expr) and is_into(statement.value):
+            statement = ast.Assign([ast.Subscript(statement.value.args[2], ast.Slice(), ast.Store())], statement.value)
         if isinstance(statement, ast.Return) and statement.value is not None:
             return _NO_STEP._replace(returned=self.seen(statement.value))
         if not isinstance(statement, ast.Assign | ast.AugAssign):
@@ -288,7 +311,7 @@ class Text:
             name = name_of(node.func)
             if name in {"range", "len"}:
                 return _NOTHING
-            calls, sums = frozenset({name}), ()
+            calls, sums = frozenset({name}), (node,) if is_sum(node) else ()
             alone = name in _IN_SUMS or (name in {"log", "exp"} and is_logarithm(node))
         else:
             calls, alone = _NONE, False

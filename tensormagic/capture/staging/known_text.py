@@ -10,14 +10,17 @@ from typing import NamedTuple
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.cancelling import Mode, Told, Traits
 from tensormagic.capture.staging.in_text import (
+    UFUNCS,
     Text,
     is_exponential,
+    is_into,
     is_logarithm,
     is_of_angles,
     is_quotient,
     is_store,
     name_of,
 )
+from tensormagic.capture.staging.overwritten import overwritten
 from tensormagic.capture.staging.trees import children
 
 _PARTS = {
@@ -31,7 +34,8 @@ _METHODS = {
     "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean",
 }  # fmt: skip
 _KEYWORDS = {"axis", "dtype", "keepdims", "copy", "k", "start"}
-_AT = {"add", "multiply", "maximum", "minimum"}  # whose stores at indices, some of them the same, are known
+OPERATORS = {"add", "multiply"}
+"""Functions of NumPy's that are operators to rules, where they are asked for as its attributes."""
 _ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
 
 
@@ -79,6 +83,8 @@ def written(code: CodeType) -> Written | None:
     reading = _Reading()
     if not reading.reads(body) or not reading.names.issuperset(code.co_names):
         return None  # not known, or not its source
+    if reading.shaped and overwritten(node, reading.shaped):
+        return None  # it would have to be put back
     own = set(code.co_varnames)
     if any(name.partition(".")[0] in own for name in (*reading.called, *reading.asked)):
         return None
@@ -96,6 +102,8 @@ class _Reading:
         self.asked: dict[str, None] = {}
         self.names: set[str] = set()
         self.held: set[str] = set()
+        self.shaped: list[str] = []  # names of arrays that get another shape
+        self.alone: set[ast.AST] = set()  # what stands as a statement
         self.stores = self.holds = self.negates = self.exponentials = False
         self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops that go over one
 
@@ -115,7 +123,10 @@ class _Reading:
                     over = getattr(node, "iter", None)
                     self.loops += 1
                     self.counted += isinstance(over, ast.Call) and name_of(over.func) == "range"
-                pending += children(node)
+                parts = children(node)
+                pending += parts
+                if kind is ast.Expr:
+                    self.alone.update(parts)
             elif not self._meets(node, pending, inside, counts=counts):
                 return False
         return True
@@ -145,7 +156,7 @@ class _Reading:
     def _asks(self, node: ast.Attribute, pending: list[ast.AST]) -> bool:
         """Note what is asked of an array or a module; False for anything else."""
         if not isinstance(node.ctx, ast.Load):
-            return False
+            return self._shapes(node)
         self.names.add(node.attr)
         if node.attr not in _ATTRIBUTES:
             if not isinstance(node.value, ast.Name):
@@ -154,25 +165,34 @@ class _Reading:
         pending.append(node.value)
         return True
 
+    def _shapes(self, node: ast.Attribute) -> bool:
+        """Note the name of an array that gets another shape; False for what is no such thing."""
+        if node.attr != "shape" or not isinstance(node.value, ast.Name):
+            return False
+        self.names.update(("shape", node.value.id))
+        self.shaped.append(node.value.id)
+        self.stores = True
+        return True
+
     def _calls(self, call: ast.Call, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
         """Note what a call calls, and of what: a name, a module's function or a method of an array; False for anything else."""
-        if any(k.arg not in _KEYWORDS for k in call.keywords):
+        name, into = name_of(call.func), is_into(call)
+        if any(k.arg not in _KEYWORDS or name in OPERATORS for k in call.keywords) or (into and call not in self.alone):
             return False
-        name = name_of(call.func)
         if counts and name not in {"range", "len"}:
             logarithm = is_logarithm(call)
-            self.negates = self.negates or logarithm
+            self.negates = self.negates or logarithm or name == "negative"
             self.holds = self.holds or logarithm or is_of_angles(call) or is_quotient(call)
         self.ranges += name == "range"
         self.exponentials = self.exponentials or is_exponential(call)
-        self.stores = self.stores or is_store(call)
+        self.stores = self.stores or into or is_store(call)
         of = inside if name in {"range", "len"} else pending
         of += call.args
         of += [k.value for k in call.keywords]
         return self._is_called(call, of)
 
     def _is_called(self, call: ast.Call, pending: list[ast.AST]) -> bool:
-        function, count = call.func, len(call.args)
+        function, count = call.func, 2 if is_into(call) else len(call.args)
         if any(isinstance(a, ast.Starred) for a in call.args):
             return False
         if (
@@ -191,7 +211,7 @@ class _Reading:
         self.names.add(name)
         if is_store(call) and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
             self._note(f"{base.value.id}.{base.attr}", 2, base.value.id, base.attr)
-            return base.attr in _AT
+            return base.attr in UFUNCS
         if name == "solve" and count == 2 and ast.unparse(base) in {"np.linalg", "numpy.linalg"}:
             self._note(f"{ast.unparse(base)}.{name}", count, *ast.unparse(base).split("."))
             return True

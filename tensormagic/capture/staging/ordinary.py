@@ -21,7 +21,7 @@ from tensormagic.capture.staging import source
 from tensormagic.capture.staging.cancelling import ONE, Mode, Told, told
 from tensormagic.capture.staging.conditioned import looked_at
 from tensormagic.capture.staging.in_text import PYTHONS
-from tensormagic.capture.staging.known_text import Written, written
+from tensormagic.capture.staging.known_text import OPERATORS, Written, written
 from tensormagic.capture.staging.overwritten import overwritten
 from tensormagic.capture.staging.trees import changed, copied, placed_at
 
@@ -46,7 +46,10 @@ _NAMES = (
 )  # fmt: skip
 _NUMPY = {getattr(np, name) for name in _NAMES}
 _NUMBERS = (int, float, complex, np.number, np.bool_)
-_MODULES = {np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis"}), math: (_MATH, {"pi", "e", "inf", "nan", "tau"})}
+_MODULES = {
+    np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis", "mgrid"}),
+    math: (_MATH, {"pi", "e", "inf", "nan", "tau"}),
+}
 
 
 class Ordinary(NamedTuple):
@@ -183,6 +186,8 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
     if isinstance(value, FunctionType) and value not in _NUMPY:
         return value in reached or _reaches_only_known(value, reached)
     if getattr(value, "__name__", "") != name:  # what a name says of a function is looked at
+        return False
+    if name in OPERATORS:
         return False
     return _among(value, _BUILTIN) or _among(value, _NUMPY, count) or _among(value, _MATH)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
-from tensormagic.capture.staging.in_text import is_store, name_of
+from tensormagic.capture.staging.in_text import is_into, is_store, name_of
 from tensormagic.capture.staging.trees import children, walk
 
 _NEW = {
@@ -15,8 +16,11 @@ _NEW = {
 """Functions of NumPy's, and methods, whose results share no memory with their arguments."""
 
 
-def overwritten(node: ast.FunctionDef) -> frozenset[str]:
-    """The parameters whose arrays it may store into itself; all of them, where lists or tuples may hold arrays."""
+def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> frozenset[str]:
+    """The parameters whose arrays it may store into itself; all of them, where lists or tuples may hold arrays.
+
+    With ``whose``, those that share memory with one of these, whatever is stored.
+    """
     parameters = frozenset(a.arg for a in node.args.args)
     groups = _Groups()
     stored: list[str] = []
@@ -25,7 +29,7 @@ def overwritten(node: ast.FunctionDef) -> frozenset[str]:
             return parameters
         if isinstance(part, ast.Assign | ast.For):
             targets, value = (part.targets, part.value) if isinstance(part, ast.Assign) else ([part.target], part.iter)
-            if any(_is_kept(t, value) for t in targets):
+            if any(_is_kept(t, value) for t in targets if not isinstance(t, ast.Attribute)):  # a shape
                 return parameters
             bound = [n for t in targets for n in walk(t)]
             stored += [name for n in bound if isinstance(n, ast.Subscript) for name in _shared(n)]
@@ -36,7 +40,9 @@ def overwritten(node: ast.FunctionDef) -> frozenset[str]:
             stored += _shared(part.target)
         elif is_store(part):
             stored += _shared(part.args[0])
-    changed = set(map(groups.of, stored))
+        elif is_into(part):
+            stored += _shared(part.args[2])
+    changed = set(map(groups.of, stored if whose is None else whose))
     return frozenset(name for name in parameters if groups.of(name) in changed)
 
 

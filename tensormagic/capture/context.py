@@ -71,6 +71,8 @@ class Capture:
         What numbers were taken of on the way, which no derivative goes through, and where.
     lost
         What was stored into arrays that are not captured, as numbers, and where.
+    formed
+        The levels of the rules that formulas of numbers were computed by.
     numbers
         Numbers that a cell names itself, by the inputs that stand for them.
     bound
@@ -136,9 +138,7 @@ class Capture:
     looked
         The operations of a cell that have been looked at for that.
     awaited
-        Checks, and what is printed, in functions of which no value waits for them.
-    whole
-        Whether the body of one function is captured that gives its results all at once: none of them has to wait for its checks.
+        Checks, and what is printed, in functions that have given no value that waits for them.
     within
         For each part of the code that derivatives compute again, what its expressions have given.
     deferred
@@ -160,6 +160,7 @@ class Capture:
     held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)
+    formed: set[str] = field(default_factory=set[str])
     numbers: dict[Node, Any] = field(default_factory=dict[Node, Any])
     bound: dict[str, tuple[Any, Node]] = field(default_factory=dict[str, tuple[Any, Node]])
     on_values: list[str] = field(default_factory=list[str])
@@ -207,7 +208,6 @@ class Capture:
     made: list[Node] = field(default_factory=list[Node])
     looked: set[Node] = field(default_factory=set[Node])
     awaited: list[Node] = field(default_factory=list[Node])
-    whole: bool = False
     within: list[set[Node]] = field(default_factory=list[set[Node]])
     deferred: bool = False
     supposed: list[tuple[Node, bool]] = field(default_factory=list[tuple[Node, bool]])

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size
+
+
+class Form(NamedTuple):
+    """What computes a formula of its operands, and the levels of the rules that made it."""
+
+    run: Callable[[Sequence[Any]], Any]
+    levels: set[str]
 
 
 class Hooks:
@@ -24,6 +31,9 @@ class Hooks:
     of_rules: (
         Callable[[Any], Callable[..., Any] | None] | None
     )  # what is called for a function that patterns of rules hold
+    form_of: Callable[[Node, Sequence[Node]], Form | None]  # of formulas of numbers
+    choices: Callable[[], Any]  # what decides a value beside its graph
+    own_rules: Mapping[str, Any]  # rules of the user's own, by name
     batch: Callable[[Sequence[Node], dict[Node, Node], Size], list[Node | None]]
 
     def __init__(self) -> None:

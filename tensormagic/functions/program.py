@@ -81,7 +81,7 @@ def trace(
     there: Mapping[int, Any] | None = None,
 ) -> Trace:
     """Run ``body``, the user's own code or what was made of that, over abstract arguments of the types of the values that are given."""
-    capture = Capture(label, abstract=True, complex_sites=complex_sites, whole=users)
+    capture = Capture(label, abstract=True, complex_sites=complex_sites)
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
     capture.values.update(zip(leaves, given.values, strict=True))

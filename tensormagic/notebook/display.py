@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any, Protocol, cast
 from xml.sax.saxutils import escape
@@ -146,11 +147,11 @@ def gradient_text(gradient: Tensor) -> str:
     return f"= {value_text(seen(gradient), digits=6)}"
 
 
-def digits_text(shown: Portrait) -> str:
-    """One word where rules have changed digits: what the strongest of them was."""
-    if shown.levels & {"real"}:
+def digits_text(levels: AbstractSet[str]) -> str:
+    """One word where rules of these levels have changed digits: what the strongest of them was."""
+    if "real" in levels:
         return "simplified"
-    return "stabilised" if shown.levels & {"stable"} else ""
+    return "stabilised" if "stable" in levels else ""
 
 
 def headline(
@@ -162,6 +163,7 @@ def headline(
     computed: bool,
     of: str = "",
     labels: Sequence[str] = (),
+    formed: AbstractSet[str] = frozenset(),
 ) -> str:
     """The line: value, type, each gradient (``of`` another name), a word where rules changed digits; of containers a row an item.
 
@@ -176,7 +178,7 @@ def headline(
     below = slopes if len(slopes) > MOST_BESIDE else []
     parts += [] if below else slopes
     parts.append(session.reasons.get(value.node, "") if isinstance(value, Tensor) else "")
-    parts.append(digits_text(shown) if shown is not None else "")
+    parts.append(digits_text(formed | (shown.levels if shown is not None else set())))
     text = " · ".join(part for part in parts if part)
     below = [*below[:MOST_ROWS], *([f"… {len(below) - MOST_ROWS} more"] if len(below) > MOST_ROWS else [])]
     if not items:
@@ -273,7 +275,14 @@ class Report:
         value = None if self.foreign else self.value
         labels = out.rows if value is not None else ()
         text = headline(
-            out.name, value, out.gradients, self.portrait, computed=computed, of=out.options.of, labels=labels
+            out.name,
+            value,
+            out.gradients,
+            self.portrait,
+            computed=computed,
+            of=out.options.of,
+            labels=labels,
+            formed=out.formed,
         )
         return " · ".join(
             [text, *([f"stored into {', '.join(out.stored)}"] if out.stored else []), *filter(None, [self.note])]

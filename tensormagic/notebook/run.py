@@ -99,6 +99,8 @@ class Outcome:
         Of the containers that gradients are with respect to: containers of gradients, by the container's name.
     on_values
         The functions that were not captured and ran on values.
+    formed
+        The levels of the rules that formulas of plain numbers were computed by.
     plain
         Whether Python ran the cell, as it is written.
     seconds
@@ -119,6 +121,7 @@ class Outcome:
     inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
     stored: tuple[str, ...] = ()
     on_values: tuple[str, ...] = ()
+    formed: frozenset[str] = frozenset()
     plain: bool = False
     target: Any = None
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -382,6 +385,7 @@ def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -
     return Outcome(
         code, options, result, name, shown, gradients, moving, read,
         target=target, outputs=outputs, notebook=notebook, wholes=wholes, on_values=tuple(captured.capture.on_values),
+        formed=frozenset(captured.capture.formed),
     )  # fmt: skip
 
 

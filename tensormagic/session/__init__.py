@@ -3,6 +3,7 @@
 from tensormagic.session.background import later
 from tensormagic.session.closing import close_over
 from tensormagic.session.demand import compute, have, number_of, place, shape_of, value_of
+from tensormagic.session.formulas import form_of
 from tensormagic.session.kept import coming, device_array, forget_values, is_computed, norm_of, reasons
 from tensormagic.session.programs import executable, executable_as, forget, prepare
 from tensormagic.session.progress import Doing, Far, background_thread, doing, shown
@@ -26,6 +27,7 @@ __all__ = [
     "executable_as",
     "forget",
     "forget_values",
+    "form_of",
     "have",
     "is_computed",
     "later",

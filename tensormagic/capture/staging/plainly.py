@@ -89,9 +89,12 @@ class Plainly:
         return self.lent.setdefault(value, {}).setdefault(attribute, getattr(module, attribute, None))
 
     def _is_simple(self, function: FunctionType) -> bool:
-        code = source.code_as_written(function)
-        called = _calls_of(code)
-        if called is None or code.co_freevars != function.__code__.co_freevars:
+        written = source.code_as_written(function)
+        called = _calls_of(written)
+        if called is None or written.co_freevars != function.__code__.co_freevars:
+            return False
+        code = source.code_with_formulas(written)
+        if code is None:
             return False
         self.functions[function] = code
         return self.may_call([function], called)

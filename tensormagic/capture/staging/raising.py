@@ -291,7 +291,6 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         if capture is None:
             return body(*args, **options)
         outer, capture.checks[CHECKS] = capture.checks[CHECKS], 0
-        whole, capture.whole = capture.whole, False
         given = {t.place.buffer: t.place.buffer.version for t in flatten((args, options))[0] if isinstance(t, Tensor)}
         try:
             result = given_back(_met(body, args, options))
@@ -300,12 +299,7 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
                 raise capture.refused
         finally:
             capture.checks[CHECKS] = outer
-        if not isinstance(token, Tensor):
-            return result
-        if whole and _awaits(token.node):
-            _behind(token.node, given)
-            return result
-        return _after(token.node, result, given)
+        return result if not isinstance(token, Tensor) else _after(token.node, result, given)
 
     return run
 
@@ -330,18 +324,12 @@ def _awaits(token: Node) -> bool:
     return True
 
 
-def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
-    """Have what the function has stored into its arguments wait for its checks."""
-    changed = [b for b, version in given.items() if b.version != version]
-    for buffer in changed:
-        buffer.put(after(token, buffer.node))
-    return changed
-
-
 def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
     """A result behind its checks, and what the function has stored into its arguments too."""
     leaves, build = flatten(result)
-    changed = _behind(token, given)
+    changed = [b for b, version in given.items() if b.version != version]
+    for buffer in changed:
+        buffer.put(after(token, buffer.node))
     numbers = [v for v in leaves if is_number(v)]
     if not numbers and not changed:
         if not _awaits(token):

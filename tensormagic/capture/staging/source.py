@@ -9,15 +9,18 @@ import dis
 import functools
 import linecache
 import operator
+import sys
 import warnings
 from collections.abc import Generator, Iterable, Iterator
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from tensormagic.capture.staging import formulas
 from tensormagic.capture.staging.arrived import locate, located
+from tensormagic.capture.staging.made import PART, RUNTIME
 from tensormagic.capture.staging.simple import called_by
-from tensormagic.capture.staging.syntax import PART, RUNTIME, Staging
+from tensormagic.capture.staging.syntax import Staging
 from tensormagic.capture.staging.trees import cloned, copied, placed, walk
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.modules import is_users
@@ -162,6 +165,22 @@ def calls_of(code: CodeType) -> tuple[str, ...] | None:
     if node is None:
         return None
     return called_by([node.body] if isinstance(node, ast.Lambda) else node.body, whole=True)
+
+
+@lru_cache(maxsize=4096)
+def code_with_formulas(code: CodeType) -> CodeType | None:
+    """The code of a function of the user's that asks before it computes the formulas in it; None where it cannot be made."""
+    node = syntax_of(code)
+    if node is None or not formulas.are_in(node):
+        return code
+    if code.co_freevars:
+        return None
+    body = [ast.Return(node.body)] if isinstance(node, ast.Lambda) else node.body
+    own = ast.FunctionDef("made", node.args, [formulas.within(cloned(s)) for s in body], [])
+    if sys.version_info >= (3, 12):
+        own.type_params = []
+    made = _finished(compiled_anew(placed(ast.copy_location(own, node)), code), code.co_name)
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
 
 
 def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.capture.staging import liveness, matching, texts
+from tensormagic.capture.staging import formulas, liveness, matching, texts
 from tensormagic.capture.staging.jumps import STOPS, Jumps
+from tensormagic.capture.staging.made import arguments as _arguments
+from tensormagic.capture.staging.made import call as _call
+from tensormagic.capture.staging.made import thunk as _thunk
 from tensormagic.capture.staging.recursion import ITSELF, as_loop
 from tensormagic.capture.staging.simple import as_written, called_by
 from tensormagic.capture.staging.trees import parts_of, placed_at, walk
 
-RUNTIME = "\0tensormagic.capture.staging"  # a constant, for which the run time is put into the compiled code
-PART = "__tensor__"  # the parameter that marks a function made here
 LEFT = "__tensor_left__"  # the name of what is left of a loop for Python
 
 _FRAMES = {"super", "locals", "vars", "eval", "exec", "dir"}  # look at the frame that they are called in
@@ -38,20 +39,6 @@ _ATTRIBUTES = {"__class__": "class_of", "__array_interface__": "interface_of"}  
 
 def _constant(value: Any) -> ast.expr:
     return ast.Constant(value)
-
-
-def _call(name: str, like: ast.AST, *args: ast.expr) -> ast.expr:
-    """A call of the run time."""
-    return placed_at(ast.Call(ast.Attribute(ast.Constant(RUNTIME), name, ast.Load()), list(args), []), like)
-
-
-def _arguments(*names: str) -> ast.arguments:
-    mark = ast.arg(PART)
-    return ast.arguments([], [ast.arg(n) for n in names], None, [mark], [ast.Constant(None)], None, [])
-
-
-def _thunk(value: ast.expr) -> ast.expr:
-    return placed_at(ast.Lambda(_arguments(), value), value)
 
 
 def _plainly(call: ast.expr, written: ast.For | ast.While, like: ast.AST) -> ast.stmt:
@@ -126,6 +113,7 @@ class Staging(ast.NodeTransformer):
 
     def __init__(self) -> None:
         self.scope = _Scope("module")
+        self.asked: list[set[str]] = []  # the operands of the formulas around
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """The same as the base's, for what may hold nodes alone."""
@@ -280,7 +268,7 @@ class Staging(ast.NodeTransformer):
         names, told = self._loop_names(node, after)
         behind = liveness.before_iteration(node, after)
         calls = called_by([node.target, *node.body])
-        written = None if calls is None else as_written(node)
+        written = None if calls is None else formulas.within(as_written(node))
         body = self.block(node.body, behind)
         take = placed_at(ast.Assign([node.target], ast.Name("__tensor_next__", ast.Load())), node.target)
         stops: list[str] = getattr(node, STOPS, [])
@@ -302,7 +290,7 @@ class Staging(ast.NodeTransformer):
     def _while(self, node: ast.While, after: set[str]) -> list[ast.stmt]:
         names, told = self._loop_names(node, after)
         calls = called_by([node.test, *node.body])
-        written = None if calls is None else as_written(node)
+        written = None if calls is None else formulas.within(as_written(node))
         body = self.block(node.body, liveness.before_iteration(node, after))
         test = _thunk(self.visit(node.test))
         call = _call(
@@ -403,7 +391,7 @@ class Staging(ast.NodeTransformer):
         written, calls = None, None
         if isinstance(node, ast.ListComp) and not more:
             calls = called_by([first.target, node.elt, *first.ifs])
-            written = None if calls is None else as_written(node)
+            written = None if calls is None else formulas.within(as_written(node))
         self.generic_visit(node)
         if more or first.is_async or names is None or not inside or self.scope.kind == "class":
             return node
@@ -428,6 +416,8 @@ class Staging(ast.NodeTransformer):
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Constant) and texts.pieces_of(node):
             return self._text(node)
         framed = _looks_at_frame(node)
+        if (names := self._operands_of(node)) is not None:
+            return self._formula(node, names)
         if isinstance(node.func, ast.Name) and node.func.id == ITSELF and len(node.args) == 2:
             return _call("itself", node, *node.args)
         if isinstance(node.func, ast.Name) and node.func.id == "print":
@@ -442,7 +432,23 @@ class Staging(ast.NodeTransformer):
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
         return self._text(node)
 
+    def _operands_of(self, node: ast.expr) -> set[str] | None:
+        """The names of the operands of a formula that Python may have to compute; None where there is nothing to be asked anew."""
+        names = None if self.scope.kind == "class" else formulas.names_in(node)
+        return None if names is None or names in self.asked else names
+
+    def _formula(self, node: ast.expr, names: set[str]) -> Any:
+        """A formula, and what computes it where its operands are numbers."""
+        number = formulas.of_numbers(node)
+        self.asked.append(names)
+        try:
+            return placed_at(ast.IfExp(*number, self.visit(node)), node)
+        finally:
+            self.asked.pop()
+
     def visit_BinOp(self, node: ast.BinOp) -> Any:
+        if (names := self._operands_of(node)) is not None:
+            return self._formula(node, names)
         known = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
         return self._text(node) if known and isinstance(node.op, ast.Mod) else self.generic_visit(node)
 

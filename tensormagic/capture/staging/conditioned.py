@@ -193,7 +193,7 @@ class Looks:
 
     def _with_zeros(self, value: Any) -> Any:
         """Numbers that are far from the ends of their range, or of NumPy's and 0, where none was too small."""
-        if isinstance(value, float) and _LEAST < fabs(value) < _LARGEST:
+        if _is_within(value):
             return value
         if isinstance(value, np.ndarray | np.generic) and not np.all(value):
             self._zeros = True
@@ -215,6 +215,9 @@ def _but_itself(left: Any, right: Any, result: Any) -> Any:
     arrays = all(isinstance(v, np.ndarray) and v.ndim for v in (left, right, result))
     if not arrays or left.dtype != right.dtype or not np.may_share_memory(left, right):
         return left
+    sides = left.strides, left.shape, right.strides, right.shape
+    if sides[:2] == sides[2:] and left.ctypes.data != right.ctypes.data:
+        return left  # of a stencil: no element is itself
     at = np.nonzero(result == 0)
     one, other = (_places(side, at, result.shape) for side in (left, right))
     if np.any(one == other):
@@ -332,9 +335,19 @@ def alike(one: Any, other: Any) -> bool:
     return bool(np.all(np.abs(one - other) <= _ALIKE[_is_short(one)] * np.abs(one)))
 
 
+def _is_within(value: Any) -> bool:
+    """Whether numbers of 64 bits, that are not many, are seen at once to be far from the ends of their range."""
+    if isinstance(value, float):
+        return _LEAST < fabs(value) < _LARGEST
+    if not isinstance(value, np.ndarray) or value.dtype != _LONGS or not 0 < value.size <= _BLOCK:
+        return False
+    size = np.abs(value)
+    return bool(_smallest(size, axis=None) > _LEAST and _greatest(size, axis=None) < _LARGEST)
+
+
 def _ranged(value: Any) -> Any:
     """Numbers that are far from the ends of their range."""
-    if isinstance(value, float) and _LEAST < fabs(value) < _LARGEST:
+    if _is_within(value):
         return value
     least, most = _RANGE[_is_short(value)]
     for (part,) in _blocks(value):

@@ -148,7 +148,7 @@ def test_the_cell_says_that_digits_were_kept(imported: Notebook):
 
 def test_in_captured_functions():
     @tm.tensor
-    def mean_slope(a):
+    def mean_slope(a: float) -> float:
         total = 0.0
         for h in [1e-8, 1e-9]:
             total = total + a * ((1 - math.cos(h)) / h**2)

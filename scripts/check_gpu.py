@@ -3,10 +3,9 @@
 Run on a machine with a card, CuPy and numba-cuda::
 
     python scripts/check_gpu.py                # values; exits with 1 where one is wrong
-    python scripts/check_gpu.py --tests        # then what the tests ask of a device, on the card: loops, branches, repeated places, cells
+    python scripts/check_gpu.py --all FOLDER   # all that there is to check and to measure, in ten minutes; what was said is in the folder
     python scripts/check_gpu.py --small        # each class once, for compute-sanitizer
-    compute-sanitizer --tool memcheck python scripts/check_gpu.py --small
-    compute-sanitizer --tool racecheck python scripts/check_gpu.py --small
+    python scripts/check_gpu.py --compile      # compiles what the values need, and stops: no card is needed
 
 Integers and truth values have to be equal. Floats are held against NumPy in float64 (float32) or extended precision
 (float64), in units of the last place of the largest number that took part.
@@ -15,8 +14,10 @@ Integers and truth values have to be equal. Floats are held against NumPy in flo
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,12 +30,30 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
+from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.device import Card
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.schedule import Kernel
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import CONSTANT
+
+
+def lowered(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, Any, Any, list[Launch]]:
+    """The graph of a function, its plan, the sizes of arguments, and the launches for these sizes, in order."""
+    like = [
+        np.empty(a.shape, a.dtype) if a.size < 2 else f"{a.dtype}[{', '.join(map(str, a.shape))}]" for a in arguments
+    ]
+    graph = tm.trace(function, *like)
+    plan, sizes = plan_device(graph), graph.bind([a.shape for a in arguments])
+    found: list[Launch] = []
+    for step in plan.steps:
+        launches = lower(step, plan) if isinstance(step, Kernel) else None
+        if launches is None:
+            raise ValueError(f"there is no kernel for {step}")
+        found += chosen(launches, sizes)
+    return graph, plan, sizes, found
 
 
 class Program:
@@ -50,31 +69,19 @@ class Program:
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         self.cupy = cupy = import_module("cupy")
-        like = [
-            np.empty(a.shape, a.dtype) if a.size < 2 else f"{a.dtype}[{', '.join(map(str, a.shape))}]"
-            for a in arguments
-        ]
-        self.graph = tm.trace(function, *like)
-        self.plan = plan_device(self.graph)
-        self.sizes = self.graph.bind([a.shape for a in arguments])
+        self.graph, self.plan, self.sizes, self.launches = lowered(function, arguments)
         self.held: dict[Any, Any] = {
             p: cupy.ascontiguousarray(cupy.asarray(a)) for p, a in zip(self.graph.parameters, arguments, strict=True)
         }
         self.fault = cupy.zeros(4, cupy.int64)
-        self.launches: list[Launch] = []
         self.calls: list[tuple[Any, tuple[Any, ...]]] = []
         self._modules: list[Any] = []
         major, minor = divmod(int(cupy.cuda.Device().compute_capability), 10)
-        for step in self.plan.steps:
-            launches = lower(step, self.plan) if isinstance(step, Kernel) else None
-            if launches is None:
-                raise ValueError(f"there is no kernel for {step}")
-            for one in chosen(launches, self.sizes):
-                self._prepare(one, (major, minor))
+        for one in self.launches:
+            self._prepare(one, (major, minor))
 
     def _prepare(self, one: Launch, cc: tuple[int, int]) -> None:
         blocks, threads, shared = one.grid(self.sizes)
-        self.launches.append(one)
         arguments = tuple(map(self._argument, one.parameters))
         if not blocks:
             return
@@ -254,48 +261,109 @@ def check(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> float:
     return max(_off(f, np.asarray(e)) for f, e in zip(found, expected, strict=True)) if same else np.inf
 
 
-def main() -> int:
-    """Check everything; gives 1 where something is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--tests", action="store_true")
-    options = parser.parse_args()
-    small = options.small
-    wrong = 0
-    for case in CASES:
-        shapes = case.shapes[-2:-1] or case.shapes if small else case.shapes
-        for dtype in case.dtypes[:1] if small else case.dtypes:
-            worst = 0.0
-            for shape in shapes:
-                try:
-                    worst = max(worst, check(case, dtype, shape))
-                except Exception:  # noqa: BLE001 (the others are checked all the same)
-                    traceback.print_exc()
-                    worst = np.inf
-            bad = worst > MOST_ULPS
-            wrong += bad
-            print(
-                f"{'WRONG' if bad else 'ok   '} {case.name}, {dtype}, {len(shapes)} shapes: {worst:.1f} ulp", flush=True
-            )
-    print(f"{wrong} wrong", flush=True)
-    return int(wrong > 0) or (_tests() if options.tests else 0)
-
-
-def _tests() -> int:
-    """The tests that are marked ``gpu``; gives 1 where one fails, or none ran."""
-    root = Path(__file__).parents[1]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-m",
-        "gpu",
-        "--all",
-        "tests/backend/cuda",
-        "tests/notebook/test_device.py",
+def compile_ahead(tries: Sequence[Try], cc: tuple[int, int]) -> int:
+    """Have the kernels of all tries compiled at once, side by side; how many are refused."""
+    begin = time.perf_counter()
+    launches = [
+        one for case, dtype, shapes in tries for one in lowered(case.function, _arguments(case, dtype, shapes))[3]
     ]
-    return int(subprocess.run(command, cwd=root, check=False).returncode != 0)
+    planned = time.perf_counter()
+    codes = Codes(launches, whole=False)
+    codes.start(cc)
+    codes.wait()
+    for error in dict.fromkeys(codes.errors.values()):
+        print(f"WRONG {error}")
+    seconds = f"{planned - begin:.0f} s to plan, {time.perf_counter() - planned:.0f} s to compile"
+    print(f"{len(launches)} launches of {len(tries)} programs: {seconds}, {len(codes.errors)} refused", flush=True)
+    return len(codes.errors)
+
+
+def check_values(tries: Sequence[Try]) -> int:
+    """Run all tries on the card; how many pairs of a class and a dtype are wrong."""
+    worst: dict[tuple[str, str], list[float]] = {}
+    for case, dtype, shapes in tries:
+        try:
+            off = check(case, dtype, shapes)
+        except Exception:  # noqa: BLE001 (the others are checked all the same)
+            traceback.print_exc()
+            off = np.inf
+        worst.setdefault((case.name, dtype), []).append(off)
+    for (name, dtype), all_off in worst.items():
+        verdict = "WRONG" if max(all_off) > MOST_ULPS else "ok   "
+        print(f"{verdict} {name}, {dtype}, {len(all_off)} shapes: {max(all_off):.1f} ulp", flush=True)
+    wrong = sum(max(all_off) > MOST_ULPS for all_off in worst.values())
+    print(f"{wrong} wrong", flush=True)
+    return wrong
+
+
+Try = tuple[Case, str, Sequence[tuple[int, ...]]]
+ROOT = Path(__file__).parents[1]
+MINUTES = 10.0
+DEVICE_TESTS = ("tests/backend/cuda", "tests/notebook/test_device.py", "tests/notebook/test_async_device.py")
+LAUNCHED_OTHERWISE = (
+    "tests/backend/cuda/test_segments.py",
+    "tests/backend/cuda/test_loops.py",
+)  # and not by this script
+
+
+def parts(folder: Path) -> dict[str, list[str]]:
+    """All there is to run on a card, by name, in the order of what it is worth: each is a command."""
+    python, own = sys.executable, str(Path(__file__))
+    pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu"]
+    found = {
+        "values": [python, own],
+        "tests": [*pytest, "--all", *DEVICE_TESTS],
+        "kernels": [python, "benchmarks/gpu.py"],
+        "cells": [python, "benchmarks/device_cells.py", "--write", str(folder / "cells.md")],
+    }
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        print("compute-sanitizer is not installed, of NVIDIA's toolkit: accesses and races are not looked at")
+        return found
+    for tool in ("memcheck", "racecheck"):
+        command = [sanitizer, "--tool", tool, "--error-exitcode", "1", "--target-processes", "all"]
+        found[tool] = [*command, python, own, "--small"]
+        found[f"{tool} of tests"] = [*command, *pytest, *LAUNCHED_OTHERWISE]
+    return found
+
+
+def run_all(folder: Path) -> int:
+    """Run all parts in `MINUTES`; how many have failed, or had no time left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    end, bad = time.monotonic() + 60 * MINUTES, 0
+    for name, command in parts(folder).items():
+        begin = time.monotonic()
+        with (folder / f"{name.replace(' ', '-')}.txt").open("w", encoding="utf-8") as said:
+            try:
+                done = subprocess.run(
+                    command, cwd=ROOT, check=False, stdout=said, stderr=subprocess.STDOUT, timeout=max(1, end - begin)
+                ).returncode
+                verdict = "ok" if done == 0 else f"FAILED ({done})"
+            except subprocess.TimeoutExpired:
+                verdict = "NOT DONE: no time is left"
+        bad += verdict != "ok"
+        print(f"{name}: {verdict}, {time.monotonic() - begin:.0f} s, {said.name}", flush=True)
+    return bad
+
+
+def main() -> int:
+    """Check what is asked for; gives 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", type=Path, metavar="FOLDER")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--compile", action="store_true")
+    options = parser.parse_args()
+    if options.all is not None:
+        return int(run_all(options.all.absolute()) > 0)
+    tries: list[Try] = []
+    for case in CASES:
+        shapes = case.shapes[-2:-1] or case.shapes if options.small else case.shapes
+        dtypes = case.dtypes[:1] if options.small else case.dtypes
+        tries += [(case, dtype, shape) for dtype in dtypes for shape in shapes]
+    if options.compile:
+        return int(compile_ahead(tries, (9, 0)) > 0)
+    refused = compile_ahead(tries, Card().capability)
+    return int(refused + check_values(tries) > 0)
 
 
 if __name__ == "__main__":

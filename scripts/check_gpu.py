@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
 from tensormagic.backend.cuda.compiler import Codes
-from tensormagic.backend.cuda.device import Card
+from tensormagic.backend.cuda.device import Card, missing
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.plan import plan_device
@@ -353,6 +353,10 @@ def main() -> int:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
+    why = None if options.compile else missing()
+    if why is not None:
+        print(f"needs a card: {why[0]} ({why[1]})")
+        return 1
     if options.all is not None:
         return int(run_all(options.all.absolute()) > 0)
     tries: list[Try] = []

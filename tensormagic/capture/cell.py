@@ -190,6 +190,7 @@ def run_cell(
     own: dict[str, Any] | None = None,
     moving: Iterable[str] = (),
     again: Callable[[], bool] | None = None,
+    hurried: bool = False,
 ) -> Captured:
     """Capture a cell over the notebook's values.
 
@@ -206,12 +207,15 @@ def run_cell(
     again
         Asked where the graph grows large: whether the cell can be run without one, after this is given up.
 
+    hurried
+        Whether that was done with this text before.
+
     Raises
     ------
     Exception
         What the code raises, with the place in the cell as its ``tensor_site``.
     """
-    capture = Capture(code.cell.label, again=again)
+    capture = Capture(code.cell.label, again=again, hurried=hurried)
     with located(code):
         reach = home.Reach([] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {})
         visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads], moving)

@@ -94,6 +94,8 @@ class Capture:
         How many values the code has asked for on the way, and when its thread has begun.
     again
         Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
+    hurried
+        Whether this text was given up for that before.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
     attempts, safe
@@ -177,6 +179,7 @@ class Capture:
     asked: int = 0
     begun: float = field(default_factory=time.thread_time)
     again: Callable[[], bool] | None = None
+    hurried: bool = False
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])

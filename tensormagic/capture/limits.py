@@ -14,6 +14,7 @@ LIMIT = 100_000  # nodes that one cell may unroll to
 MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
 SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
+KNOWN = 0.1  # of that, for a cell whose text was given up before
 DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
 ENOUGH = 20  # times so long such a capture may take
 
@@ -37,7 +38,7 @@ def _is_endless(capture: Capture) -> bool:
     if capture.abstract:
         return False
     took = time.thread_time() - capture.begun
-    return took > ENOUGH * PATIENCE or (took > PATIENCE and _can_do_without(capture))
+    return took > ENOUGH * PATIENCE or (took > _patience(capture) and _can_do_without(capture))
 
 
 def asked(capture: Capture | None) -> None:
@@ -51,9 +52,15 @@ def asked(capture: Capture | None) -> None:
     if capture is None or capture.abstract:
         return
     capture.asked += 1
-    long = capture.asked >= SEVERAL and capture.asked % 8 == 0 and time.thread_time() - capture.begun > PATIENCE
+    long = (
+        capture.asked >= SEVERAL and capture.asked % 8 == 0 and time.thread_time() - capture.begun > _patience(capture)
+    )
     if capture.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
+
+
+def _patience(capture: Capture) -> float:
+    return PATIENCE * (KNOWN if capture.hurried else 1.0)
 
 
 def _can_do_without(capture: Capture) -> bool:

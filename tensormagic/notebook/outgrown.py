@@ -51,6 +51,7 @@ _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _OF_CLASSES = {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__"}
 _MOST = 10_000  # values of containers and objects that are looked at
 _UNCAPTURED = ", but the code is only being captured"
+_given_up: deque[str] = deque(maxlen=100)  # the texts of cells that were run so
 _HEARD = 1 << 20  # characters of what a cell prints that are kept
 
 
@@ -73,11 +74,12 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
 
     try:
         with redirect_stdout(heard):
-            return run(code, shell, options, again)
+            return run(code, shell, options, again, hurried=code.cell.source in _given_up)
     except LimitError as error:
         if not again():
             raise
         why = error
+    _given_up.append(code.cell.source)
     read = taken.marks_of({n: notebook[n] for n in free_names(code, notebook)})
     with redirect_stdout(_After(sys.stdout, heard.kept or "")):
         outcome = run_plain(code, shell, options)

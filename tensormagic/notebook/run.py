@@ -195,8 +195,10 @@ def compiled(source: Source, shell: Any) -> Code:
     return code
 
 
-def run(code: Code, shell: Any, options: Options, again: Callable[[], bool] | None = None) -> Outcome:
-    """Capture the cell and change the notebook's variables, all or none of them; ``again`` as for ``run_cell``."""
+def run(
+    code: Code, shell: Any, options: Options, again: Callable[[], bool] | None = None, *, hurried: bool = False
+) -> Outcome:
+    """Capture the cell and change the notebook's variables, all or none of them; ``again`` and ``hurried`` as for ``run_cell``."""
     before = seen(shell.user_ns, code.parsed.reads)
     checked(code, options, before)
     notebook = cast(code, before, options)
@@ -205,7 +207,7 @@ def run(code: Code, shell: Any, options: Options, again: Callable[[], bool] | No
         parted = Parted.of(options.grad, notebook)
         mark = wrap(constant(0))
         with session.working("capturing"), parted.lent():
-            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, parted.names, again)
+            captured = run_cell(code, parted.space, options.inputs, shell.user_ns, parted.names, again, hurried)
         outcome = _outcome(code, options, captured, parted)
         outcome.kept = kept
         outcome.unused = unused_in_cell(captured.capture, (t.node for t in living.since(mark)))

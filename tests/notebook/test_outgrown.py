@@ -85,6 +85,16 @@ def test_values_that_are_asked_for_count_too(small, monkeypatch, asks):
     assert small["found"] == space["found"]
 
 
+def test_a_text_that_was_given_up_is_given_up_sooner(small, monkeypatch):
+    outgrown(small, "%%tensor\n" + GROUPS)
+    for name, value in {"MANY": 10**9, "LIMIT": 10**9, "SEVERAL": 8, "PATIENCE": 1e9, "KNOWN": 0.0}.items():
+        monkeypatch.setattr(f"tensormagic.capture.limits.{name}", value)
+    outgrown(small, "%%tensor\n" + GROUPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tm.PlainRunWarning)
+        small.ok("%%tensor\n# another text\n" + GROUPS)
+
+
 def test_the_last_expression_is_shown(small):
     ran = outgrown(small, "%%tensor\n" + GROUPS + "cent.shape")
     assert ran.value == (3, 2)

@@ -19,6 +19,8 @@ FORMULAS = {  # of a small x
     "math.sqrt(1 + x) - math.sqrt(1 - x)": 1e-9,
     "float(np.log(1 + x))": 1e-9 - 0.5e-18,
     "2 * (np.exp(x) - 1) * k": 6e-9 + 3e-18,
+    "1 / (x + 1) - 1": -1e-9 + 1e-18,
+    "np.log(np.cosh(x))": 0.5e-18,
 }
 PLACES = {
     "a loop over a list": "for x in [1.0, 1e-9]:\n    y = {}",

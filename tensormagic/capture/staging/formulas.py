@@ -32,10 +32,11 @@ def names_in(node: ast.expr) -> set[str] | None:
     parts = [*_parts(node)]
     if None in parts:
         return None
-    operators = {type(p.op) for p in parts if isinstance(p, ast.BinOp)}
-    steep = ast.Pow in operators or any(isinstance(p, ast.Call) for p in parts)
+    operators = [type(p.op) for p in parts if isinstance(p, ast.BinOp)]
+    calls = sum(isinstance(p, ast.Call) for p in parts)
+    steep = calls or ast.Pow in operators or ast.Div in operators  # sums and products alone have no other forms
     found = {p.id for p in parts if isinstance(p, ast.Name)}
-    return found if steep and operators - {ast.Pow} and (found or _numbers_in(node)) else None
+    return found if steep and len(operators) + calls > 1 and (found or _numbers_in(node)) else None
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr | None]:

@@ -56,6 +56,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     "log1mexp": lambda x: _log(-mpmath.expm1(x)),
+    "log_hypot": lambda x, y: _log(x * x + y * y) / 2,
     "log_erfc": lambda x: mpmath.log(mpmath.erfc(x)),
     "logit": lambda x: _log(x / (1 - x)),
     "xlogy": lambda x, y: mpmath.mpf(0) if x == 0 else x * _log(y),

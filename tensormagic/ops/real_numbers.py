@@ -58,6 +58,7 @@ def _functions() -> Mapping[str, Any]:
         "softplus": lambda x: mp.log(1 + mp.exp(x)),
         "log1mexp": real(lambda x: mp.log(-mp.expm1(x))),
         "logit": real(lambda x: mp.log(x / (1 - x))),
+        "log_hypot": real(lambda x, y: mp.log(x * x + y * y) / 2),
         "log_erfc": lambda x: mp.log(mp.erfc(x)),
         "erfcx": lambda x: mp.exp(x * x) * mp.erfc(x),
         "exprel": lambda x: mp.expm1(x) / x if x else mp.one,

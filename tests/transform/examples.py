@@ -71,6 +71,20 @@ def part(start: int, length: int, step: int = 1) -> tuple:
     return ((start, length, step),)
 
 
+def triangle(a: Node, b: Node) -> Node:
+    """The angle between two sides, in which the third one is longer than each and shorter than both."""
+    c = scalar.cbrt(a * a * a + b * b * b)
+    return scalar.arccos((a * a + b * b - c * c) / (2 * a * b))
+
+
+def inverse_softplus(x: Node) -> Node:
+    """``log(expm1(x))``, as it is rewritten."""
+    far = scalar.less(2, x)
+    return scalar.where(
+        far, x + scalar.log1mexp(scalar.where(far, -x, -1)), scalar.log(scalar.where(far, 1, scalar.expm1(x)))
+    )
+
+
 def deviance(x: Node, y: Node) -> Node:
     return x * scalar.log(x / y) - x + y
 
@@ -214,6 +228,39 @@ EXAMPLES = [
     ),
     Example("logarithms_of_quotients", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) / scalar.exp(y))),
     Example("variances", ((N, M),), lambda x: fold.mean(scalar.square(x), (1,)) - scalar.square(fold.mean(x, (1,)))),
+    Example(
+        "logarithms_beside_inverses",
+        ((N,),),
+        lambda x: scalar.arccosh(2 + scalar.square(x)) - scalar.log(2 * (2 + scalar.square(x))),
+    ),
+    Example(
+        "logarithms_of_rises_beside_exponents",
+        ((N,),),
+        lambda x: inverse_softplus(scalar.exp(x)) - scalar.exp(x),
+    ),
+    Example("differences_of_directions", ((N,), (N,)), lambda x, y: scalar.arctan2(y, x) - scalar.arctan2(y, x + 0.1)),
+    Example(
+        "logarithms_of_sums_with_weights",
+        ((N,), (N,)),
+        lambda x, y: scalar.log(scalar.sigmoid(y) * scalar.exp(x) + (1 - scalar.sigmoid(y))),
+    ),
+    Example(
+        "quotients_by_rises",
+        ((N,), (N,)),
+        lambda x, y: (y - scalar.square(y) * scalar.exp(x)) / (1 - scalar.exp(x)),
+    ),
+    Example("roots_of_squares_less_a_number", ((N,),), lambda x: scalar.sqrt(1 - scalar.square(scalar.sin(x)))),
+    Example(
+        "angles_by_what_is_less_than_one",
+        ((N,), (N,)),
+        lambda x, y: triangle(scalar.exp(x), scalar.exp(y)),
+    ),
+    Example("logarithms_of_lengths", ((N,), (N,)), lambda x, y: scalar.log(x * x + y * y)),
+    Example(
+        "logarithms_of_means_by_rises",
+        ((4, N),),
+        lambda x: scalar.log(fold.fold(fold.SUM, scalar.exp(x), (0,)) / constant(4.0)),
+    ),
     Example("inverse_sines", ((N,),), lambda x: scalar.log(cancelled(scalar.sqrt(x * x + 1), x))),
     Example(
         "inverse_cosines",

@@ -233,6 +233,7 @@ TRUE = {
     "sigmoid": _sigmoid,
     "softplus": lambda x: mp.log(1 + mp.exp(x)),
     "logaddexp": lambda x, y: mp.log(mp.exp(x) + mp.exp(y)),
+    "log_hypot": lambda x, y: _log(x * x + y * y) / 2,
     "log_erfc": lambda x: mp.log(mp.erfc(x)),
     "logit": lambda x: _log(x / (1 - x)),
     "sin": mp.sin,

@@ -18,7 +18,8 @@ NAMES = {k: getattr(np, k) for k in dir(np) if k[0] != "_" and callable(getattr(
     "sigmoid": special.expit,
     "softplus": lambda x: np.logaddexp(x, 0),
     "log1mexp": lambda x: np.log1p(-np.exp(x)),
-    **{k: getattr(special, k) for k in ("erf", "erfc", "logit", "xlogy", "logsumexp", "polygamma")},
+    "log_hypot": lambda x, y: np.log(np.hypot(x, y)),
+    **{k: getattr(special, k) for k in ("erf", "erfc", "gammaln", "logit", "xlogy", "logsumexp", "polygamma")},
 }
 
 
@@ -101,6 +102,16 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "x * np.log(1 + 1 / x) - 1; np.log(v / x) + x**2 / (2 * v**2) - 0.5",
     "quotients_of_remainders": "(x - np.sin(x)) / x**3; (v * np.cos(v) - np.sin(v)) / (v * v); (np.exp(x) - 1 - x) / x**2",
     "logarithms_of_quotients": "np.log(v / x); np.log((x + 0.5) / x)",
+    "logarithms_of_means_by_rises": "np.log(np.mean(np.exp(v), axis=1)); np.log(np.exp(x).sum() / x.size)",
+    "logarithms_beside_inverses": "np.arccosh(x + 1) - np.log(2 * (x + 1)); np.log(2 * v) - np.arcsinh(v)",
+    "logarithms_of_rises_beside_exponents": "np.log(np.exp(x) - 1) - x; v - np.log(np.expm1(v))",
+    "differences_of_directions": "np.arctan2(x, v) - np.arctan2(x, v + 1e-6); np.arctan2(x + 1, v) - np.arctan2(x, v)",
+    "logarithms_of_sums_with_weights": "np.log(x / 9 * np.exp(v) + (1 - x / 9)); np.log(1 - v + np.exp(x) * v)",
+    "quotients_by_rises": "(v - x * np.exp(x)) / (1 - np.exp(x)); (v - x * np.exp(-v)) * 2 * x / (1 - np.exp(-v))",
+    "roots_of_squares_less_a_number": "np.sqrt(9 - v * v); np.sqrt(x**2 - 0.015625); np.sqrt(1 - (x / 9) ** 2); np.sqrt(16 - 4 * v**2)",
+    "angles_by_what_is_less_than_one": "np.arccos((x**2 + (x + 1)**2 - (x + 0.9)**2) / (2 * x * (x + 1))); "
+    "np.arccos((v * v + x * x - np.cbrt(x**3 + v**3) ** 2) / (2 * v * x))",
+    "logarithms_of_lengths": "np.log(np.sqrt(v**2 + x**2)); np.log(x * x + v * v); 0.5 * np.log(np.hypot(x, v))",
     "inverse_sines": "np.log(x + np.sqrt(x ** 2 + 1)); np.log(v + np.sqrt(v * v + 1))",
     "powers_near_one": "(1 + x) ** v; (1 - v / 9) ** 20",
     "deviances": "x * np.log(x / 0.3) - x + 0.3; v * np.log(v / x) - (v - x); v * (np.log(v) - np.log(x)) + x - v",
@@ -160,7 +171,7 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "factors_outwards": "np.sum(v * v[0, 0]); np.sum(v * x[:3, None], axis=1)",
     "divisors_outwards": "np.sum(v / v[0, 0]); np.mean(v / x[:3, None], axis=1)",
     "logarithms_of_sums": "np.log(np.sum(np.exp(v), axis=1)); np.log(np.exp(x).sum())",
-    "logarithms_of_means": "np.log(np.mean(np.exp(v), axis=1)); np.log(np.exp(x).sum() / len(x))",
+    "logarithms_of_means": "np.log(np.exp(v).sum(axis=1) / 5); np.log(np.exp(x).sum() * 0.25)",
     "softmaxes": "np.exp(v) / np.exp(v).sum(axis=1, keepdims=True); np.exp(x) / np.sum(np.exp(x))",
     "softmaxes_by_factor": "np.exp(v) * (x[:3] / np.exp(v).sum(axis=1))[:, None]; np.exp(x) * (2.5 / np.sum(np.exp(x)))",
     "shifts": "shifted(v) / shifted(v).sum(axis=1, keepdims=True)",

@@ -114,7 +114,14 @@ def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, fold
     return Table([*extra, *(r for r in rules(level) if r not in late)])
 
 
-_LATE = frozenset((*algebra.powers_by_squares, *algebra.powers_by_roots, *algebra.division_by_numbers))
+_LATE = frozenset(
+    (
+        *algebra.powers_by_squares,
+        *algebra.powers_by_roots,
+        *algebra.division_by_numbers,
+        *explog.logarithms_of_products,
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inv
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common, worth_it
 from tensormagic.transform.rewriting.series import less_beginning
-from tensormagic.transform.rewriting.terms import Apart, Sum, behind, number_of, raised, sum_of, written
+from tensormagic.transform.rewriting.terms import Apart, Sum, behind, difference, number_of, raised, sum_of, written
 
 _DEEP = 3
 """How many functions of functions are looked through."""
@@ -234,7 +234,7 @@ def _of_products_alike(rest: Sum) -> Apart | None:
         less_, more = p.minus(q), p.minus(q.times(-1))
         if len(less_) + len(more) >= 2 * (len(p) + len(q)):
             return None
-        value = less_.node() * more.node()
+        value = difference(first[1], second[1]) * difference(first[1], second[1], -1)
     else:
         value = _by_common_factor(bare(u), bare(v))
     if value is None:

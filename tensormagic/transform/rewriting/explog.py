@@ -1,10 +1,13 @@
 """Rules of exponentials, logarithms and their kin, which keep the digits that the naive form loses."""
 
+# pyright: reportUnusedImport=false
+# Rules of this theme that stand in files of their own are imported here.
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import reduce
 from itertools import permutations
+from math import inf
 from math import log as log_of
 from typing import Any
 
@@ -23,6 +26,7 @@ from tensormagic.ops.scalars.scalar import (
     cos,
     cosh,
     divide,
+    equal,
     exp,
     expm1,
     hypot,
@@ -33,6 +37,7 @@ from tensormagic.ops.scalars.scalar import (
     log1p,
     logaddexp,
     logical_and,
+    logical_or,
     maximum,
     multiply,
     power,
@@ -46,6 +51,16 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.ops.scalars.special import digamma, erf, erfc, log_erfc, logit, polygamma, xlogy
+from tensormagic.transform.rewriting.asymptotes import (  # noqa: F401 (as above)
+    differences_of_directions,
+    inverse_softplus,
+    inverse_tangents_near_one,
+    logarithms_beside_exponents,
+    logarithms_beside_inverses,
+    logarithms_of_rises_beside_exponents,
+    products_that_come_to_a_half,
+    ratios_of_factorials,
+)
 from tensormagic.transform.rewriting.notation import exact, real, stable
 from tensormagic.transform.rewriting.terms import behind, number_of, sum_of
 
@@ -249,7 +264,6 @@ def true_of_reals(x: Node, y: Node, c: Constant) -> Rewrites:
 def logarithms_of_products(x: Node, y: Node) -> Rewrites:
     """Logarithms of products."""
     yield log(x * y), log(x) + log(y), assuming("x > 0", "y > 0")
-    yield log(expm1(x)), x + log1mexp(-x), assuming("x > 0")
 
 
 @real(fuel=1)
@@ -261,7 +275,7 @@ def quotients(x: Node, y: Node) -> Rewrites:
 # sums of exponentials -------------------------------------------------------------------------------------------------
 
 
-def _exponentials(node: Node) -> tuple[list[tuple[Node, float]], float] | None:
+def exponentials_of(node: Node) -> tuple[list[tuple[Node, float]], float] | None:
     """The exponents of a sum of exponentials and by what they are multiplied, and a number; None where something is not positive."""
     total = sum_of(node)
     if any(bare(n).op is not exp or t <= 0 for _, n, t in total.terms) or not total.terms or total.number < 0:
@@ -288,7 +302,7 @@ def _ordinary(total: Node) -> Node:
 @stable(roots="log log1p", fuel=1, judged=True, extends="a value where an exponential is infinite or 0")
 def logarithms_of_exponentials(node: Node) -> Found | None:
     """``log(exp(x) + exp(y) + exp(z)) -> with the largest exponent taken off, where the sum runs over or under, and for multiples``."""
-    found = _exponentials(node.args[0])
+    found = exponentials_of(node.args[0])
     one = node.op is log1p
     if found is None or len(found[0]) + bool(found[1]) + one < 2 or node.type.dtype.kind != "f":
         return None
@@ -310,7 +324,7 @@ def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
     found: list[tuple[Node, Node]] = []
     total = sum_of(node)
     for _, term, times in total.terms:
-        pair = _split(bare(term))
+        pair = split(bare(term))
         if pair is None:
             return None
         weight, exponent = pair
@@ -318,17 +332,17 @@ def _weighted(node: Node) -> list[tuple[Node, Node]] | None:
     return found if len(found) > 1 and not total.number else None
 
 
-def _split(term: Node, depth: int = 3) -> tuple[Node, Node] | None:
+def split(term: Node, depth: int = 3) -> tuple[Node, Node] | None:
     """A product as a factor and the exponent of its one exponential."""
     if term.op is exp:
         return constant(1.0), term.args[0]
     if not depth or term.op not in {multiply, divide}:
         return None
     first, second = term.args
-    pair = _split(bare(first), depth - 1)
+    pair = split(bare(first), depth - 1)
     if pair is not None:
         return (pair[0] * second if term.op is multiply else pair[0] / second), pair[1]
-    pair = _split(bare(second), depth - 1) if term.op is multiply else None
+    pair = split(bare(second), depth - 1) if term.op is multiply else None
     return None if pair is None else (first * pair[0], pair[1])
 
 
@@ -336,7 +350,7 @@ def _split(term: Node, depth: int = 3) -> tuple[Node, Node] | None:
 def logarithms_of_mixtures(node: Node) -> Found | None:
     """``log(v * exp(x) + w * exp(y)) -> with the larger exponent taken off, where the sum runs over or under``."""
     total = node.args[0]
-    found = _weighted(total) if node.type.dtype.kind == "f" and _exponentials(total) is None else None
+    found = _weighted(total) if node.type.dtype.kind == "f" and exponentials_of(total) is None else None
     if found is None:
         return None
     largest = reduce(maximum, [x for _, x in found])
@@ -346,17 +360,23 @@ def logarithms_of_mixtures(node: Node) -> Found | None:
     return Found(where(ordinary, log(where(ordinary, total, 1)), largest + log(rest)), absorbs=(bare(total),))
 
 
+def _sums(node: Node) -> list[Node]:
+    """A sum, and the sums among its terms."""
+    inner = bare(node)
+    return [inner, *(s for a in inner.args for s in _sums(a))] if inner.op is add else []
+
+
 @stable(roots="divide", heads="exp add", fuel=1, judged=True, extends="a value where an exponential is infinite")
 def quotients_of_sums(node: Node) -> Found | None:
     """``exp(x) / (exp(x) + exp(y)) -> 1 / (1 + exp(y - x)), where the sum runs over or under``."""
     top = bare(node.args[0])
-    found = _exponentials(node.args[1]) if top.op is exp and node.type.dtype.kind == "f" else None
+    found = exponentials_of(node.args[1]) if top.op is exp and node.type.dtype.kind == "f" else None
     if found is None:
         return None
-    ordinary = _ordinary(node.args[1])
+    ordinary = logical_or(_ordinary(node.args[1]), equal(top.args[0], -inf))
     other = 1 / _total(*found, top.args[0])
     return Found(
-        where(ordinary, node.args[0] / where(ordinary, node.args[1], 1), other), absorbs=(top, bare(node.args[1]))
+        where(ordinary, node.args[0] / where(ordinary, node.args[1], 1), other), absorbs=(top, *_sums(node.args[1]))
     )
 
 

@@ -154,3 +154,18 @@ def squares_of_differences(p: Mapping[Powers, Fraction | int]) -> list[tuple[int
     if any(rows) or len(found) < 2 or len({c > 0 for _, _, c in found}) != 1:
         return None
     return found
+
+
+def square_less_square(p: Mapping[Powers, Fraction | int]) -> tuple[int, int, int, Fraction] | None:
+    """``(i, j, k, c)`` for ``c * (x_k**2 - (x_i - x_j)**2)``: the sides of a triangle; None for other forms."""
+    squares = {powers.index(2): Fraction(c) for powers, c in p.items() if 2 in powers and sum(powers) == 2}
+    mixed = [(powers, Fraction(c)) for powers, c in p.items() if powers.count(1) == 2 and sum(powers) == 2]
+    if len(p) != 4 or len(squares) != 3 or len(mixed) != 1:
+        return None
+    powers, twice = mixed[0]
+    i, j = (n for n, power in enumerate(powers) if power)
+    (k,) = (n for n in squares if n not in {i, j}) if {i, j} <= squares.keys() else (i,)
+    c = squares[k]
+    if k == i or squares[i] != -c or squares[j] != -c or twice != 2 * c:
+        return None
+    return i, j, k, c

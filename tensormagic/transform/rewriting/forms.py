@@ -15,6 +15,8 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
+    arcsin,
+    arcsinh,
     arctan,
     arctanh,
     cos,
@@ -31,12 +33,13 @@ from tensormagic.ops.scalars.scalar import (
     sigmoid,
     sin,
     sinh,
+    sqrt,
     square,
     tan,
     where,
 )
 from tensormagic.ops.scalars.special import erfc
-from tensormagic.transform.rewriting.terms import Apart, Sum, key_of, number_of, raised, sum_of
+from tensormagic.transform.rewriting.terms import Apart, Sum, conjugates, difference, key_of, number_of, raised, sum_of
 
 # what a node is a function of ----------------------------------------------------------------------------------------
 
@@ -82,6 +85,8 @@ def image(node: Node) -> Image | None:
     key = key_of(inner)
     if isinstance(key, tuple):
         return Image(node, "square", inner.args[0], sum_of(inner.args[0]))
+    if name == "sqrt" and (squares := conjugates(inner.args[0])) is not None:
+        return Image(node, "sqrt", inner.args[0], squares)
     return Image(node, name, inner.args[0], sum_of(inner.args[0])) if name in FORMS else None
 
 
@@ -171,7 +176,8 @@ def _of_cbrt(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_square(a: Image, b: Image, inner: Apart) -> _Form:
-    total = a.meant.minus(b.meant.times(-1)).node()
+    x, y = a.argument, b.argument
+    total = a.meant.minus(b.meant.times(-1)).node() if x is None or y is None else difference(x, y, -1)
     return multiply(total, inner.value), None
 
 
@@ -216,9 +222,9 @@ def _alike(a: Image, b: Image) -> Node:
     return less(absolute(b.node / a.node - 1.25), 0.75)
 
 
-def _nearer(a: Image, b: Image) -> Node:
+def nearer(a: Node, b: Node) -> Node:
     """Whether two values are within a fifth of each other, for forms of many roundings."""
-    return less(absolute(b.node / a.node - 1), 0.2)
+    return less(absolute(b / a - 1), 0.2)
 
 
 _STEP = 0.25
@@ -280,7 +286,7 @@ def _of_tan(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_tanh(a: Image, b: Image, inner: Apart) -> _Form:
-    return sinh(inner.value) / cosh(a.at()) / cosh(b.at()), both(within(inner.value, 0.5), _nearer(a, b))
+    return sinh(inner.value) / cosh(a.at()) / cosh(b.at()), both(within(inner.value, 0.5), nearer(a.node, b.node))
 
 
 def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:
@@ -291,6 +297,33 @@ def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:
 def _of_arctan(a: Image, b: Image, inner: Apart) -> _Form:
     whole = 1 + a.at() * b.at()
     return arctan(inner.value / whole), both(within(inner.value, whole * 0.5), isfinite(whole), _alike(a, b))
+
+
+def _of_inverse(outer: Callable[[Node], Node], other: Callable[[Node], Node], sign: int = 1) -> Callable[..., _Form]:
+    """Differences of inverse functions, by the ``other`` function of the same angle: ``a * a - b * b`` over the sum of both products."""
+
+    def form(a: Image, b: Image, inner: Apart) -> _Form:
+        x, y = a.at(), b.at()
+        if not isinstance(x, Node) or not isinstance(y, Node):
+            return inner.value * 1.0, False  # type: ignore[return-value]
+        whole = x * other(y) + y * other(x)
+        value = outer(inner.value * ((x + y) / whole))
+        near = both(nearer(a.node, b.node), less(absolute(y / x - 1), 0.2), less(0, absolute(whole)), isfinite(whole))
+        return value if sign > 0 else -value, near
+
+    return form
+
+
+def _beside_sine(x: Node) -> Node:
+    return sqrt((1 - x) * (1 + x))
+
+
+def _beside_hyperbolic_sine(x: Node) -> Node:
+    return sqrt(1 + square(x))
+
+
+def _beside_hyperbolic_cosine(x: Node) -> Node:
+    return sqrt((x - 1) * (x + 1))
 
 
 _FINE = 64.0
@@ -359,5 +392,9 @@ FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {
     "erf": _of_erf,
     "erfc": _of_erfc(-1),
     "arctanh": _of_arctanh,
+    "arcsin": _of_inverse(arcsin, _beside_sine),
+    "arccos": _of_inverse(arcsin, _beside_sine, -1),
+    "arcsinh": _of_inverse(arcsinh, _beside_hyperbolic_sine),
+    "arccosh": _of_inverse(arcsinh, _beside_hyperbolic_cosine),
 }
 """For each function ``f``: ``f(a) - f(b)`` by ``a - b``, and where that is near enough to 0."""

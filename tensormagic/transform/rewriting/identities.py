@@ -155,7 +155,7 @@ def angles_near_one(x: Node) -> Rewrites:
     yield arccos(-expm1(x)), _root_of_half(arcsin, arccos, exp(x), -expm1(x), less(x, -_LOG_2))
     angle = arcsin(where(below_half, sqrt(where(below_half, x, 0) * 0.5), 1 - x))
     yield arcsin(1 - x), where(below_half, _RIGHT - 2 * angle, angle)
-    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x, less(0, x))
+    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x, less(absolute(x - 0.5), 0.5))
 
 
 def _between(x: Node, y: Node) -> Node:

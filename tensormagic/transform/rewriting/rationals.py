@@ -6,6 +6,7 @@ polynomials with fractions as coefficients, over whatever is no sum, product or 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,8 +19,8 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.roundings import cancels_with
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square
-from tensormagic.transform.rewriting.factors import factored, squares_of_differences
+from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square, where
+from tensormagic.transform.rewriting.factors import factored, square_less_square, squares_of_differences
 from tensormagic.transform.rewriting.terms import Apart, key_of, number_of, written
 
 _ATOMS = 5
@@ -259,6 +260,13 @@ def _by_factors(p: _Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node
     if squares is not None:
         total = reduce(add, [square(atoms[i] - atoms[j]) * float(abs(c)) for i, j, c in squares])
         return (total if squares[0][2] > 0 else -total), total
+    if (triangle := square_less_square(p)) is not None:
+        i, j, k, c = triangle
+        other = atoms[i] - atoms[j]
+        product = (atoms[k] - other) * (atoms[k] + other)
+        product = product if c == 1 else product * float(c)
+        exact = less(absolute(other), absolute(atoms[i]) * 0.5)
+        return product, where(exact, product, math.inf)
     found = factored(p)
     if found is None:
         return None

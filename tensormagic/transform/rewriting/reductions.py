@@ -10,10 +10,26 @@ from tensormagic.ir.type import lower_bound
 from tensormagic.ops.contract import LETTERS, einsum
 from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, fold, row, spread, whole_softmax
 from tensormagic.ops.fold_kind import count
-from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.leaf import constant, constant_value, size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
 from tensormagic.ops.pointwise import Pointwise, astype
-from tensormagic.ops.scalars.scalar import add, divide, exp, log, multiply, negative, power, square, subtract
+from tensormagic.ops.scalars.scalar import (
+    add,
+    divide,
+    exp,
+    expm1,
+    isfinite,
+    less,
+    log,
+    log1p,
+    logical_and,
+    multiply,
+    negative,
+    power,
+    square,
+    subtract,
+    where,
+)
 from tensormagic.transform.rewriting.notation import exact, real, stable
 
 Axes = tuple[int, ...]
@@ -243,6 +259,28 @@ def logarithms_of_sums(node: Node) -> Node | None:
     """``log(sum(exp(v), axes)) -> logsumexp(v, axes)``."""
     found = _exponents(_below(node.args[0]))
     return None if found is None else reshape(fold(LOGSUMEXP, *found), node.type.shape)
+
+
+def _is_count(n: Node, x: Node, axes: Axes) -> bool:
+    """Whether ``n`` is how many elements of ``x`` there are along the axes."""
+    size, own = count(x, axes), plain(n)
+    if isinstance(size, int):
+        value = constant_value(own)
+        return value is not None and bool(value == size)
+    return own is astype(size_node(size), own.type.dtype)
+
+
+@stable(roots="log", heads="divide", fuel=1, judged=True)
+def logarithms_of_means_by_rises(node: Node) -> Node | None:
+    """``log(mean(exp(v), axes)) -> log1p(mean(expm1(v), axes)) where the mean is not small, and else logsumexp(v, axes) - log(n)``."""
+    scaled = node.args[0]
+    found = _exponents(_below(scaled.args[0])) if scaled.op is divide else None
+    if found is None or not _is_count(scaled.args[1], *found):
+        return None
+    total = reshape(fold(LOGSUMEXP, *found), node.type.shape) - log(scaled.args[1])
+    rise = reshape(fold(SUM, expm1(found[0]), found[1]), node.type.shape) / scaled.args[1]
+    near = logical_and(less(-0.5, total), isfinite(rise))
+    return where(near, log1p(where(near, rise, 0)), total)
 
 
 @stable(roots="log", heads="")

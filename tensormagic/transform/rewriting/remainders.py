@@ -1,8 +1,11 @@
 """Rules of remainders: a function less the beginning of its series, logarithms near 1, a variance from its moments."""
 
+# pyright: reportUnusedImport=false
+# Rules of this theme that stand in files of their own are imported here.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
@@ -37,8 +40,27 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.transform.rewriting.differences import factors_apart, known
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.rationals import over_common
+from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
+    logarithms_of_sums_with_weights,
+    quotients_by_rises,
+)
 from tensormagic.transform.rewriting.series import less_beginning, over_powers
-from tensormagic.transform.rewriting.terms import Sum, behind, key_of, logarithm_of, number_of, sum_of, written
+from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
+    angles_by_what_is_less_than_one,
+    halves_of_logarithms,
+    logarithms_of_lengths,
+    roots_of_squares_less_a_number,
+)
+from tensormagic.transform.rewriting.terms import (
+    Sum,
+    behind,
+    conjugates,
+    key_of,
+    logarithm_of,
+    number_of,
+    sum_of,
+    written,
+)
 
 
 @stable(roots="subtract add", fuel=1, judged=True)
@@ -79,7 +101,12 @@ def remainders(node: Node) -> Found | None:
         return None
     left, right = node.args
     right = right if node.op is subtract else -right
-    return Found(behind(found.near, found.value, left, right), absorbs=found.parts)
+    readers = Counter(a for n in {node, *found.parts} for a in {*map(bare, n.args)})
+    shared = {n for n, times in readers.items() if times > 1 and len(n.args) == 1}
+    own = tuple(
+        p for p in found.parts if p not in shared
+    )  # where nothing cancels, all terms show one rounding of these
+    return Found(behind(found.near, found.value, left, right), absorbs=own)
 
 
 _ARITHMETIC = frozenset(("multiply", "divide", "negative", "add", "subtract"))
@@ -108,13 +135,16 @@ def quotients_of_remainders(node: Node) -> Found | None:
 # logarithms ------------------------------------------------------------------------------------------------------------
 
 
-@stable(roots="log", heads="divide", fuel=1, judged=True, extends="0 where x and y are infinite and differ by a number")
+@stable(roots="log", fuel=1, judged=True, extends="0 where x and y are infinite and differ by a number")
 def logarithms_of_quotients(node: Node) -> Found | None:
     """``log(x / y) -> log1p((x - y) / y) where x and y are near each other``."""
     quotient = bare(node.args[0])
+    negated = quotient.op is negative  # as quotients by what has become -expm1(x) are
+    quotient = bare(quotient.args[0]) if negated else quotient
     if quotient.op is not divide or node.type.dtype.kind != "f" or any(map(is_constant, quotient.args)):
         return None
     x, y = quotient.args
+    y = negative(y) if negated else y
     first, second = sum_of(x, text=True), sum_of(y, text=True)
     total, rest = first.minus(second.times(-1)), first.minus(second)
     if not total.terms and total.number and rest.terms and not rest.number:
@@ -284,7 +314,7 @@ def _root_sum(node: Node, number: int) -> Found | None:
     if sides is None or bare(sides[0]).op is not sqrt or node.type.dtype.kind != "f":
         return None
     root, other = bare(sides[0]), bare(sides[1])
-    total = sum_of(root.args[0])
+    total = conjugates(root.args[0]) or sum_of(root.args[0])
     if other.op is not negative or total.number != number or len(total.terms) != 1:
         return None
     if total.terms[0][0] != ("square", bare(other.args[0])) or total.terms[0][2] != 1:

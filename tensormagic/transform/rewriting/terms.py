@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
-from tensormagic.ops.leaf import CONSTANT
-from tensormagic.ops.scalars.scalar import divide, log, power, subtract, where
+from tensormagic.ops.leaf import CONSTANT, constant
+from tensormagic.ops.scalars.scalar import arccos, arccosh, divide, log, power, square, subtract, where
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Sum:
         if times != -other or not isinstance(first, tuple) or not isinstance(second, tuple):
             return None
         x, y = (first[1], second[1]) if times > 0 else (second[1], first[1])
-        value = (x - y) * (x + y)
+        value = difference(x, y) * difference(x, y, -1)
         return value if abs(times) == 1 else value * float(abs(times))
 
 
@@ -136,6 +136,39 @@ def key_of(node: Node) -> object:
     return node
 
 
+def difference(x: Node, y: Node, sign: int = 1) -> Node:
+    """``x - y``, or with -1 their sum, without what both have where one rounding is all that is left; else as both are rounded."""
+    first, second = sum_of(x), sum_of(y)
+    rest = first.minus(second.times(sign))
+    exact = all(n & (n - 1) == 0 for _, _, t in rest.terms for n in (abs(t.numerator), t.denominator))
+    if exact and 0 < len(rest) <= 2 and len(rest) < len(first) + len(second):
+        value = rest.node()
+        return value if isinstance(value, Node) else constant(value)
+    return x - y if sign > 0 else x + y
+
+
+def conjugates(node: Node) -> Sum | None:
+    """``u**2 - v**2``, as it is meant, where ``node`` is written ``(u - v) * (u + v)``."""
+    node = bare(node)
+    if node.op.name != "multiply":
+        return None
+    less_, more = sorted((bare(a) for a in node.args), key=lambda a: a.op.name == "add")
+    if less_.op is not subtract or more.op.name != "add":
+        return None
+    (u, v), (p, q) = map(bare, less_.args), map(bare, more.args)
+    if (u, v) not in {(p, q), (q, p)}:
+        return None
+    return _squared(u).minus(_squared(v))
+
+
+def _squared(node: Node) -> Sum:
+    value = number_of(node)
+    if value is not None:
+        return Sum((), value * value)
+    inner = bare(node.args[0]) if node.op.name == "absolute" else node
+    return Sum(((("square", inner), square(node), Fraction(1)),), Fraction(0))
+
+
 def number_of(node: Node) -> Fraction | None:
     """The finite number that a node is; None for other nodes."""
     if node.op is not CONSTANT or node.type.shape or node.type.dtype.kind not in "iuf":
@@ -174,11 +207,24 @@ def logarithm_of(node: Node) -> Node | None:
     return inner.args[0] if inner.op.name == "log" else None
 
 
+def _angle_of(node: Node) -> Node | None:
+    """The inverse function that ``node`` has become the accurate form of near its end, as it was written."""
+    text = bare(node.args[2])
+    if text.op is not arccos and text.op is not arccosh:
+        return None
+    guard = bare(text.args[0])
+    if guard.op is not where or bare(guard.args[0]) is not bare(node.args[0]) or number_of(bare(guard.args[1])) != 1:
+        return None
+    return (arccos if text.op is arccos else arccosh)(guard.args[2])
+
+
 def raised(node: Node) -> Node:
-    """The power or logarithm that ``node`` has become the accurate form of, as it was written; else ``node``."""
+    """The power, logarithm or angle that ``node`` has become the accurate form of, as it was written; else ``node``."""
     node = bare(node)
     if node.op is where and (of := logarithm_of(node)) is not None:
         return log(of)
+    if node.op is where and (angle := _angle_of(node)) is not None:
+        return angle
     if node.op is not where or bare(node.args[1]).op.name != "exp" or bare(node.args[2]).op.name != "power":
         return node
     text = bare(node.args[2])

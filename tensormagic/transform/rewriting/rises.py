@@ -1,0 +1,100 @@
+"""Rules of sums with exponentials near 0, where an exponential is 1 and a rise: what stands beside the rise may go."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Found, bare
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    add,
+    divide,
+    exp,
+    expm1,
+    less,
+    log,
+    log1p,
+    multiply,
+    subtract,
+    where,
+)
+from tensormagic.transform.rewriting.explog import exponentials_of, split
+from tensormagic.transform.rewriting.notation import stable
+from tensormagic.transform.rewriting.terms import Sum, number_of, sum_of
+
+_NEAR = 0.5
+"""Up to here a rise is less than what it is added to."""
+
+
+def _by_rises(node: Node) -> tuple[Sum, Node, tuple[Node, ...]] | None:
+    """A sum with exponentials as what it is where they are 1, and their rises; None for a sum without, or of nothing else."""
+    total = sum_of(node)
+    rest, rises, exponentials = Sum((), total.number), list[Node](), list[Node]()
+    for key, term, times in total.terms:
+        pair = split(bare(term))
+        if pair is None:
+            rest = rest.minus(sum_of(term).times(-times))
+            continue
+        weight, exponent = pair
+        rest = rest.minus(sum_of(weight).times(-times))
+        factor = weight if times == 1 else weight * float(times)
+        rises.append(expm1(exponent) if number_of(factor) == 1 else factor * expm1(exponent))
+        exponentials.append(exponent)
+        del key
+    if not rises or (len(rises) == len(total.terms) and not total.number):
+        return None
+    return rest, reduce(add, rises), tuple(exponentials)
+
+
+@stable(roots="log", heads="add", fuel=1, judged=True)
+def logarithms_of_sums_with_weights(node: Node) -> Found | None:
+    """``log(y * exp(x) + (1 - y)) -> log1p(y * expm1(x)) where that is near 0, and for all sums that are 1 where exponentials are``."""
+    total = node.args[0]
+    found = _by_rises(total) if node.type.dtype.kind == "f" else None
+    if found is None or found[0].terms or found[0].number != 1 or exponentials_of(total) is not None:
+        return None
+    rise = found[1]
+    near = less(absolute(rise), _NEAR)
+    value = where(near, log1p(where(near, rise, 0)), log(where(near, 1, total)))
+    return Found(value, absorbs=(bare(total),))
+
+
+def _less_exponential(node: Node) -> Node | None:
+    """The exponential that ``node`` is 1 less."""
+    inner = bare(node)
+    if inner.op is not subtract or number_of(bare(inner.args[0])) != 1:
+        return None
+    own = bare(inner.args[1])
+    return own if own.op is exp else None
+
+
+def _with_rise(node: Node, near: Node, own: Node, depth: int = 3) -> Node | None:
+    """A product with a sum of which ``own`` is a part, in which the sum is by the rise of ``own`` where that is near 0."""
+    inner = bare(node)
+    if inner.op is multiply and depth:
+        for p, q in (inner.args, inner.args[::-1]):
+            found = _with_rise(p, near, own, depth - 1)
+            if found is not None:
+                return found * q
+    if inner.op not in {add, subtract}:
+        return None
+    found = _by_rises(inner)
+    if found is None or found[2] != (own.args[0],):
+        return None
+    return where(near, found[0].node() + found[1], node)
+
+
+@stable(roots="divide", fuel=1, judged=True)
+def quotients_by_rises(node: Node) -> Found | None:
+    """``(y - z * exp(x)) / (1 - exp(x)) -> both by expm1(x), where x is near 0, and with factors``."""
+    own = _less_exponential(node.args[1]) if node.type.dtype.kind == "f" else None
+    if own is None:
+        return None
+    near = less(absolute(own.args[0]), _NEAR)
+    top = _with_rise(node.args[0], near, own)
+    if top is None:
+        return None
+    below = where(near, -expm1(own.args[0]), constant(1.0) - where(near, 0, own))
+    return Found(divide(top, below), absorbs=(bare(node.args[1]),))

@@ -52,9 +52,10 @@ def _log_hypot(x: Value, y: Value) -> Value:
 
 
 def _body(x: Node, y: Node) -> Node:
-    if x.type.dtype == np.float16:
-        return astype(_body(astype(x, np.float32), astype(y, np.float32)), np.float16)
-    return _log_length(x, y, scalar, x.type.dtype)
+    dtype = x.type.dtype
+    if dtype.itemsize < 8:  # whose squares have all their digits in the wider one
+        return astype(_body(astype(x, np.float64), astype(y, np.float64)), dtype)
+    return _log_length(x, y, scalar, dtype)
 
 
 log_hypot = scalar_op(

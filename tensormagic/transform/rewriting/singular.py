@@ -68,7 +68,9 @@ def roots_of_squares_less_a_number(node: Node) -> Found | None:
     if times < 0:
         quotient = bare(key[1])
         rest = one - x
-        if quotient.op is divide and factor == number == 1:
+        if (
+            quotient.op is divide and factor == number == 1 and not bare(quotient.args[0]).args
+        ):  # else two roundings may cancel
             x, rest = absolute(x), _less_quotient(*quotient.args)
         return Found(sqrt(rest * (one + x)), absorbs=(below,))
     x = absolute(x)  # at -1 the product is -0

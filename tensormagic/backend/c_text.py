@@ -266,8 +266,8 @@ class CDriver(Walk):
 
     def _call(self, node: Node) -> str:
         raise NotInCError(
-            f"{_told(node)} is computed by a library of Python's, which C does not have",
-            "Compute it before or behind the function, and pass it as an argument.",
+            f"{_told(node)} is computed by a Python library, which C code cannot call",
+            "Compute it outside the function, and pass it as an argument.",
         )
 
     def _print_library(self, node: Node) -> None:
@@ -315,7 +315,7 @@ class CDriver(Walk):
             if any(n for s in shape for n in nodes_of(s) if n not in self.graph.parameters):
                 raise NotInCError(
                     f"the shape of result {number + 1} depends on data: C has no memory for it",
-                    "Give it a shape that sizes say.",
+                    "Give it a shape that follows from the shapes of the arguments.",
                 )
             size = as_size(node) if not shape and kind_of(node) == "leaf" and node.op is not CONSTANT else None
             if size is not None:

@@ -105,7 +105,7 @@ def asked_classes(node: Node) -> Classes | None:
 def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes]) -> Node:
     """What ``compute`` gives of numbers in each of their classes, as one value."""
     if prod(len(c.types) for c in below.values()) > COMBINATIONS:
-        raise _unlike("several numbers whose classes depend on data are computed with at once")
+        raise _unlike("an operation has several operands whose types depend on data")
     found = _of_each(compute, below)
     types = list(dict.fromkeys(v.type for v in found.values()))
     if len(types) > 1 and not all(map(is_number, types)):
@@ -226,7 +226,7 @@ def _or(types: Sequence[Type]) -> str:
 def _unlike(what: str) -> Exception:
     from tensormagic.capture.staging.trial import UnlikeDTypesError
 
-    return UnlikeDTypesError(what, "Make it a number of one class: np.float64(…), float(…).")
+    return UnlikeDTypesError(what, "Convert it to one type: np.float64(…), float(…).")
 
 
 hooks.by_class = recorded

@@ -82,6 +82,6 @@ def _leaf(node: Node, capture: context.Capture, what: str) -> Any:
 
 def _missing(what: str) -> CaptureError:
     return CaptureError(
-        f"{what} needs the values of a call, and here there are none",
+        f"{what} needs the values of its arguments, which are not known here",
         "Call the function with arrays; in a batch, or when compiling for types, write it as NumPy code.",
     )

@@ -201,7 +201,7 @@ def of_class(value: Any, t: Type) -> Any:
     array = np.asarray(value)
     if t.dtype.kind in "iu" and array.dtype.kind == "f" and abs(array) >= 2.0 ** (np.finfo(array.dtype).nmant + 1):
         raise CaptureError(
-            f"a whole number beyond 2**{np.finfo(array.dtype).nmant + 1}, of which data decide whether it is a float, is not captured",
+            f"a whole number beyond 2**{np.finfo(array.dtype).nmant + 1}, an integer or a float depending on data, is not captured",
             "Make it a float on both sides of the branch: float(n).",
         )
     return as_form(array.astype(t.dtype), t.form)

@@ -321,7 +321,7 @@ def joined(join: Callable[[Sequence[str]], str], texts: Iterable[Any]) -> Any:
     separator = join(["", ""])
     pieces = [p if isinstance(p, str | LazyText) else (p, "", "") for p in held]
     if not all(isinstance(v, str | LazyText | OneOf) for v in held):
-        refuse("str.join of what is no text for some data", "Make texts of it first.")
+        refuse("str.join of a value that is not a string for some data", "Convert it with str(...) first.")
     return text_of([q for k, p in enumerate(pieces) for q in ([separator] if k else []) + _joined(p)])
 
 

@@ -24,7 +24,7 @@ from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.scalars import scalar
 
-WITHIN = "where data decide whether a value is None, "
+WITHIN = "where it depends on data whether a value is None, "
 
 
 class Perhaps(Deferred):

@@ -272,7 +272,7 @@ def _check(value: Any, is_chunked: bool) -> None:
     if isinstance(value, str) and TYPE.match(value):
         raise ArgumentError(f"{value!r} is a type, and a value is needed")
     if any(isinstance(v, Shard) or is_read_in_parts(v) for v in flatten(value)[0]):
-        raise ArgumentError("what is split stands within a container", "Pass it as a separate argument.")
+        raise ArgumentError("an array that is split is inside a container", "Pass it as a separate argument.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -211,7 +211,7 @@ def _rows(value: Any) -> int:
         return sum(value.lengths)
     shape = value.array.shape if isinstance(value, Shard) else value.shape
     if not shape or not isinstance(shape[0], int | np.integer):
-        raise ArgumentError("what is split has no rows, or a number of rows that is not known")
+        raise ArgumentError("the array to split has no rows, or an unknown number of rows")
     return int(shape[0])
 
 

@@ -370,7 +370,7 @@ class _Splitting:
         """Raise where chunks are lent rows of the next one, and that has no rule."""
         for r in rows:
             if r in self.merged:
-                self._refuse(r, "puts rows together with another axis, in what is given back")
+                self._refuse(r, "merges the rows with another axis in a result")
         for n in self.merged & needed if self.halo else ():
             self._refuse(n, "puts rows together with other axes, where chunks are lent rows of the next one")
         for p in parts if self.halo else ():

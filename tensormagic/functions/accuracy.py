@@ -101,7 +101,7 @@ class Measure:
                 if (found := self._at(term, extent)) is not None:
                     return found
         except UnknownError as unknown:
-            raise NotMeasuredError(f"{unknown} is not known with more digits") from None
+            raise NotMeasuredError(f"{unknown} cannot be computed with more digits") from None
         except ImportError:
             raise NotMeasuredError("mpmath is not installed") from None
         except (TensorError, ArithmeticError, ValueError, IndexError, TypeError, KeyError) as error:

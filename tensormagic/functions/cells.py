@@ -79,7 +79,7 @@ def of_cell(
         if len(args) != len(inputs):  # of what asks for the body itself: `tm.compile`, `tm.trace`
             raise ArgumentError(
                 f"{name}() takes {len(inputs)} arguments ({', '.join(inputs)}) and {len(args)} were given: "
-                "what is compiled or traced for types reads none of them from the notebook"
+                "a function that is compiled or traced for types does not read missing arguments from the notebook"
             )
         held = {n: cast(namespace.value_of(look((n, notebook))), dtype) for n in free if n in notebook}
         values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}

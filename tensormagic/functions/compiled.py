@@ -335,7 +335,7 @@ class Compiled(Made):
     def bound_to(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
         """The values of the graph's parameters for arguments, and the sizes."""
         if len(args) == len(self._structure[1]) and structure(args) != self._structure:
-            raise GuardError("the arguments have another structure than those that the function was compiled for")
+            raise GuardError("the arguments have a different structure from those that the function was compiled for")
         given = _picked(args, self.fixed)
         for parameter, value in zip(self.graph.parameters, given, strict=False):
             if np.asarray(value).dtype != parameter.type.dtype:

@@ -185,7 +185,7 @@ def _applied(
     refuse_stores(tensors, function.name)
     if like is not None and structure(result) != structure(like):
         raise DTypeError(
-            f"{label}: {function.name} returns another container than it is given",
+            f"{label}: {function.name} returns a different container from the one it is given",
             "Return the same structure as its argument.",
         )
     return [node_of(v) for v in flatten(result)[0]]
@@ -259,7 +259,9 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
             with Drawn("the function of scan"):
                 carry, y = of_callable(fun).body(build(iter(tensors)), x)
             if structure(carry) != structure(start):
-                raise DTypeError("scan: the function returns another structure of carried values than it is given")
+                raise DTypeError(
+                    "scan: the function returns carried values in a different structure from the one it is given"
+                )
             results, again = flatten(y)
             shape[:] = [again]
             return [node_of(v) for v in flatten(carry)[0]], [node_of(v) for v in results]

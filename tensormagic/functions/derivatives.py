@@ -437,7 +437,7 @@ def not_alone(value: Any, name: str = "the value", result: Node | None = None) -
         return ""
     if is_bare(node):
         raise DifferentiationError(
-            f"{name} is computed from constants alone: it cannot be told apart from equal constants",
+            f"{name} is computed from constants alone: it cannot be distinguished from equal constants",
             "Make it a lazy value first, tm.tensor(np.asarray(w)), and compute with that.",
         )
     named = any(other.node is node for other in living.held() if other is not value and not _shares(other, value))

@@ -145,7 +145,7 @@ def refuse(function: Compiled) -> None:
     function.refuse_changes()
     if function.executable.device != "cpu":
         raise NotInCError(
-            "it is compiled for the GPU, and C is given code of the processor", 'Compile it with device="cpu".'
+            "it is compiled for the GPU, and exported C code runs on the processor", 'Compile it with device="cpu".'
         )
     graph = function.executable.graph
     if graph.is_wide:
@@ -185,7 +185,9 @@ def export_c(function: Compiled, folder: str | Path, name: str = "") -> Exported
     """Write a compiled function for C: see :meth:`Compiled.export_c`."""
     called = name or _own_name(function.traced.name)
     if not called.isidentifier() or not called.isascii() or _is_taken(called):
-        raise ArgumentError(f"{called!r} is no name of a function in C, or one that C has", "Give another as name=.")
+        raise ArgumentError(
+            f"{called!r} is not a valid name of a function in C, or C uses it already", "Give another as name=."
+        )
     export = _Export(called, function)
     export.add(function, "whole")
     cases = [("1", "whole")]
@@ -376,5 +378,5 @@ def _linked(header: Path, source: Path, objects: tuple[Path, ...], place: Path) 
         return Exported(header, source, objects, None, command)
     done = subprocess.run([compiler, *parts], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CaptureError(f"{compiler} has not built the library: {done.stderr.strip()[:500]}", command)
+        raise CaptureError(f"{compiler} could not build the library: {done.stderr.strip()[:500]}", command)
     return Exported(header, source, objects, library, command)

@@ -269,7 +269,7 @@ class Function(Specialised):
         if rest:
             raise ArgumentError(
                 f"{', '.join(rest)} of {self.name} cannot be given by name here",
-                "Give what stands before, too, or fix it by functools.partial.",
+                "Pass the arguments before it, too, or fix it with functools.partial.",
             )
         return args
 

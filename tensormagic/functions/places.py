@@ -64,7 +64,7 @@ def _is_foreign(value: Any) -> bool:
 def _adopted(value: Any, *, copy: bool) -> Tensor:
     array = current().adopt(value)
     if array is None:
-        raise DTypeError(f"a {type(value).__name__} is no array on this device")
+        raise DTypeError(f"a {type(value).__name__} is not an array on this device")
     held = user_names(user_frame()).items()
     name = next((n for n, v in held if v is value and not n.startswith("_")), "the data")
     check_dtype(array.dtype, name)

@@ -100,7 +100,7 @@ def _advice(level: str, fault: str, kind: str) -> str:
         return f"Say that it is one of level {name!r}: `%%rewrite NAME --math {name}`, `@tm.rule(level={name!r})`."
     if "order of operands" in fault:
         return "Operands of + and * are found in every order; leave the rule out."
-    return " ".join(f"Say after `if` {kind} for which numbers it holds.".split())
+    return " ".join(f"State after `if` {kind} for which numbers it holds.".split())
 
 
 rules = Rules()
@@ -172,7 +172,9 @@ def _of_function(function: Callable[..., Iterator[Any]], level: str) -> list[Any
     others = [s for s in statements_of_function(function, level) if s.line not in found]
     if isinstance(failed, TypeError | ArgumentError) and not others:  # Numba's, of C's
         what = f"{type(failed).__name__}: {failed}"
-        raise RuleError(f"{function.__name__} calls what takes no variable of a rule ({what})", CAPTURED) from failed
+        raise RuleError(
+            f"{function.__name__} calls a function that does not accept the variables of a rule ({what})", CAPTURED
+        ) from failed
     if failed is not None and not others:
         raise failed
     found |= {s.line: StatedArrays(ArrayRule.of(s)) for s in others}

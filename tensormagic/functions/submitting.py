@@ -154,7 +154,7 @@ class Submitted(Future[Any]):
             self.set_exception(
                 GuardError(
                     f"{self.name} of {self.place} was being computed when the process was forked",
-                    "Ask for it in the process that has submitted it, or before that forks.",
+                    "Ask for the result in the process that submitted it, or before that process forks.",
                 )
             )
 

@@ -50,7 +50,7 @@ class _Filling:
             if self._future.done():
                 return False
             far = self._future.far
-            words, fraction = far[:2] if far else (f"{self._label} waits for what it reads, or for a thread", -1.0)
+            words, fraction = far[:2] if far else (f"{self._label} waits for its inputs, or for a thread", -1.0)
             if self._bar is not None:
                 self._bar.say(words, fraction)
                 return True
@@ -114,7 +114,7 @@ def show_when_there(future: Submitted, label: str, line: Callable[[], str]) -> N
 
 def _outcome(future: Future[Any], line: Callable[[], str]) -> str:
     if future.cancelled():
-        return "cancelled: it is computed where it is asked for"
+        return "cancelled: it is computed when it is used"
     error = future.exception()
     if error is None:
         return line()

@@ -126,12 +126,20 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
     return own
 
 
+_NO_ATTRIBUTE = r"module '([\w.]+)' has no attribute '([^\W_]\w*)'"
+
+
 def of_plain(error: BaseException) -> str:
     """What there is to say of an error that plain Python has raised: of names that a failed cell would have set, and of lazy values."""
     if isinstance(error, NameError):
         return lost.hint(error.name or "")
     if isinstance(error, AttributeError) and isinstance(error.obj, Tensor) and error.name:
         return _of_attribute(error.name, error.obj, Line())
+    if isinstance(error, AttributeError) and (found := re.fullmatch(_NO_ATTRIBUTE, str(error))):
+        module = sys.modules.get(
+            found[1]
+        )  # a module's own __getattr__, as NumPy's, names neither itself nor the attribute
+        return "" if module is None else _nearest(found[2], (n for n in dir(module) if not n.startswith("_")))
     return ""
 
 
@@ -256,16 +264,12 @@ def _of_misfit(misfit: Misfit) -> str:
             sides = a[::-1] if x else a, b[::-1] if y else b
             flat = (x and len(a) < 2) or (y and len(b) < 2)
             if not flat and all(sides) and sides[0][-1] == sides[1][max(len(b) - 2, 0)]:
-                return f"{one}{x} @ {other}{y} fits: is that what is meant?"
+                return f"{one}{x} @ {other}{y} fits: is that what you meant?"
         return ""
     if misfit.kind == "right":
         for (one, a), (other, b) in (((first, left), (second, right)), ((second, right), (first, left))):
             if len(a) == len(b) + 1 and a[: len(b)] == b:
-                return (
-                    f"{other}[:, None] has a column for each row of {one}: write that in its place."
-                    if len(b) == 1
-                    else ""
-                )
+                return f"{other}[:, None] has one row for each row of {one}: write that instead." if len(b) == 1 else ""
     return ""
 
 
@@ -296,12 +300,12 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _too_many(_: re.Match[str], line: Line) -> str:
     name, shape = line.shaped()
-    return f"{name} has {_counted(len(shape), 'axis', 'axes')}, and takes as many indices." if name else ""
+    return f"{name} has {_counted(len(shape), 'axis', 'axes')}, and takes at most as many indices." if name else ""
 
 
 def _unpacked(_: re.Match[str], line: Line) -> str:
     name, shape = line.shaped()
-    return f"{name} has {_counted(shape[0], 'part', 'parts')}: give as many names on the left." if shape else ""
+    return f"{name} has {_counted(shape[0], 'element', 'elements')}: give as many names on the left." if shape else ""
 
 
 # types ----------------------------------------------------------------------------------------------------------------
@@ -318,7 +322,7 @@ def _is_text(value: Any) -> bool:
 
 def _operands(_: re.Match[str], line: Line) -> str:
     if name := line.holding(lambda value: value is None):
-        return f"{name} is None: what assigned it has returned no value."
+        return f"{name} is None, and not a number or an array: a function without return gives None."
     if name := line.holding(_is_text):
         way = f"float({name})" if isinstance(line.space[name], str | bytes) else f"{name}.astype(float)"
         return f"{name} holds text. If these are numbers, convert them: {way}."
@@ -338,13 +342,13 @@ def _operands(_: re.Match[str], line: Line) -> str:
 
 def _nothing(_: re.Match[str], line: Line) -> str:
     name = line.holding(lambda value: value is None)
-    return f"{name or 'It'} is None: what assigned it has returned no value."
+    return f"{name or 'It'} is None, and not a number or an array: a function without return gives None."
 
 
 def _not_callable(_: re.Match[str], line: Line) -> str:
     written, value = line.called()
     if isinstance(getattr(value, "shape", None), tuple) or isinstance(value, list | tuple | dict | str):
-        return f"{written} is no function. To take a part of it, write square brackets: {written}[...]."
+        return f"{written} is not a function. To index it, write square brackets: {written}[...]."
     if written in dir(builtins) and written in line.space:
         return f"{written} is a variable here, and hides Python's own {written}: give it another name."
     return (
@@ -413,6 +417,12 @@ def _truth(_: re.Match[str], line: Line) -> str:
     return "For one answer write .all() or .any() behind the comparison; for one of each element use np.where."
 
 
+def _read_only(_found: re.Match[str], line: Line) -> str:
+    """A copy in place of the array that the line stores into."""
+    name = next(iter(re.findall(r"^\s*([^\W\d]\w*)\s*(?:\[|\W{1,3}=)", line.text)), "")
+    return f"{name or 'The array'} is read-only. Store into a copy{f': {name} = {name}.copy()' if name else ''}."
+
+
 def _always(text: str) -> Callable[[re.Match[str], Line], str]:
     return lambda _found, _line: text
 
@@ -439,6 +449,7 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     (r"math\.\w+ is not captured", _one_number),
     (r"only .*arrays can be converted", _one_number),
     (r"truth value of an array", _truth),
+    (r"destination is read-only|output array is read-only", _read_only),
     (r"only integers, slices", _always("Use whole numbers as indices: convert by int(...), or divide by //.")),
     (
         r"(?:list|tuple) indices must be integers",
@@ -451,7 +462,7 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     ),
     (
         r"must have same number of dimensions",
-        _always("Give the smaller one another axis: x[None] puts it first, x[:, None] behind the first."),
+        _always("Give the smaller one another axis: x[None] puts it first, x[:, None] after the first."),
     ),
     (r"must have the same shape", _always("np.concatenate joins arrays of different lengths.")),
     (r"does not result in an equal division", _always("np.array_split makes parts of unequal lengths, too.")),

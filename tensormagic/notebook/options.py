@@ -90,7 +90,7 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
         "WHAT",
         f"{', '.join(SHOWN)} or none; separate several by commas",
     ),
-    (("-a", "--annotate"), None, "what became of each line: its operations and its kernel, yellow where NumPy runs it"),
+    (("-a", "--annotate"), None, "what each line became: its operations and its kernel, yellow where NumPy runs it"),
     (("-t", "--time"), None, "speed and accuracy, compared with plain NumPy"),
     (
         ("--against",),
@@ -105,8 +105,8 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("--check",), None, "compare gradients with finite differences, and the value with NumPy"),
     (("--plain",), None, "run the cell as ordinary Python and NumPy, without capturing it"),
     (("-q", "--quiet"), None, "show nothing"),
-    (("-f", "--force"), None, "forget what is cached for this cell"),
-    (("--verbose",), None, "say what happens, and show errors with the whole traceback"),
+    (("-f", "--force"), None, "clear the cache of this cell"),
+    (("--verbose",), None, "print each step, and show errors with the whole traceback"),
 )
 OPTIONS: dict[str, str | None] = {spelling: metavar for spellings, metavar, _ in _TABLE for spelling in spellings}
 

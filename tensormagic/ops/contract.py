@@ -98,7 +98,7 @@ class Contract(Op):
         (letter,) = found
         axis = common_axis([shifted(a, -a) for a in axes if a is not None])
         if any(letter in own for own, axis in zip(inputs, axes, strict=True) if axis is None):
-            raise Mixed("takes rows together with a whole array that is as long")
+            raise Mixed("combines rows with an array of the same length that is not split")
         if letter in out:
             return shifted(axis, out.index(letter))
         return "logical_or" if node.type.dtype.kind == "b" else "add"

@@ -225,7 +225,7 @@ class Pointwise(Op):
         for n, a in zip(node.args, axes, strict=True):
             own = axis - rank + n.type.ndim
             if a is None and own >= 0 and n.type.shape[own] != 1:
-                raise Mixed("takes rows together with a whole array that is as long")
+                raise Mixed("combines rows with an array of the same length that is not split")
         return axis
 
     def expand(self, node: Node) -> Node | None:

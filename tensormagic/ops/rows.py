@@ -78,9 +78,9 @@ def common_axis(axes: Sequence[int | None]) -> int:
     if found == {None}:
         raise Mixed("has a size that follows from the number of rows")
     if None in found:
-        raise Mixed("takes rows together with what is whole")
+        raise Mixed("combines rows with a value that is not split")
     if len(found) != 1:
-        raise Mixed("takes together what has the rows along different axes")
+        raise Mixed("combines values whose rows are along different axes")
     merged = [a for a in axes if isinstance(a, Merged)]
     orders = {(a.of, a.at) for a in merged if a.of is not None}
     if len(orders) > 1 or (merged and len(merged) < len(axes)):

@@ -22,7 +22,7 @@ def test_the_bar_fills_and_cancels(notebook: Callable[[str, Path | list[str]], O
     page = opened.page
     first, second = page.locator(".tm-bar").first, page.locator(".tm-bar").nth(1)
     first.get_by_text("of 1,000,000,000").wait_for()
-    second.get_by_text("waits for what it reads").wait_for()
+    second.get_by_text("waits for its inputs").wait_for()
     bar = first.locator("progress")
     before = bar.evaluate("e => e.value")
     page.wait_for_function("([e, v]) => e.value > v", arg=[bar.element_handle(), before])
@@ -30,7 +30,7 @@ def test_the_bar_fills_and_cancels(notebook: Callable[[str, Path | list[str]], O
     opened.screenshot("background-bar")
     for one in (second, first):
         one.get_by_role("button", name="Cancel").click()
-        page.get_by_text("cancelled: it is computed where it is asked for").first.wait_for()
+        page.get_by_text("cancelled: it is computed when it is used").first.wait_for()
     first.wait_for(state="detached")
     opened.screenshot("background-cancelled")
     assert opened.console_errors == []

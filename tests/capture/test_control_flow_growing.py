@@ -320,7 +320,7 @@ def test_what_python_would_not_meet_with_an_empty_list_is_refused():
 
     assert f(np.arange(3.0), np.array([0])).size == 0
     with pytest.raises(
-        CaptureError, match=r"a list may be empty in .*, depending on data, and is taken not to be"
+        CaptureError, match=r"a list may be empty in .*, depending on data, and is assumed not to be"
     ) as caught:
         tm.tensor(f)(np.arange(3.0), np.array([0]))
     assert "ends in UnboundLocalError" in str(caught.value)

@@ -225,5 +225,5 @@ def test_the_class_of_what_may_be_none_is_refused() -> None:
         y = x[0] if x[0] > 0 else None
         return 1 if type(y) is float else 2
 
-    with pytest.raises(tm.CaptureError, match="the class of a value that data decide"):
+    with pytest.raises(tm.CaptureError, match="the type of a value that depends on data"):
         captured(f)(X)

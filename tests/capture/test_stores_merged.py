@@ -340,7 +340,7 @@ def test_one_plain_array_with_two_names_in_a_branch_is_refused_and_run_by_python
         a[k] = 1
         return a, b
 
-    with pytest.raises(CaptureError, match="hold one array, and it is not captured"):
+    with pytest.raises(CaptureError, match="are the same array, which is not captured"):
         tm.tensor(chosen)(1.0, 0)
 
 

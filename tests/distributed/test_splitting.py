@@ -359,7 +359,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "neighbours in a circle": (lambda x, y, w: np.roll(y, 1) - y, "slice picks or moves rows"),
     "Gram": (lambda x, y, w: x @ x.T, "contract multiplies each row with every other one"),
     "outer": (lambda x, y, w: y[:, None] - y, "the number of rows is not that of an axis of rows: float64.n0, n0."),
-    "flat": (lambda x, y, w: x.reshape(-1), "reshape puts rows together with another axis, in what is given back"),
+    "flat": (lambda x, y, w: x.reshape(-1), "reshape merges the rows with another axis in a result"),
     "doubled": (lambda x, y, w: np.concatenate([y, y * y]), "concatenate puts rows after one another"),
     "shuffled": (lambda x, y, w: y[np.argsort(x[:, 0])], "argsort runs along the rows"),
     "picked": (lambda x, y, w: x[(w > 0).astype(int)], "gather picks rows"),
@@ -400,7 +400,7 @@ def test_what_cannot_be_split_at_all():
         splitted(lambda x: x + 1, ("float64[n, n]",), (0,))
     with pytest.raises(tm.CaptureError, match="x has no axis of rows"):
         splitted(lambda x: x + 1, ("float64",), (0,))
-    with pytest.raises(tm.CaptureError, match="concatenate takes rows together with what is whole"):
+    with pytest.raises(tm.CaptureError, match="concatenate combines rows with a value that is not split"):
         splitted(lambda x: np.pad(x, 1), TYPES[1:2], (0,))
     with pytest.raises(tm.CaptureError, match="set stores into some of the rows"):
         splitted(stored_rows)

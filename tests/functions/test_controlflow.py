@@ -163,7 +163,7 @@ def test_errors_say_what_to_do():
         tm.cond(True, lambda x: x, lambda x: x.sum(), X)
     with pytest.raises(DTypeError, match="different containers"):
         tm.cond(True, lambda x: (x, x), lambda x: x, X)
-    with pytest.raises(DTypeError, match="another container"):
+    with pytest.raises(DTypeError, match="a different container"):
         tm.while_loop(lambda s: s[0] < 3, lambda s: s[0] + 1, (0.0, 1.0))
     with pytest.raises(ShapeError, match="different lengths: 3, 4"):
         tm.scan(lambda c, x: (c, x[0]), 0.0, (X, np.ones(4)))

@@ -509,7 +509,7 @@ def test_series_meet_by_their_labels_or_not_at_all():
         f(one, other)
     assert f(other, other) == pytest.approx((other + other).std(), rel=1e-14)
     compiled = tm.compile(lambda a: a.std(), "float64[n]")
-    with pytest.raises(GuardError, match="have another structure"):
+    with pytest.raises(GuardError, match="have a different structure"):
         compiled.run(one)
 
 

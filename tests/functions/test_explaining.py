@@ -83,7 +83,7 @@ def test_rules_within_loops_say_that_they_are_not_measured():
 
     said = tm.tensor(looped)(tm.tensor(np.linspace(0.1, 1, 5))).explain()
     assert "error not measured: within a loop or a branch" in said
-    assert "loop is not known with more digits" in said
+    assert "loop cannot be computed with more digits" in said
 
 
 def test_many_steps_are_told_without_being_measured():
@@ -152,7 +152,7 @@ def test_what_is_no_real_number_is_not_measured():
         Measure(graph, given, 1).errors(graph.results[0], graph.results[0], whole=True)
     x = tm.tensor(np.eye(3))
     graph, given = closed(np.linalg.inv(x))
-    with pytest.raises(NotMeasuredError, match="is not known with more digits"):
+    with pytest.raises(NotMeasuredError, match="cannot be computed with more digits"):
         Measure(graph, given, 1).errors(graph.results[0], graph.results[0], whole=True)
     with pytest.raises(NotMeasuredError, match="no time was left"):
         Measure(graph, given, -1).errors(graph.results[0], graph.results[0], whole=True)

@@ -204,7 +204,7 @@ def test_which_object_an_argument_is_has_no_answer_in_a_graph(function):
     x = np.ones(2)
     for other in (x, np.ones(2)):
         with pytest.raises(
-            tm.CaptureError, match=r"`is` between two arrays that a function is given|id\(\) of an array"
+            tm.CaptureError, match=r"`is` between two arrays that are arguments of a function|id\(\) of an array"
         ):
             tm.tensor(function)(x, other)
 

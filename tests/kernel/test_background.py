@@ -71,7 +71,7 @@ def test_a_bar_fills_and_goes(kernel: Running):
     assert ran.text == "True True\n"
     came = [updated(m)["text/plain"] for m in ran.messages if updated(m)]  # while that cell ran, or after it
     came = came or [until(kernel, updated)["text/plain"]]
-    assert came == ["cancelled: it is computed where it is asked for"]
+    assert came == ["cancelled: it is computed when it is used"]
 
 
 def test_an_interrupt_of_who_waits_leaves_both_running(kernel: Running):

@@ -278,7 +278,7 @@ def test_derivatives_and_batches_are_refused_by_name():
     assert np.array_equal(tm.grad(lambda x: (known(x) * x).sum())(x), one_more(x) + 3.0 * x)
     assert np.array_equal(tm.grad(lambda x: (one_more(2.0) * x).sum())(x), [3.0] * 4)
     for refused in (lambda: tm.vmap(one_more)(x), lambda: tm.trace(lambda x: one_more(x), "float64[n]")):
-        with pytest.raises(CaptureError, match="one_more, a function of Numba, needs the values of a call"):
+        with pytest.raises(CaptureError, match="one_more, a function of Numba, needs the values of its arguments"):
             refused()
     with pytest.raises(CaptureError, match="one_more, a function of Numba, is called in a data-dependent branch"):
         tm.tensor(lambda x: one_more(x) if x.sum() > 1 else x)(x)

@@ -20,29 +20,33 @@ SPACE = {
 }
 # a line, the types that are told, and the hint
 MISTAKES = [
-    ("w @ X", "w: float64[3], X: float64[40, 3]", "X @ w fits: is that what is meant?"),
-    ("X @ X", "X: float64[40, 3]", "X @ X.T fits: is that what is meant?"),
+    ("w @ X", "w: float64[3], X: float64[40, 3]", "X @ w fits: is that what you meant?"),
+    ("X @ X", "X: float64[40, 3]", "X @ X.T fits: is that what you meant?"),
     ("M @ y", "M: float64[3, 3], y: float64[40]", ""),
     (
         "X * y",
         "X: float64[40, 3], y: float64[40]",
-        "y[:, None] has a column for each row of X: write that in its place.",
+        "y[:, None] has one row for each row of X: write that instead.",
     ),
     ("w[1:] = y", "w: float64[3], y: float64[40]", ""),
-    ("a, c = w", "w: float64[3]", "w has 3 parts: give as many names on the left."),
+    ("a, c = w", "w: float64[3]", "w has 3 elements: give as many names on the left."),
     ("labels * 2.0", "labels: text[3]", "labels holds text. If these are numbers, convert them: labels.astype(float)."),
     (
         "w + name",
         "w: float64[3], name: text 'adam'",
         "name holds text. If these are numbers, convert them: float(name).",
     ),
-    ("w + nothing", "w: float64[3], nothing: None", "nothing is None: what assigned it has returned no value."),
+    (
+        "w + nothing",
+        "w: float64[3], nothing: None",
+        "nothing is None, and not a number or an array: a function without return gives None.",
+    ),
     ("w > 'a'", "w: float64[3]", "'a' is text, and not a number."),
     ("data['a']", "data: list of 3", "Lists are indexed by whole numbers, from 0; names are keys of dictionaries."),
     ("params['weight']", "params: dict of 2", "Did you mean weights? params has the keys 'weights', 'bias'."),
     ("w[5]", "w: float64[3]", "Indices go from 0 to 2, or from -3 to -1."),
     ("w[0.5]", "w: float64[3]", "Use whole numbers as indices: convert by int(...), or divide by //."),
-    ("X[0, 0, 0]", "X: float64[40, 3]", "X has 2 axes, and takes as many indices."),
+    ("X[0, 0, 0]", "X: float64[40, 3]", "X has 2 axes, and takes at most as many indices."),
     ("X[mask]", "X: float64[40, 3], mask: bool[3]", "A mask needs an element for each one that it chooses from."),
     ("X.sum(axis=2)", "X: float64[40, 3]", "X has 2 axes: 0 to 1, or -1 for the last."),
     ("np.sum(X, axs=0)", "X: float64[40, 3]", "Did you mean axis?"),
@@ -53,7 +57,7 @@ MISTAKES = [
     ("w * random.random()", "", "Write import random in a cell before this one."),
     ("tokenizing + w", "", "No variable has a name like tokenizing. Has the cell that assigns it been run?"),
     ("np.pad(w)", "w: float64[3]", "It is called as np.pad(array, pad_width, mode='constant', **kwargs)"),
-    ("X(3)", "X: float64[40, 3]", "X is no function. To take a part of it, write square brackets: X[...]."),
+    ("X(3)", "X: float64[40, 3]", "X is not a function. To index it, write square brackets: X[...]."),
     (
         "w.append(3.0)",
         "w: float64[3]",
@@ -134,6 +138,30 @@ def test_attributes_that_lazy_values_have_elsewhere(notebook, magic, attribute, 
     notebook.ok("%%tensor\nv = w * 2.0")
     line = notebook(f"{magic}v.{attribute}").out.rstrip().splitlines()[-1]
     assert line.startswith(f"Hint: {told}".replace("(v,", "(v," if magic else "(x,"))
+
+
+@pytest.mark.parametrize("line", ["X[0] = 1.0", "X += 1.0", "X[:, 1] *= 2.0", "np.add(w, w, out=X)"])
+def test_stores_into_read_only_arrays_offer_a_copy(notebook, line):
+    notebook.ok("X = np.ones((3, 3))\nX.flags.writeable = False")
+    told = notebook(f"%%tensor\n{line}").out.rstrip().splitlines()[-1]
+    named = not line.startswith("np")
+    assert told == (
+        "Hint: X is read-only. Store into a copy: X = X.copy()."
+        if named
+        else "Hint: The array is read-only. Store into a copy."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [("np.maen(w)", "Did you mean mean?"), ("np.linalg.slove(w)", "Did you mean solve?"), ("np.zzqqxx", "")],
+)
+@pytest.mark.parametrize("magic", ["", "%%tensor\n"], ids=["plain", "captured"])
+def test_misspelt_names_of_modules(notebook, magic, line, hint):
+    """In plain cells too, on each version of Python: before 3.12, errors of a module's own ``__getattr__`` do not hold the name."""
+    out = notebook(f"{magic}{line}").out
+    assert "has no attribute" in out
+    assert [told for told in out.rstrip().splitlines() if told.startswith("Hint: ")] == [f"Hint: {hint}"] * bool(hint)
 
 
 def test_other_values_of_plain_cells_have_pythons_errors_alone(notebook):

@@ -145,7 +145,7 @@ def test_what_is_left_after_a_loop_that_data_end_is_not_known(monkeypatch: pytes
         return len(list(z))
 
     with pytest.raises(
-        tm.CaptureError, match=r"what is left of the enumerate object is not known, after a loop that may end early"
+        tm.CaptureError, match=r"the position of the enumerate object is not known after a loop that may end early"
     ):
         tm.tensor(f)(LONG)
 

@@ -69,7 +69,7 @@ def test_it_follows_to_other_sizes(notebook, live):
         ("w = ['a', 'b', 'c']", "w is an array of strings"),
         ("w = [[1.0], 2.0]", "w is list, but value was computed from float64[3]"),
         ("w = 'text'", "w is str, but value was computed from float64[3]"),
-        ("del w", "w, which value was computed from, does not exist any more"),
+        ("del w", "w, which value was computed from, no longer exists"),
     ],
 )
 def test_what_the_value_was_not_computed_from_is_told(notebook, live, cell, told):
@@ -114,7 +114,7 @@ def test_lists_tables_attributes_and_items_are_followed(notebook):
         assert (view.value, view._problem) == (expected, "")
         assert float([*passes.values.values()][-1]) == expected
     notebook.ok("del parts['k']")
-    assert "parts['k'], which value was computed from, does not exist any more" in view._problem
+    assert "parts['k'], which value was computed from, no longer exists" in view._problem
 
 
 def test_inputs_that_were_bound_anew_before_stay_what_they_were(notebook):

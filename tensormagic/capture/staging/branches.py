@@ -351,7 +351,7 @@ def merge_type(what: str, first: Type, second: Type) -> Type:
     try:
         return common_type(what, first, second)
     except ShapeError as error:
-        error.hint = "Data decide which branch is taken: let both give the same shape."
+        error.hint = "Which branch is taken depends on data: let both give the same shape."
         raise
 
 
@@ -389,7 +389,7 @@ def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> 
     """The value of one of two expressions, with what they do."""
     world = World(functions or ways)
     holder: list[Any] = [None]
-    why = f"it is assigned in an expression in {usercode.here()}, and data decide whether that is evaluated"
+    why = f"it is assigned in an expression in {usercode.here()}, and whether that is evaluated depends on data"
     if (raising := _both_ways(world, predicate, ways, (), why, result=Slot(holder, 0, "the value"))) is not None:
         return ways[1 - raising]()
     return holder[0]

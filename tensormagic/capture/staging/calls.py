@@ -434,7 +434,7 @@ def _connected(name: str, values: Iterable[Any]) -> Any:
             continue
         if asked and any(map(context.may_fail, topological([known]))):
             refuse(
-                f"{name}() of what may fail when the function runs",
+                f"{name}() of values whose computation may fail",
                 "Write a loop that stops where the answer is known.",
             )
         asked.append(known)

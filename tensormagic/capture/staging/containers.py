@@ -140,7 +140,7 @@ class Older:
         if found:
             changed = {id(s.holder) for o in outcomes for s in o.slots} | {id(g) for o in outcomes for g, _ in o.grown}
             if any(id(c) in changed or id(getattr(c, "__dict__", None)) in changed for c in found):
-                raise NeedsPython("data decide whether a list that is changed gets another name", ADVICE)
+                raise NeedsPython("whether a list that is changed gets another name depends on data", ADVICE)
         others = [s for s in slots if all(s.holder is not c for c in found)]
         return May(found, bool(found) and (_stand_for_others(found) or lead_elsewhere(found, others)))
 

@@ -78,7 +78,7 @@ class GrownList(Journaled):
     def _learn(self, parts: Parts) -> bool:
         """Note the types of an element; whether these were known."""
         if not parts.numeric or any(d is not None for d in parts.defined):
-            raise NeedsPython(f"what is appended to {WHAT} is not a number", "Append numbers and arrays.")
+            raise NeedsPython(f"a value appended to {WHAT} is not a number", "Append numbers and arrays.")
         types, narrowest = [n.type for n in parts.nodes], [undecided.narrowest(n) for n in parts.nodes]
         if self.like is None:
             self.like, self.types, self.narrowest = parts, types, narrowest
@@ -110,7 +110,7 @@ class GrownList(Journaled):
     def extend(self, values: Iterable[Any]) -> None:
         """``list.extend``."""
         if isinstance(values, GrownList):
-            raise NeedsPython(f"{WHAT} is joined to another one", "Append its elements in a loop.")
+            raise NeedsPython(f"{WHAT} is extended by another one", "Append its elements in a loop.")
         for value in values:
             self.append(value)
 
@@ -209,7 +209,7 @@ class GrownList(Journaled):
             raise NeedsPython(f"a list is empty{where}, depending on data", "Begin with one element.")
         error = CaptureError(f"a list is empty{where}, depending on data, and would then give another type")
         if capture is not None:
-            capture.assumed = f"a list may be empty{where}, depending on data, and is taken not to be"
+            capture.assumed = f"a list may be empty{where}, depending on data, and is assumed not to be"
         raising.note(raising.wait(scalar.greater(self.count.node, 0), error))
         return node
 

@@ -55,11 +55,11 @@ def type_of(*args: Any, **options: Any) -> Any:
     if len(args) != 1:
         return type(*args, **options)
     if isinstance(args[0], OneOf) or (isinstance(args[0], Perhaps) and args[0].now is args[0]):
-        refuse("the class of a value that data decide", "Ask `is None`, or isinstance(...), instead.")
+        refuse("the type of a value that depends on data", "Ask `is None`, or isinstance(...), instead.")
     if isinstance(args[0], Tensor):
         classes = asked_classes(args[0].node)
         if classes is not None and len({*map(stands_for, classes.types)}) > 1:
-            refuse("the class of a number that data decide", "Ask isinstance(...), or convert it: float(x), int(x).")
+            refuse("the type of a number that depends on data", "Ask isinstance(...), or convert it: float(x), int(x).")
         return stands_for(args[0].type)
     if isinstance(args[0], TensorError) and args[0].numpys:
         return args[0].numpys_class

@@ -85,10 +85,10 @@ def appended(outcome: Outcome) -> list[Append]:
 def _taken(into: list[Any], value: Any) -> Append:
     parts = apart(value, asked=True)
     if not parts.numeric:
-        raise NeedsPython("what an iteration appends to a list is not a number", "Append numbers and arrays.")
+        raise NeedsPython("a value that an iteration appends to a list is not a number", "Append numbers and arrays.")
     if any(nodes_of(s) for n in parts.nodes for s in n.type.shape):
         raise NeedsPython(
-            "what is appended to a list differs in shape from iteration to iteration",
+            "a value appended to a list differs in shape from iteration to iteration",
             "Append values of the same shape.",
         )
     leaves = [v for v in flatten(value)[0] if is_number(v)]

@@ -179,7 +179,7 @@ class Loop:
         """Raise where an iteration stores into an array that the iteration before may have appended to a list."""
         arrays = any(b is not None for a in self.appended for b in a.buffers)
         if arrays and any(t.place.buffer.version for c in self.carried.values() for t in c.given):
-            raise NeedsPython(f"{self.label} stores into what it appends to a list", "Append a copy of it.")
+            raise NeedsPython(f"{self.label} stores into an array that it appends to a list", "Append a copy of it.")
 
     def _none_lost(self) -> None:
         """Raise where an iteration needs what a store has changed in a way that is not known."""

@@ -227,6 +227,6 @@ def describe(value: Any) -> str:
     if isinstance(value, tuple | list) and len(value) <= 4:
         return f"({', '.join(map(describe, value))})"
     if isinstance(value, Deferred):
-        return "a value that data choose"
+        return "a value that depends on data"
     text = repr(value)
     return text if len(text) < 40 else type(value).__name__

@@ -85,7 +85,7 @@ def _refuse_unordered(column: Node) -> None:
     if not can_defer():
         raise context.uncaught()
     error = CaptureError(
-        f"sorted() in {usercode.here()} meets nan, and Python does not define where nan is sorted",
+        f"sorted() in {usercode.here()} finds a nan, and Python does not define where nan is sorted",
         "Use np.sort, which puts nan last.",
     )
     note(wait(node_of((~_numpys(np.isnan)(wrap(column))).all()), error))

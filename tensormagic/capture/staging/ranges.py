@@ -182,7 +182,7 @@ class LazyIterator:
         """What has not been taken."""
         if self.lost:
             raise CaptureError(
-                f"what is left of the {self.own_class.__name__} object is not known, after {self.lost}",
+                f"the position of the {self.own_class.__name__} object is not known after {self.lost}",
                 "Make a list of it first, or a new one.",
             )
         if self.ended:

@@ -87,7 +87,7 @@ class Traced:
         leaves, _ = flatten(args)
         if structure(args) != self.form:
             raise NeedsPython(
-                "a function calls itself with arguments of another structure",
+                "a function calls itself with arguments of a different structure",
                 "Call it with arguments of the same structure each time.",
             )
         new = {

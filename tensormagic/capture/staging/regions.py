@@ -134,7 +134,8 @@ def settled(start: Node, t: Type, ran: Node, what: str) -> Node:
         return found
     else:
         kept = constant(False)
-    said = f"{what} is {t.dtype} after an iteration, and there may be none: it begins as a {own} outside of {t.dtype}. Begin with one"
+    why = f"a {own} that does not fit {t.dtype}, and an iteration, of which there may be none, makes it {t.dtype}"
+    said = f"{what} begins as {why}. Begin with one"
     return require(found, scalar.logical_or(ran, kept), said, "promotion")
 
 

@@ -284,7 +284,7 @@ def _iterations(
             guarded += 1
             if guarded > _GUARDED and not values_are_there():
                 raise CaptureError(
-                    f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, a data-dependent number of which is done",
+                    f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, and how many of them run depends on data",
                     "Loop over an array or a range, or use `while`.",
                 )
             if _guarded(condition, iteration, item, names):
@@ -420,7 +420,7 @@ def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequ
     world = World([getattr(f, "__wrapped__", f) for f in functions])
     if attempt(world, first, may_raise=True).raised is None:
         raise NeedsPython(
-            f"what the first iteration leaves causes an error in a later one, and data decide how many there are ({failed})",
+            f"values of the first iteration cause an error in a later one, and the number of iterations depends on data ({failed})",
             "Let each iteration leave numbers and arrays of the same dtypes and shapes.",
         ) from failed
     return raising.iterations_raise(failed, ran)
@@ -460,7 +460,7 @@ def _first_iteration(test: Thunk, iteration: Thunk, names: Names) -> tuple[bool 
     try:
         going, sure = attempt(World((iteration, test)), run, stands).result
         if isinstance(going, bool):
-            return (going, None) if sure else (True, NeedsPython("an iteration relies on what depends on data"))
+            return (going, None) if sure else (True, NeedsPython("an iteration relies on a value that depends on data"))
     except Grows:
         pass
     except Exception as error:  # noqa: BLE001 (as above)

@@ -206,7 +206,7 @@ def identical(first: Any, second: Any) -> Any:
                 "Compare the conditions that this depends on.",
             )
     if first is not second and _is_given(first, second) and _is_given(second, first):
-        refuse("`is` between two arrays that a function is given", "Compare them outside, and pass the answer.")
+        refuse("`is` between two arrays that are arguments of a function", "Compare them outside, and pass the answer.")
     return first is second or whole_array(first) is whole_array(second)
 
 
@@ -265,7 +265,7 @@ def asserted(test: Any, told: Thunk | None) -> None:
 def attempted() -> None:
     """``try``: which error is met, and where, is known when the code runs, so a region cannot hold one."""
     if trial() is not None:
-        raise fail_trial("`try` around what depends on data", "Write it outside the loop or the branch.")
+        raise fail_trial("`try` around code that depends on data", "Write it outside the loop or the branch.")
 
 
 def itself(function: Any, line: int) -> bool:

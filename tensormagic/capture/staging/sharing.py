@@ -40,7 +40,7 @@ def once_each(slots: Mapping[Slot, Any]) -> None:
         for leaf in [] if value is UNBOUND else flatten(value)[0]:
             if isinstance(leaf, np.ndarray) and found.setdefault(memory(leaf), slot) is not slot:
                 raise ForeignArrayError(
-                    f"{found[memory(leaf)].said} and {slot.said} hold one array, and it is not captured",
+                    f"{found[memory(leaf)].said} and {slot.said} are the same array, which is not captured",
                     "Make it with np.array, or work on a copy.",
                 )
 

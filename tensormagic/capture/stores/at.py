@@ -35,7 +35,7 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
     if name not in _AT or op is None:
         refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
     if x.place.writeable is False:
-        refuse(f"np.{name}.at into a read-only array, where NumPy does not look at that,", "Store into a copy.")
+        refuse(f"np.{name}.at into a read-only array, which NumPy does not check here,", "Store into a copy.")
     items = spread(entries(index), x.ndim)
     values = node_of(value)
     values = astype(values, values.type.dtype) if values.type.form != "python" else constant(np.asarray(0)) + values

@@ -268,7 +268,7 @@ class _Reader:
         if piece in _ESCAPED:
             return _Atom("ordinary", glyphs(piece[1:], size))
         if piece.startswith("\\") or piece in {"}", ""}:
-            raise UnknownCommandError(f"{piece or 'the end'} is nothing that formulas are written with")
+            raise UnknownCommandError(f"{piece or 'the end'} cannot be part of a formula")
         return self._plain(piece, size)
 
     def _plain(self, piece: str, size: float) -> _Atom:
@@ -335,7 +335,7 @@ class _Reader:
                 if self._next.isspace():  # which ends the command
                     self._take()
             else:
-                raise UnknownCommandError(f"{piece} is nothing that names are written with")
+                raise UnknownCommandError(f"{piece} cannot be part of a name")
         self.expect("}")
         return found
 

@@ -87,7 +87,7 @@ def _parameter(name: str, given: Any, start: Any) -> Parameter:
         if (
             None in ends or not isinstance(start, int | float) or hasattr(given, "base")
         ):  # a base: its ends are exponents
-            raise TypeError(f"{name} takes a slider of one number, not {type(given).__name__} is none")
+            raise TypeError(f"{name} takes a slider of one number, and {type(given).__name__} is not one")
     elif isinstance(given, tuple | list):
         ends = tuple(given)
     else:

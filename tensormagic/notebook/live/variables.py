@@ -162,7 +162,7 @@ def _as_read(read: Read, leaf: Node, name: str) -> Node:
     """What a variable holds now, where the value's graph can be computed from it."""
     variable, space = read
     if variable not in space:
-        raise NameError(f"{variable}, which {name} was computed from, does not exist any more")
+        raise NameError(f"{variable}, which {name} was computed from, no longer exists")
     now, then = look(read), leaf.type
     node = now.node if isinstance(now, Tensor) else None
     if node is None or node.type.dtype != then.dtype or node.type.ndim != then.ndim:

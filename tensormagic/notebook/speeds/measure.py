@@ -349,12 +349,13 @@ def _on_device(outcome: Outcome, shown: Portrait, expected: list[Any], truth: li
     return [times.of(there), copied.of(Party("tensormagic", COPIES))]
 
 
-def _compile_seconds(plan: Plan) -> float:
-    """What the compiler took for the plan's kernels, now or when they were compiled."""
+def _compile_seconds(plan: Plan) -> float | None:
+    """What the compiler took for the plan's kernels, now or when they were compiled; None where the cache does not know of each."""
     from tensormagic.backend.cpu_loader import key_of
 
     found = [cache.read(key_of(source)) for source in plan.sources]
-    return sum(code.seconds for code in found if code is not None)
+    known = [code.seconds for code in found if code is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def launches(plan: Plan) -> str:

@@ -62,7 +62,7 @@ def check_lanes(body: Graph, axes: Sequence[Any], goes_on: Node, axis: Axis) -> 
             continue
         keeps = end.op.name == "where" and end.args[2] is carry and _implies(end.args[0], goes_on)
         if not keeps or table[end][1] is not _Own.ALWAYS or table[end][0] is None:
-            reason = next((why[n] for n in body.nodes if n in why), "changes what is the same for all rows in it")
+            reason = next((why[n] for n in body.nodes if n in why), "changes a value that is the same for all rows")
             raise Mixed(reason if keeps or table[end][1] else TOGETHER)
 
 

@@ -248,7 +248,9 @@ def _less_accurate(pattern: Node, replacement: Node, points: Mapping[str, Array]
         points = {n: v[:: max(1, len(v) // _MOST_REAL)] for n, v in points.items()}
         truth = next((t for t in (_real(side, points) for side in (pattern, replacement)) if t is not None), None)
         if truth is None:
-            return "it cannot be told which side is more accurate: both have functions that are known in float64 alone"
+            return (
+                "which side is more accurate cannot be measured: both use functions that are available in float64 only"
+            )
         known = ~np.isnan(truth)
     values = [value_of(side, points) for side in (pattern, replacement)]
     before, after = (_error(value, truth) for value in values)

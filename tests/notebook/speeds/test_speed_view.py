@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend import cpu_loader
 from tensormagic.backend.costs import Cost
-from tensormagic.notebook.speeds import against, machine
+from tensormagic.backend.messages import Code
+from tensormagic.notebook.speeds import against, machine, measure
 from tensormagic.notebook.speeds.against import Peer
 from tensormagic.notebook.speeds.machine import Machine
 from tensormagic.notebook.speeds.measure import Party, Speed
@@ -146,6 +148,15 @@ def test_compiling_pays_after_so_many_runs():
     assert text.startswith("10 times faster than NumPy\n")
     assert "compiling took 90 ms and pays off after 101 runs" in text
     assert "and does not pay" in drawn(figures((1e-4, 1e-3)), "\nz\nz")[1]
+
+
+@pytest.mark.parametrize(("kept", "seconds"), [(("a", "b"), 0.75), (("a",), None), ((), None)])
+def test_seconds_of_compiling_are_known_where_the_cache_has_each_kernel(monkeypatch, kept, seconds):
+    """Where the cache cannot be written, nothing is said: it was "compiling took 0 ns"."""
+    codes = {"a": Code("a", b"", 0.25), "b": Code("b", b"", 0.5)}
+    monkeypatch.setattr(cpu_loader, "key_of", lambda source: source)
+    monkeypatch.setattr(measure.cache, "read", lambda key: codes[key] if key in kept else None)
+    assert measure._compile_seconds(types.SimpleNamespace(sources=("a", "b"))) == seconds
 
 
 def test_a_ratio_has_the_digits_that_spreads_leave_it():

@@ -239,9 +239,8 @@ def read(parser: MagicArgumentParser, line: str, defaults: Mapping[str, Any]) ->
     for option, allowed in CHOICES.items():
         for value in _split(values.get(option[2:], "")):
             if value not in allowed:
-                raise UsageError(
-                    f"%%tensor {option} must be one of {', '.join(allowed)}, not {value!r}{_near(value, allowed)}"
-                )
+                near = _near(value, allowed) if value != "formula" else "; formulas are shown by %tensor_formula"
+                raise UsageError(f"%%tensor {option} must be one of {', '.join(allowed)}, not {value!r}{near}")
     values = _placed(values, defaults)
     _refuse(values, defaults)
     return _made(given, values, defaults)
@@ -429,4 +428,5 @@ def _explained(message: str, line: str) -> str:
 
 def _near(word: str, words: Any) -> str:
     near = difflib.get_close_matches(word, list(words), 2, 0.5)
+    near = [n for n in near if sorted(n) == sorted(word)] or near  # two letters exchanged, and no other word
     return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -140,7 +140,9 @@ class Capture:
     looked
         The operations of a cell that have been looked at for that.
     awaited
-        Checks, and what is printed, in functions that have given no value that waits for them.
+        Checks, and what is printed, in functions of which no value waits for them.
+    whole
+        Whether the body of one function is captured that gives its results all at once: none of them has to wait for its checks.
     within
         For each part of the code that derivatives compute again, what its expressions have given.
     deferred
@@ -211,6 +213,7 @@ class Capture:
     made: list[Node] = field(default_factory=list[Node])
     looked: set[Node] = field(default_factory=set[Node])
     awaited: list[Node] = field(default_factory=list[Node])
+    whole: bool = False
     within: list[set[Node]] = field(default_factory=list[set[Node]])
     deferred: bool = False
     supposed: list[tuple[Node, bool]] = field(default_factory=list[tuple[Node, bool]])

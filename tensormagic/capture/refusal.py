@@ -22,7 +22,11 @@ def is_met_by_numpy(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     inside = trace is not None and usercode.is_ours(trace.tb_frame)
-    return isinstance(error.__cause__, CaptureError) or (not inside and "Error setting single item" in str(error))
+    return isinstance(error.__cause__, CaptureError) or (not inside and _said_of_item(error))
+
+
+def _said_of_item(error: BaseException) -> bool:
+    return any(isinstance(a, str) and "Error setting single item" in a for a in error.args)
 
 
 def refuse(what: str, advice: str) -> NoReturn:

@@ -61,6 +61,10 @@ class _Held:
 _REAL = frozenset[int]()  # of results of which values decide: all as it is likely
 
 
+class _Unseen(Exception):  # noqa: N818
+    """A call was not seen before in just this form."""
+
+
 @sealed
 @dataclass(eq=False, repr=False)
 class Function(Specialised):
@@ -138,8 +142,8 @@ class Function(Specialised):
         if not self.fills:
             try:
                 return self._quickly(args, options)
-            except KeyError:
-                pass  # not seen before in just this form
+            except _Unseen:
+                pass
             except Changed as changed:
                 return self._again(args, options, changed.log)
         args, options = self.completed(args, options)
@@ -176,23 +180,33 @@ class Function(Specialised):
         return result
 
     def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result, where a call was seen before in just this form; a KeyError else."""
+        """The result, where a call was seen before in just this form; _Unseen else."""
         known: Known | None = None
+        ran = False
         try:
             known, values = (None if options else self._as_last(args)) or self._at_a_glance(args, options)
             if known.holds():
+                values = known.values(values) if known.reads else values
+                ran = True
                 return known.run(values)
-        except (AttributeError, KeyError, TypeError):
-            pass
+        except (AttributeError, KeyError, TypeError) as error:
+            if known is not None and ran and known.program.acts:  # its own, and what it does is done
+                return self._after_failing(known, args, options, error)
         except KindError as error:
             _unless_met_again(error)
         except Changed:
             raise
         except Exception as error:
-            if known is None or not self._is_as_it_was(known.program, None, error):
+            if known is None:
                 raise
-            return self._as_python(known.program, args, options, error)
-        raise KeyError
+            return self._after_failing(known, args, options, error)
+        raise _Unseen
+
+    def _after_failing(self, known: Known, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
+        """What Python makes of a call that fails on its data, where nothing has been changed; else the error."""
+        if not self._is_as_it_was(known.program, None, error):
+            raise error
+        return self._as_python(known.program, args, options, error)
 
     def _again(self, args: tuple[Any, ...], options: dict[str, Any], log: Log | None) -> Any:
         """The result, traced anew: a function that is called as it is has given something of another kind than before.

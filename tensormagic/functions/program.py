@@ -81,7 +81,7 @@ def trace(
     there: Mapping[int, Any] | None = None,
 ) -> Trace:
     """Run ``body``, the user's own code or what was made of that, over abstract arguments of the types of the values that are given."""
-    capture = Capture(label, abstract=True, complex_sites=complex_sites)
+    capture = Capture(label, abstract=True, complex_sites=complex_sites, whole=users)
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
     capture.values.update(zip(leaves, given.values, strict=True))
@@ -173,6 +173,11 @@ class Specialisation:
         return None if self.stores or self.gives or self.raising or self.caught else self.program.bound(sizes)
 
     @property
+    def acts(self) -> bool:
+        """Whether a run prints, or calls what is outside of the graph."""
+        return self.program.tells or bool(self.program.calls)
+
+    @property
     def commits(self) -> bool:
         """Whether a run changes what the caller has, once everything has worked."""
         return bool(self.stores.inputs) or bool(self.gives.changed)
@@ -233,9 +238,8 @@ class Known:
     match: Callable[[tuple[Any, ...]], Any] | None = None  # tells the form of its arguments
 
     def run(self, values: Sequence[Any]) -> Any:
-        """The result for arguments whose inputs are ``values``."""
+        """The result, where ``values`` are those of the inputs and of the reads."""
         program = self.program
-        values = self.values(values) if self.reads else values
         if self.bound is None:
             self.bound = program.bound(self.sizes)
         elif not errstate.raises():

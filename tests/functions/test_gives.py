@@ -60,6 +60,54 @@ def test_parts_of_arguments_are_numpys_views_for_every_size() -> None:
             np.testing.assert_array_equal(ours, pythons)
 
 
+BESIDE = {
+    "prints": "print('seen', x[0])",
+    "raises": "if x.sum() > 1e9: raise ValueError('large')",
+    "asserts": "assert x[0] < 1e9, 'large'",
+    "fails beside": "np.linalg.inv(x[0] * np.eye(2) + 3 * np.eye(2))",
+    "draws": "x[0] += rng.random()",
+    "prints in a loop": "for v in x:\n        print(v)",
+}
+
+
+@pytest.mark.parametrize("line", BESIDE.values(), ids=BESIDE)
+def test_what_was_there_is_itself_whatever_the_function_does_beside(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Checks and prints that results had to wait for made copies of arguments, of lists, and of what shares memory."""
+    head = f"rng = np.random.default_rng(0)\ndef f(x, pair):\n    {line}\n"
+    text = f"{head}    y = x + pair[1]\n    return x, x[1:], [x.T], pair, pair[0], y, y[1:]\n"
+    function, told = _function(text), []
+    for body in (function, tm.tensor(function)):
+        x, pair = np.arange(4.0), [np.ones(2), 3.0]
+        for _ in range(3):
+            whole, part, (turned,), given, one, y, rest = body(x, pair)
+            assert whole is x
+            assert given is pair
+            assert one is pair[0]
+            assert np.shares_memory(part, x)
+            assert np.shares_memory(turned, x)
+            assert np.shares_memory(rest, y)
+            assert not np.shares_memory(y, x)
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("line", [BESIDE["raises"], BESIDE["asserts"]], ids=["raises", "asserts"])
+def test_what_is_given_back_as_itself_waits_for_checks(line: str) -> None:
+    captured = tm.tensor(_function(f"def f(x):\n    {line}\n    return x, x[1:]\n"))
+    captured(np.ones(3))
+    for _ in range(2):
+        with pytest.raises((ValueError, AssertionError), match="large"):
+            captured(np.full(3, 1e10))
+        with pytest.raises((ValueError, AssertionError), match="large"):
+            tm.vmap(captured)(np.full((2, 3), 1e10))
+    summed = tm.tensor(_function(f"def f(x):\n    {line}\n    return x.sum()\n"))
+    np.testing.assert_array_equal(tm.grad(summed)(np.ones(3)), np.ones(3))
+    with pytest.raises((ValueError, AssertionError), match="large"):
+        tm.grad(summed)(np.full(3, 1e10))
+
+
 def test_what_occurs_twice_in_a_result_is_one() -> None:
     @tm.tensor
     def given(x: Any) -> Any:

@@ -20,8 +20,17 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.containers import NOTHING, Older, Once
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
-from tensormagic.capture.staging.raising import only_raises, way_raised
-from tensormagic.capture.staging.regions import below, beside, common_type, fitting_ways, graph_of, of_type, zeros_of
+from tensormagic.capture.staging.raising import noted, only_raises, way_raised
+from tensormagic.capture.staging.regions import (
+    below,
+    beside,
+    common_type,
+    effects_before,
+    fitting_ways,
+    graph_of,
+    of_type,
+    zeros_of,
+)
 from tensormagic.capture.staging.sharing import (
     Joined,
     Leaf,
@@ -420,6 +429,7 @@ def _both_ways(
     _refuse_added_once(outcomes, {*world.variables.values()})
     stored = list(dict.fromkeys(b for o in outcomes for b in o.buffers))  # states of generators, too
     known = {*world.nodes(), *coded, predicate, *(n for b in stored for n in unasked(b.node))}
+    known |= effects_before(node_of(noted()))
     choice = Choice(predicate, known, outcomes, why, functions=functions)
     choice.older = Older(world)
     choice.arrays = {memory(s.array) for s in world.arrays}

@@ -120,8 +120,34 @@ class GrownList(Journaled):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self.lazy[index]
+            return self._part(index)
         return self.element(position(size_written(index), self.size, 0))
+
+    def _part(self, index: slice) -> GrownList:
+        """The list of some of its elements."""
+        if self.like is None:
+            return GrownList([])
+        return _of_stacks([wrap(s)[index] for s in self.stacks], self.like, self.types, self.narrowest)
+
+    def __eq__(self, other: object) -> Any:
+        if other is self:
+            return True
+        if not isinstance(other, list | GrownList):
+            return NotImplemented
+        if isinstance(other, GrownList) or other:
+            raise NeedsPython(f"{WHAT} is compared", "Compare arrays: np.array_equal(np.array(values), ...).")
+        return wrap(to_form(scalar.equal(self.count.node, 0), "python"))
+
+    def __ne__(self, other: object) -> Any:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else self.filled if isinstance(found, Tensor) else not found
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        raise NeedsPython(f"the text of {WHAT}", "Print the list itself, or return it.")
+
+    __repr__ = __str__
 
     def __iter__(self) -> Iterator[Any]:
         raise NeedsPython(f"Python iterates over {WHAT}", "Use a `for` loop, or make it an array: np.array(...).")
@@ -214,6 +240,15 @@ class GrownList(Journaled):
         return node
 
     @property
+    def shown(self) -> Node | None:
+        """The array of its elements, where these are numbers or arrays, of which Python shows a list; None where there are none."""
+        if self.like is None:
+            return None
+        if len(self.types) != 1 or not is_number(self.like.build([0])):
+            raise NeedsPython(f"the text of {WHAT}, whose elements are no numbers", "Return the list, and print it.")
+        return self.stacks[0]
+
+    @property
     def zero(self) -> Any:
         """What an element is that adds nothing."""
         if self.like is None:
@@ -269,11 +304,17 @@ class Grown(Items):
 
 def unstacked(array: Tensor) -> GrownList:
     """The rows of an array as a list."""
-    found = GrownList([])
     row = wrap(array.node)[0] if array.ndim > 1 else None
     t = Type(array.dtype, array.type.shape[1:], "scalar" if row is None else "array")
-    found.like, found.types = apart(wrap(of_type(constant(array.dtype.type(0)), t))), [t]
-    found.state = {COUNT: extent(array.type.shape[0]), "0": wrap(unstack_tape(array.node))}
+    return _of_stacks([array], apart(wrap(of_type(constant(array.dtype.type(0)), t))), [t], [])
+
+
+def _of_stacks(stacks: Sequence[Tensor], like: Parts, types: list[Type], narrowest: list[np.dtype[Any]]) -> GrownList:
+    """The list whose elements are like others, where the arrays of their numbers are there."""
+    found = GrownList([])
+    found.like, found.types, found.narrowest = like, types, narrowest
+    tapes = {str(k): wrap(unstack_tape(s.node)) for k, s in enumerate(stacks)}
+    found.state = {COUNT: extent(stacks[0].type.shape[0]), **tapes}
     return found
 
 

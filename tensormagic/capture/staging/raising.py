@@ -18,7 +18,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
-from tensormagic.capture.staging.told import PLAIN, part_of
+from tensormagic.capture.staging.told import LATER, PLAIN, Text, holds_lazy, part_of
 from tensormagic.capture.staging.trial import (
     CHECKS,
     NeedsPython,
@@ -37,6 +37,7 @@ from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ops.effects.raising import after, check
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
@@ -291,24 +292,36 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         if capture is None:
             return body(*args, **options)
         outer, capture.checks[CHECKS] = capture.checks[CHECKS], 0
+        whole, capture.whole = capture.whole, False
         given = {t.place.buffer: t.place.buffer.version for t in flatten((args, options))[0] if isinstance(t, Tensor)}
         try:
-            result = given_back(_met(body, args, options))
+            result = given_back(_met(body, args, options, whole=whole))
             token = capture.checks[CHECKS]
             if capture.refused is not None:
                 raise capture.refused
         finally:
             capture.checks[CHECKS] = outer
-        return result if not isinstance(token, Tensor) else _after(token.node, result, given)
+        if not isinstance(token, Tensor):
+            return result
+        if whole and _awaits(token.node):
+            _behind(token.node, given)
+            return result
+        return _after(token.node, result, given)
 
     return run
 
 
-def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What ``body`` gives; an error that other data might not lead to is a refusal."""
+def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, whole: bool) -> Any:
+    """What ``body`` gives; an error that other data might not lead to is a refusal, and one that tells of data is the graph's to raise."""
     try:
         return body(*args, **options)
     except Exception as error:
+        if any(isinstance(a, (*LATER, Text)) or holds_lazy(a) for a in error.args):
+            capture = context.current()
+            if not whole or capture is None or not capture.abstract or capture.assumed:
+                raise text_asked_for() from error
+            note(wait(constant(False), error, place_of(error) or ()))
+            return None
         doubted = _doubted(error)
         if doubted is error:
             raise
@@ -324,12 +337,18 @@ def _awaits(token: Node) -> bool:
     return True
 
 
-def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
-    """A result behind its checks, and what the function has stored into its arguments too."""
-    leaves, build = flatten(result)
+def _behind(token: Node, given: dict[Buffer, int]) -> list[Buffer]:
+    """Have what the function has stored into its arguments wait for its checks."""
     changed = [b for b, version in given.items() if b.version != version]
     for buffer in changed:
         buffer.put(after(token, buffer.node))
+    return changed
+
+
+def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
+    """A result behind its checks, and what the function has stored into its arguments too."""
+    leaves, build = flatten(result)
+    changed = _behind(token, given)
     numbers = [v for v in leaves if is_number(v)]
     if not numbers and not changed:
         if not _awaits(token):

@@ -17,10 +17,12 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import require
+from tensormagic.ops.effects.telling import has_effect
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, constant, constant_value, parameter
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.move_kind import same, show
+from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape
 from tensormagic.ops.scalars import scalar
@@ -29,22 +31,39 @@ from tensormagic.ops.scalars import scalar
 def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = True) -> list[Node]:
     """What ``results`` need beside ``stand_ins``: what does not depend on these is computed outside, and handed in.
 
-    Where it is not known that the region ``runs``, what is an error by itself stays inside.
+    Where it is not known that the region ``runs``, what is an error by itself stays inside; but what is printed before it, and so
+    all that this needs, is printed whether it runs or not.
     """
     own = set(stand_ins)
     order = topological(results, stop=lambda n: n in own)
     inside = set(own)
     for node in order:
-        if any(a in inside for a in node.needs) or (not runs and context.may_fail(node)):
+        if any(a in inside for a in node.needs):
+            inside.add(node)
+    before = set(topological([n for n in order if n not in inside and has_effect(n)]))
+    for node in order if not runs else ():
+        if node not in before and (any(a in inside for a in node.needs) or context.may_fail(node)):
             inside.add(node)
     return _handed_in(results, order, inside, own)
 
 
 def below(results: Sequence[Node], known: set[Node]) -> list[Node]:
     """What ``results`` need of ``known`` and of inputs: all else is computed inside, where it is wanted."""
-    order = topological(results, stop=lambda n: n in known)
-    inside = {n for n in order if n not in known and n.op is not INPUT}
+    order = topological(results, stop=lambda n: n in known or (n.op is ITEM and n.args[0] in known))
+    inside = {n for n in order if n not in known and n.op is not INPUT and not (n.op is ITEM and n.args[0] in known)}
     return _handed_in(results, order, inside, set())
+
+
+def effects_before(token: Node) -> set[Node]:
+    """What has been printed, by the number that stands for all checks and prints so far: no region does it again."""
+    found, seen, pending = set[Node](), set[Node](), [token]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            found |= {node} if has_effect(node) else set()
+            pending += [n for n in node.needs if len(n.types) > 1 or n.types == token.types]
+    return found
 
 
 def _handed_in(results: Sequence[Node], order: Sequence[Node], inside: set[Node], own: set[Node]) -> list[Node]:

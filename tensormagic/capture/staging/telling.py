@@ -6,7 +6,6 @@ import sys
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
@@ -43,7 +42,7 @@ def id_(value: Any) -> int:
 
 def _shown(value: Any) -> Any:
     """An argument of ``print``: a lazy value, or a text that may hold lazy values."""
-    if isinstance(value, Tensor | Deferred | texts.Text):
+    if isinstance(value, (*texts.LATER, texts.Text)):
         return value
     if texts.holds_lazy(value):
         return texts.formatted((value, "", ""))

@@ -9,6 +9,7 @@ from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
 from tensormagic.capture.perhaps import Perhaps
 from tensormagic.capture.refusal import text_asked_for
+from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
@@ -16,12 +17,21 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.effects.raising import put
 
 PLAIN = (str, int, float, bool, type(None), bytes)
+LATER = (Tensor, Deferred, GrownList)  # whose texts are known when the graph has run
 
 
 class Text(str):  # noqa: SLOT000 (has its pieces beside it)
-    """A text that holds lazy values: what it says is known when the graph runs."""
+    """A text that holds lazy values: what it says is known when the graph runs, and nobody is told before."""
 
     pieces: list[Any]
+
+    def __str__(self) -> str:
+        raise text_asked_for()
+
+    __repr__ = __str__
+
+    def __format__(self, form: str) -> str:
+        raise text_asked_for()
 
 
 def formatted(*pieces: Any) -> str:
@@ -29,7 +39,7 @@ def formatted(*pieces: Any) -> str:
     pieces = tuple(q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p]))
     if trial() is None:  # what is raised here and now, for these sizes
         pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
-    lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], Tensor | Deferred)]
+    lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], LATER)]
     if not lazy or (trial() is None and not _abstract()):
         return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
     made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
@@ -54,7 +64,7 @@ def _as_known(value: Any) -> Any:
 
 def holds_lazy(value: Any) -> bool:
     """Whether a value is a container that holds lazy values."""
-    return type(value) in {list, tuple, dict} and any(isinstance(v, Tensor) for v in flatten(value)[0])
+    return type(value) in {list, tuple, dict} and any(isinstance(v, Tensor | GrownList) for v in flatten(value)[0])
 
 
 def _is_told(piece: Any) -> bool:
@@ -94,6 +104,9 @@ def part_of(value: Any, details: list[Node]) -> Any:
         inner = formatted((value.inner, "", "")) if holds_lazy(value.inner) else value.inner
         flag = operand(value.flag.node)
         return None if (told := part_of(inner, details)) is None else ("perhaps", flag, told)
+    if isinstance(value, GrownList):
+        node = value.shown
+        return ("value", []) if node is None else ("list", operand(node), value.types[0].form)
     if isinstance(value, LazyText):
         value = formatted(*value.pieces)
     if isinstance(value, OneOf):
@@ -119,7 +132,7 @@ def _piece_of(piece: Any, details: list[Node]) -> Any:
     """A piece of a text that is told when the graph runs; None for one that cannot be told."""
     if isinstance(piece, str):
         return (piece,)
-    if not isinstance(piece[0], Tensor | Deferred):
+    if not isinstance(piece[0], LATER):
         return (put(*piece),)
     told = part_of(piece[0], details)
     return None if told is None else (told, *piece[1:])

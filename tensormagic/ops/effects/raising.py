@@ -65,12 +65,14 @@ def put(value: Any, conversion: str, form: str) -> str:
 
 
 def argument(part: Any, details: Sequence[Any]) -> Any:
-    """An argument of an exception: as it is, an operand, a text with arguments in it; or None, where an operand says so."""
+    """An argument of an exception: as it is, an operand or the list of its elements, a text with arguments; None, if an operand says so."""
     kind, *rest = part
     if kind == "value":
         return rest[0]
     if kind == "operand":
         return details[rest[0]]
+    if kind == "list":  # of numbers, or of arrays, in a form
+        return details[rest[0]].tolist() if rest[1] == "python" else [*details[rest[0]]]
     if kind == "one of":
         return argument(rest[1][int(details[rest[0]])], details)
     if kind == "perhaps":

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size
@@ -74,6 +75,12 @@ def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", e
 def is_effect(op: Operation) -> bool:
     """Whether an op does something beside its value: in order, and once for each call."""
     return op.name in EFFECTS
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a node does something beside its value, itself or in a graph of its own."""
+    graphs = (graph for _, graph in node.param_items if isinstance(graph, Graph))
+    return is_effect(node.op) or any(not graph.ops.isdisjoint(EFFECTS) for graph in graphs)
 
 
 EFFECTS = frozenset(op.name for op in (TELL, OUTSIDE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from types import MethodType
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, living, taken
+from tensormagic.capture import context, living, taken, usercode
 from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.inputs import Snapshot, unread
+from tensormagic.capture.inputs import Snapshot, same_bits, unread
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.stores.holding import is_own
@@ -463,8 +463,9 @@ def _shares(other: Any, value: Tensor) -> bool:
 
 
 def input_of(result: Node, wrt: Any) -> Node:
-    """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's."""
-    if not isinstance(wrt, str | np.ndarray):
+    """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's or number's."""
+    number = not isinstance(wrt, Tensor) and isinstance(wrt, int | float | complex | np.number)
+    if not number and not isinstance(wrt, str | np.ndarray):
         if told := not_alone(wrt, result=result):
             warnings.warn(told, UserWarning, stacklevel=4)
         taken.tell(result, node_of(wrt), "what it is differentiated by")
@@ -472,21 +473,32 @@ def input_of(result: Node, wrt: Any) -> Node:
     sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
     if isinstance(wrt, str):
         found = [n for n, source in sources.items() if source.name == wrt]
+    elif number:
+        found = _inputs_of(wrt, sources)
     else:
         found = [n for n, source in sources.items() if isinstance(source, Snapshot) and source.is_of(wrt)]
         leaf = unread(wrt)
         if not found and through_memory(result, leaf) is not result:  # a part of what it depends on, or the whole
             return leaf
-    what = repr(wrt) if isinstance(wrt, str) else "the array"
+    what = repr(wrt) if isinstance(wrt, str) or number else "the array"
     if len(found) != 1:
         names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"
-        many = "several inputs have this name" if found else f"it depends on {names}"
+        many = f"several inputs have this {'value' if number else 'name'}" if found else f"it depends on {names}"
         raise DifferentiationError(
             f"{what} is not an input of this value: {many}",
-            "Name an input; an array must be the one that the cell read, and unchanged since.",
+            "Name an input, as in y.grad('x'); an array must be the one that the cell read, and unchanged since.",
         )
     taken.tell(result, found[0], what)
     return found[0]
+
+
+def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
+    """The inputs that were read as this number: where there are several, those under a name that it has where the user's code is."""
+    array, held = np.asarray(number), [(n, s) for n, s in sources.items() if isinstance(s, Snapshot)]
+    same = [(n, s) for n, s in held if not isinstance(s.value, np.ndarray) and same_bits(np.asarray(s.value), array)]
+    names = {name for name, value in usercode.user_names(usercode.user_frame()).items() if value is number}
+    named = [n for n, s in same if s.name in names]
+    return named or [n for n, _ in same]
 
 
 def _tensor_grad(self: Tensor, wrt: Any) -> Any:

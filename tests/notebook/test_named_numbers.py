@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tests.notebook.conftest import Notebook
 
 TINY = {
@@ -89,6 +90,38 @@ def test_they_do_what_numbers_do(imported: Notebook, text: str):
 def test_gradients_with_respect_to_them(imported: Notebook):
     imported.ok("%%tensor --grad x\nx = 3.0\ny = x**2")
     assert float(imported["grad_x"]) == 6.0
+
+
+@pytest.mark.parametrize("made", ["w = 2.0", "w = np.float64(2.0)", "w = z = 2.0", "w, z = 2.0, 3.0"])
+@pytest.mark.parametrize("apart", [False, True], ids=["the same cell", "an earlier cell"])
+def test_gradients_of_a_value_with_respect_to_a_number(imported: Notebook, made: str, apart: bool):
+    between = "\n%%tensor\n" if apart else "\n"
+    for cell in f"%%tensor\n{made}{between}y = 4 * w**3".split("%%tensor\n")[1:]:
+        imported.ok(f"%%tensor\n{cell}")
+    assert float(imported.ok("y.grad(w)").value) == 48.0
+    assert float(imported.ok("y.grad('w')").value) == 48.0
+
+
+def test_gradients_with_respect_to_numbers_that_are_alike(imported: Notebook):
+    imported.ok("%%tensor\na = 2.0\nb = 2.0\ny = a * b**2")
+    assert float(imported.ok("y.grad('b')").value) == 8.0
+    error = imported("y.grad(a)").error
+    assert isinstance(error, tm.DifferentiationError)
+    assert "several inputs have this value" in str(error)
+    imported.ok("a, b = float('2'), float('2')")
+    imported.ok("%%tensor\ny = a * b**2")
+    assert [float(imported.ok(f"y.grad({name})").value) for name in "ab"] == [4.0, 8.0]
+
+
+def test_gradients_with_respect_to_what_was_not_read_are_refused(imported: Notebook):
+    imported.ok("w, v = 2.0, 3.0")
+    imported.ok("%%tensor\ny = w**2")
+    for wrt in ("v", "5.0", "2"):
+        error = imported(f"y.grad({wrt})").error
+        assert isinstance(error, tm.DifferentiationError)
+        assert "it depends on w" in str(error)
+    imported.ok("w = 7.0")
+    assert isinstance(imported("y.grad(w)").error, tm.DifferentiationError)
 
 
 def test_another_number_takes_the_same_graph(imported: Notebook):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeGuard
 
 from tensormagic.capture.staging.trees import children, walk
+from tensormagic.capture.stores.at import AT
 
 PYTHONS = ("range", "len", "abs", "min", "max", "int", "float", "bool", "enumerate", "zip", "round", "divmod")
 """Names of Python's functions that give what is made of their arguments."""
@@ -119,7 +120,7 @@ def _attribute(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else ""
 
 
-UFUNCS = {"add", "multiply", "maximum", "minimum"}
+UFUNCS = {name for name in AT if name != "subtract"}  # a difference is looked at as one
 """Those of two arguments, by name, whose stores are known: at indices, some of them the same, and into a third argument."""
 
 
@@ -312,7 +313,7 @@ class Text:
             if name in {"range", "len"}:
                 return _NOTHING
             calls, sums = frozenset({name}), (node,) if is_sum(node) else ()
-            alone = name in _IN_SUMS or (name in {"log", "exp"} and is_logarithm(node))
+            alone = name in _IN_SUMS or is_logarithm(node)
         else:
             calls, alone = _NONE, False
             sums = (node,) if node.op.__class__ in _SUMS else ()

@@ -18,7 +18,7 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import Pointwise, astype
 
-_AT: dict[str, Opaque] = {
+AT: dict[str, Opaque] = {
     "add": scatter.SCATTER_ADD,
     "subtract": scatter.SCATTER_ADD,
     "multiply": scatter.SCATTER_MULTIPLY,
@@ -32,8 +32,8 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
     name = ufunc.__name__
     if not isinstance(x, Tensor):
         not_own(f"np.{name}.at")
-    if name not in _AT or op is None:
-        refuse(f"np.{name}.at", f"Those of {', '.join(_AT)} are captured.")
+    if name not in AT or op is None:
+        refuse(f"np.{name}.at", f"Those of {', '.join(AT)} are captured.")
     if x.place.writeable is False:
         refuse(f"np.{name}.at into a read-only array, which NumPy does not check here,", "Store into a copy.")
     items = spread(entries(index), x.ndim)
@@ -48,7 +48,7 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
     given = arrange.values(astype(values, loop))
     if name == "subtract":
         given = -given
-    stored = scatter.scatter(_AT[name], front, arrange.indices, given)
+    stored = scatter.scatter(AT[name], front, arrange.indices, given)
     found.view.place.write(context.record(arrange.back(stored)))
 
 

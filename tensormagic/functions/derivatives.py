@@ -473,7 +473,7 @@ def input_of(result: Node, wrt: Any) -> Node:
     sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
     if isinstance(wrt, str):
         found = [n for n, source in sources.items() if source.name == wrt]
-    elif number:
+    elif not isinstance(wrt, np.ndarray):
         found = _inputs_of(wrt, sources)
     else:
         found = [n for n, source in sources.items() if isinstance(source, Snapshot) and source.is_of(wrt)]

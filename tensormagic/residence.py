@@ -220,7 +220,7 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
     told(graph, given, names, sites)
     device = current()
     with floating.watched():  # the numbers that stay on the host are NumPy's
-        arriving = _sent(device, graph, given)
+        arriving = _sent(device, graph, given, names, sites)
         results = cuda.run(graph, [v.device() if isinstance(v, Resident) else v for v in given], device, arriving)
     done = device.record()
     return [_held(device, r, done) for r in results]
@@ -228,8 +228,7 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
 
 def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> None:
     """Tell, or refuse, what a run copies; of ``given`` what has axes is resident."""
-    called = [*names, *("" for _ in given[len(names) :])]
-    hidden = list(_inputs(graph, given, called, sites))
+    hidden = list(_inputs(graph, given, names, sites))
     fallen = cuda.offenders(graph, sites)
     if config.transfers == "refuse":
         transfers.inputs([*hidden, *fallen])
@@ -237,17 +236,37 @@ def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites)
     transfers.fallbacks(fallen)
 
 
-def _sent(device: Device, graph: Graph, given: Sequence[Any]) -> Arriving:
+def _sent(device: Device, graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> Arriving:
     """Have what lies on the host alone copied to the device, in the order in which it is read."""
     arriving = Arriving(device)
     away = [k for k, v in enumerate(given) if isinstance(v, Resident) and not v.on_device]
-    sent = list(dict.fromkeys(given[k] for k in by_first_use(graph, away)))
+    sent: dict[Resident, _Input] = {}
+    for k in by_first_use(graph, away):
+        sent.setdefault(given[k], _Input(graph, k, given[k], names, sites))
     with device.errors():
-        hosts = [np.asarray(v.host()) for v in sent]
-        arrays = memory.with_room(device, lambda: arriving.copy(hosts))
+        arrays = [one.room(device) for one in sent.values()]
+        arriving.copy(arrays, [np.asarray(v.host()) for v in sent])
     for value, array in zip(sent, arrays, strict=True):
         value.arrives(array)
     return arriving
+
+
+class _Input:
+    """A parameter of a run, as the user knows it."""
+
+    def __init__(self, graph: Graph, number: int, value: Resident, names: Sequence[str], sites: Sites) -> None:
+        parameter = graph.parameters[number]
+        self.value = value
+        self.called = (names[number] if number < len(names) else "") or f"argument {number + 1}"
+        self.reader = next((n for n in graph.nodes if parameter in n.args), parameter)
+        self.sites = tuple(sites(self.reader))[:1]
+        self.text = f"{self.called} ({transfers.type_text(value)})"
+
+    def room(self, device: Device) -> DeviceArray:
+        """Memory for its copy."""
+        value = self.value
+        what = f"{self.text}{f', {self.sites[0]}' if self.sites else ''}"
+        return memory.with_room(device, lambda: device.library.empty(value.shape, value.dtype), self.reader, what)
 
 
 def chosen(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> tuple[bool, str]:
@@ -273,14 +292,13 @@ def _held(device: Device, result: Any, done: Event) -> Any:
 
 def _inputs(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> Iterator[Hidden]:
     states = {n.args[0] for n in graph.nodes if n.op is DRAW}
-    for k, (parameter, value, name) in enumerate(zip(graph.parameters, given, names, strict=True)):
+    for k, (parameter, value) in enumerate(zip(graph.parameters, given, strict=True)):
         if not isinstance(value, Resident) or value.on_device or parameter in states:
             continue
-        called = name or f"argument {k + 1}"
-        reader = next((n for n in graph.nodes if parameter in n.args), parameter)
-        text = f"{called} ({transfers.type_text(value)})"
+        one = _Input(graph, k, value, names, sites)
+        called = one.called
         mend = f"{called} = tm.to_gpu({called}) copies it once" if called.isidentifier() else "tm.to_gpu copies once"
-        yield Hidden(called, text, "to the device", mend, tuple(sites(reader))[:1])
+        yield Hidden(called, one.text, "to the device", mend, one.sites)
 
 
 def kept(leaf: Node, value: Any, table: MutableMapping[Node, Any]) -> Any:

@@ -147,7 +147,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     from tensormagic.backend.cuda import device as devices
     from tensormagic.backend.cuda import run as cuda
     from tensormagic.backend.cuda import transfers
-    from tensormagic.backend.cuda.fake import FakeDevice
+    from tests.backend.cuda.fake import FakeDevice
 
     if request.param == "card" and (why := devices.missing()) is not None:
         pytest.skip(f"needs a card: {why[0]}")

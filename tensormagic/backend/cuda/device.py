@@ -1,6 +1,6 @@
 """The device: what everything else asks of a card. CuPy is imported here and nowhere else, and only when a card is asked for.
 
-There are two implementations: :class:`Card`, and :class:`tensormagic.backend.cuda.fake.FakeDevice`, which has a memory of its own and
+There are two implementations: :class:`Card`, and that of the tests (``tests/backend/cuda/fake.py``), which has a memory of its own and
 counts what is copied, for machines without a card. An array on a device is no ``ndarray``, and no ``ndarray`` is one.
 """
 

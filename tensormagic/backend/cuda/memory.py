@@ -50,17 +50,25 @@ def make_room(device: Device) -> int:
     return found
 
 
-def with_room(device: Device, copied: Callable[[], T]) -> T:
-    """What copies arrays to the device; where there is no room, once more after what can be had again has been given back."""
+def with_room(device: Device, made: Callable[[], T], node: Node | None = None, what: str = "") -> T:
+    """What asks for memory; where there is no room, once more after what can be had again has been given back.
+
+    Parameters
+    ----------
+    made
+        What asks.
+    node, what
+        The error is at the line of this node, and says what the memory is for.
+    """
     try:
-        return copied()
+        return made()
     except MemoryError as error:
         if not make_room(device):
-            raise short(device, error, None) from error
+            raise short(device, error, node, what) from error
     try:
-        return copied()
+        return made()
     except MemoryError as error:
-        raise short(device, error, None) from error
+        raise short(device, error, node, what) from error
 
 
 def least(graph: Graph, values: Sequence[Value]) -> tuple[int, Node | None]:
@@ -74,13 +82,13 @@ def _least(graph: Graph, sizes: tuple[tuple[Hashable, int], ...]) -> tuple[int, 
     return room.least_by_numpy(graph, known)
 
 
-def short(device: Device, error: MemoryError, node: Node | None) -> MemoryShortError:
+def short(device: Device, error: MemoryError, node: Node | None, what: str = "") -> MemoryShortError:
     """What a device raises where it has no more memory, as an error at the line of the node that asked for it."""
     asked = getattr(error, "_size", 0)  # CuPy's name for it
     make_room(device)
     free, total = device.memory()
-    of = ""
-    if node is not None:
+    of = f" for {what}" if what else ""
+    if node is not None and not what:
         places = sorted(site.of(node))
         of = f" for {node.types[0]}{f' of {places[0]}' if places else ''}"
     wanted = f"{asked:,} bytes are asked for, " if asked else ""

@@ -6,7 +6,6 @@ the device stays there until control flow asks for it. What the library lacks is
 
 from __future__ import annotations
 
-import math
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,6 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Type, hint
 from tensormagic.ops.draws.random import DRAW, SEED
 from tensormagic.ops.effects.checks import REQUIRE, SETTLED
 from tensormagic.ops.effects.raising import CHECK
@@ -456,27 +454,22 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
     return list(found.values())
 
 
-def _told(t: Type) -> str:
-    """A type with its bytes, where these are known."""
-    sizes = [hint(s) for s in t.shape]
-    known = [s for s in sizes if s is not None]
-    told = f"{t.dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]"
-    count = f", {math.prod(known) * t.dtype.itemsize:,} bytes" if len(known) == len(sizes) else ""
-    return told + count
-
-
 def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
     drawn = node.op is DRAW
     if node.op is TELL:
         printed = next(a for a in node.args[1:] if a.type.shape)
         mend = "print a number that is computed from it, or print it behind the cell"
         return transfers.Hidden(
-            "print()", f"{_told(printed.types[0])}, for print ({why})", "to the host", mend, tuple(spans[:1])
+            "print()",
+            f"{transfers.type_text(printed.types[0])}, for print ({why})",
+            "to the host",
+            mend,
+            tuple(spans[:1]),
         )
     t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
     return transfers.Hidden(
         f"{node.op.name}()",
-        f"{_told(t)}, for {node['method'] if drawn else node.op.name} ({why})",
+        f"{transfers.type_text(t)}, for {node['method'] if drawn else node.op.name} ({why})",
         "to the device" if drawn else "to the host",
         "draw once, and keep it on the card with tm.to_gpu"
         if drawn

@@ -29,20 +29,18 @@ class Arriving:
         self._events: list[tuple[DeviceArray, Event]] = []
         self._arrived = 0
 
-    def copy(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[DeviceArray]:
-        """Have arrays copied, the first one first; they are to be computed with once they have been needed here."""
+    def copy(self, targets: Sequence[DeviceArray], arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+        """Have arrays copied into new ones, the first one first; they are to be computed with once they have been needed here."""
+        if not targets:
+            return
         device = self._device
-        made = [device.library.empty(a.shape, a.dtype) for a in arrays]
-        if not made:
-            return made
         there = device.record()
         with device.on(IN):
             device.wait(there)  # whoever had this memory before has done with it
-            for target, array in zip(made, arrays, strict=True):
+            for target, array in zip(targets, arrays, strict=True):
                 device.fill(target, array)
                 self._events.append((target, device.record()))
                 self._numbers[id(target)] = len(self._events)
-        return made
 
     def need(self, values: Iterable[Any]) -> None:
         """Have what is launched from now on wait for those of the values that are on their way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any, Literal
 from tensormagic.config import config
 from tensormagic.ir.errors import HiddenTransferWarning, TransferError
 from tensormagic.ir.site import Site
+from tensormagic.ir.type import hint
 
 POLICIES = ("warn", "explicit", "refuse")  # the strictest last
 Direction = Literal["to the device", "to the host"]
@@ -118,10 +120,12 @@ def tell(found: Iterable[Hidden]) -> None:
         warnings.warn_explicit(f"{one}; {one.mend}", HiddenTransferWarning, *place)
 
 
-def type_text(value: Any) -> str:
-    """``float64[3, 4], 96 bytes``."""
-    extents = ", ".join(map(str, value.shape))
-    return f"{value.dtype}[{extents}], {value.nbytes:,} bytes"
+def type_text(of: Any) -> str:
+    """``float64[3, 4], 96 bytes``, of an array or of a type; without the bytes where a size is not known."""
+    sizes = [hint(s) for s in of.shape]
+    known = [s for s in sizes if s is not None]
+    count = f", {math.prod(known) * of.dtype.itemsize:,} bytes" if len(known) == len(sizes) else ""
+    return f"{of.dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]{count}"
 
 
 __all__ = ["Hidden", "asked_for", "fallbacks", "forget", "inputs", "refuse", "result", "tell", "type_text"]

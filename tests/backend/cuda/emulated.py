@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.cuda.emulator import Report, launch, parse
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.plan import plan_device
@@ -18,6 +17,7 @@ from tensormagic.backend.schedule import Kernel
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import CONSTANT
+from tests.backend.cuda.emulator import Report, launch, parse
 
 ROOM = 16  # bytes that an array has at least
 compiles = pytest.mark.skipif(

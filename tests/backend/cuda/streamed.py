@@ -10,7 +10,7 @@ import numpy as np
 import tensormagic as tm
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import transfers
-from tensormagic.backend.cuda.orders import Traced
+from tests.backend.cuda.orders import Traced
 
 A, B, C = np.linspace(-1, 1, 12).reshape(4, 3), np.linspace(0.5, 2, 3), np.arange(12.0).reshape(4, 3)
 

@@ -17,11 +17,11 @@ from tensormagic.backend.cuda import compiler, segments
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.compiler import Codes
-from tensormagic.backend.cuda.fake import FakeDevice
 from tensormagic.backend.cuda.launch import Count, Launch, Scratch, UnsupportedError
 from tensormagic.backend.cuda.loop_plan import _planned_loop
 from tensormagic.backend.cuda.planned import planned
 from tests.backend.cuda.emulated import compiles
+from tests.backend.cuda.fake import FakeDevice
 from tests.backend.cuda.test_run import graph_of
 from tests.backend.graphs import planned as planned_here
 from tests.backend.graphs import variable

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tensormagic.backend.cuda.emulator import EmulatorError, Report, launch, parse
 from tensormagic.backend.cuda.launch import Count, Launch, Scratch
 from tests.backend.cuda.emulated import compiles
+from tests.backend.cuda.emulator import EmulatorError, Report, launch, parse
 
 pytestmark = compiles
 
@@ -59,6 +59,6 @@ def test_a_barrier_between():
 
 
 def test_no_end(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tensormagic.backend.cuda.emulator.machine.MOST_STEPS", 1000)
+    monkeypatch.setattr("tests.backend.cuda.emulator.machine.MOST_STEPS", 1000)
     with pytest.raises(EmulatorError, match="does not end"):
         run("i = 0\nwhile a[i] < 1e9:\n    b[thread()] = i\n    i = rest(i + 1, 64)")

@@ -12,12 +12,12 @@ from tensormagic import session
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import Device
-from tensormagic.backend.cuda.fake import FakeDevice
 from tensormagic.backend.cuda.loop_plan import _planned_loop, planned_loop
 from tensormagic.backend.cuda.looped import Slot, _period, _trades
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.regions.loops import LOOP, WHILE
 from tests.backend.cuda.emulated import compiles
+from tests.backend.cuda.fake import FakeDevice
 
 _RNG = np.random.default_rng(0)
 X, Y, W = _RNG.normal(size=(6, 4)), _RNG.normal(size=6), _RNG.normal(size=4)

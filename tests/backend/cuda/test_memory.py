@@ -12,10 +12,10 @@ from tensormagic import residence
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import memory, transfers
 from tensormagic.backend.cuda import run as cuda
-from tensormagic.backend.cuda.fake import FakeDevice
 from tensormagic.backend.cuda.planned import planned
 from tensormagic.ir.errors import MemoryShortError
 from tests.backend.cuda.emulated import compiles
+from tests.backend.cuda.fake import FakeDevice
 from tests.backend.cuda.test_run import graph_of
 
 X = np.linspace(0.5, 2.0, 1000)
@@ -94,13 +94,21 @@ def test_what_does_not_suffice_is_an_error_at_a_line_with_its_bytes(small: FakeD
     works(small)
 
 
-def test_inputs_that_do_not_fit_are_an_error_and_are_given_back(small: FakeDevice):
-    large = np.ones(9000)
+def both(x, y):
+    return np.sin(x) + y
+
+
+def test_inputs_that_do_not_fit_are_an_error_with_their_name_and_line_and_are_given_back(small: FakeDevice):
+    fits, large = np.ones(5000), np.ones(9000)
     transfers.forget()  # copies of an `x` that another test has been told of
-    with (
-        pytest.warns(tm.HiddenTransferWarning, match="72,000 bytes"),
-        pytest.raises(MemoryShortError, match="72,000 bytes are asked for"),
-    ):
+    wanted = r"for y \(float64\[5000\], 40,000 bytes\), .*test_memory.py line \d+: 40,000 bytes are asked for"
+    with pytest.warns(tm.HiddenTransferWarning), pytest.raises(MemoryShortError, match=wanted) as caught:
+        tm.tensor(both, device="gpu")(fits, fits.copy())
+    assert line_of(caught.value) is not None
+    assert used(small) == 0  # while the error lives: of the input that there was room for, too
+    transfers.forget()
+    wanted = r"for x \(float64\[9000\], 72,000 bytes\), .*test_memory.py line .*: 72,000 bytes are asked for"
+    with pytest.warns(tm.HiddenTransferWarning, match="72,000 bytes"), pytest.raises(MemoryShortError, match=wanted):
         tm.tensor(few, device="gpu")(large)
     assert used(small) == 0
     works(small)

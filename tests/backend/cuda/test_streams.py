@@ -6,8 +6,8 @@ import pytest
 import tensormagic as tm
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import transfers
-from tensormagic.backend.cuda.orders import Traced
 from tests.backend.cuda.emulated import compiles
+from tests.backend.cuda.orders import Traced
 from tests.backend.cuda.streamed import PROGRAMS, traced
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda.emulator.memory import EmulatorError
-from tensormagic.backend.cuda.emulator.program import DTYPES, Instruction
+from tests.backend.cuda.emulator.memory import EmulatorError
+from tests.backend.cuda.emulator.program import DTYPES, Instruction
 
 Array = Any
 _ROUNDED = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}

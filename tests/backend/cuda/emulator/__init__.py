@@ -5,8 +5,8 @@ is written, races of shared and of global memory, barriers and shuffles that not
 but which sectors of memory each access touches, and nothing of other interleavings of threads.
 """
 
-from tensormagic.backend.cuda.emulator.machine import Report, launch
-from tensormagic.backend.cuda.emulator.memory import EmulatorError
-from tensormagic.backend.cuda.emulator.program import Program, parse
+from tests.backend.cuda.emulator.machine import Report, launch
+from tests.backend.cuda.emulator.memory import EmulatorError
+from tests.backend.cuda.emulator.program import Program, parse
 
 __all__ = ["EmulatorError", "Program", "Report", "launch", "parse"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda.fake import FakeArray, FakeDevice
+from tests.backend.cuda.fake import FakeArray, FakeDevice
 
 COMPUTE = "compute"
 _HOST = frozenset(["fetch", "read", "finish"])  # what the host waits for
@@ -96,7 +96,7 @@ class Traced(FakeDevice):
             made = self.outside(function(*given))
         reads = frozenset(self._memory_of(a) for a in _arrays(given))
         stored = [next(_arrays(given))] if stores and name != "launch" else list(_arrays(given)) if stores else []
-        results = [a._held for a in (made if isinstance(made, tuple) else (made,)) if isinstance(a, FakeArray)]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        results = [a._held for a in (made if isinstance(made, tuple) else (made,)) if isinstance(a, FakeArray)]  # pyright: ignore[reportPrivateUsage]
         new = [a for a in results if self._memory_of(a) not in reads]
         if not new and not stored:  # a part of what there is
             return made
@@ -130,7 +130,7 @@ class Traced(FakeDevice):
 
     def holds(self, array: FakeArray) -> None:
         """Memory is given back to the stream that it belongs to when nothing has it any more."""
-        number = self._memory_of(array._held)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        number = self._memory_of(array._held)  # pyright: ignore[reportPrivateUsage]
         self._users[number] = self._users.get(number, 0) + 1
         weakref.finalize(array, self._let_go, number).atexit = False
 
@@ -169,7 +169,7 @@ class Traced(FakeDevice):
 
     def orders(self, count: int, seed: int, without: Step | None = None) -> Iterator[bool]:
         """For so many random orders whether the host gets the same values as it did."""
-        draws, needs = random.Random(seed), _needs(self.steps, without)  # noqa: S311 (orders, no secrets)
+        draws, needs = random.Random(seed), _needs(self.steps, without)
         values = [expected for _, expected in self._seen]
         for _ in range(count):
             for memory in self._memory:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda.emulator.arithmetic import compute, kinds_of, product
-from tensormagic.backend.cuda.emulator.memory import EmulatorError, Memory, Shared, Traffic
-from tensormagic.backend.cuda.emulator.program import DTYPES, Instruction, Program
+from tests.backend.cuda.emulator.arithmetic import compute, kinds_of, product
+from tests.backend.cuda.emulator.memory import EmulatorError, Memory, Shared, Traffic
+from tests.backend.cuda.emulator.program import DTYPES, Instruction, Program
 
 MOST_STEPS = 2_000_000
 MOST_LANES = 1 << 15  # that run at once

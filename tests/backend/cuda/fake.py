@@ -212,7 +212,7 @@ class FakeDevice:
     def inside(self, value: Any) -> Any:
         """What a function of the device computes with; an array of the host is refused."""
         if isinstance(value, FakeArray):
-            return value._held  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            return value._held  # pyright: ignore[reportPrivateUsage]
         if isinstance(value, np.ndarray):
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
         if isinstance(value, dict):
@@ -338,7 +338,7 @@ class FakeDevice:
 
     def load(self, image: bytes, name: str) -> Any:
         """A kernel for the emulator."""
-        from tensormagic.backend.cuda.emulator import parse
+        from tests.backend.cuda.emulator import parse
 
         return parse(image.decode())
 
@@ -373,7 +373,7 @@ class FakeDevice:
     def _launch(
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int
     ) -> None:
-        from tensormagic.backend.cuda.emulator import launch
+        from tests.backend.cuda.emulator import launch
 
         def run(given: Sequence[Any]) -> None:
             values = [_bytes_of(a) if isinstance(a, np.ndarray) else a for a in given]

@@ -227,8 +227,8 @@ def _asking(code: CodeType, asks: bool, mode: Mode) -> CodeType:
     """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at."""
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
-    checks = _told(code, found, mode).checks
-    node = changed(found.node, partial(_changed, checks, asks), whole=bool(checks))
+    checks: dict[Any, str] = _told(code, found, mode).checks
+    node = changed(found.node, partial(_changed, checks, asks), {node.lineno for node in checks})
     if asks:
         node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]
     return source.compiled_anew(node, code)

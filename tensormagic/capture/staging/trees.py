@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -63,10 +63,14 @@ def placed(tree: _Node) -> _Node:
 
 def placed_at(node: _Node, like: ast.AST) -> _Node:
     """A node that was made, where ``like`` stands, with those in it that have no place; what has one is not looked into."""
-    pending: list[ast.AST] = [ast.copy_location(node, like)]
+    there: dict[str, Any] = like.__dict__
+    place = {name: there[name] for name in _PLACE if name in there}
+    pending: list[ast.AST] = [node]
     while pending:
-        parts = children(pending.pop())
-        pending += [ast.copy_location(part, like) for part in parts if not hasattr(part, "lineno")]
+        part = pending.pop()
+        if part._attributes:  # noqa: SLF001 (that is where ast says it)
+            part.__dict__.update(place)
+        pending += [p for p in children(part) if "lineno" not in p.__dict__]
     return node
 
 
@@ -94,42 +98,40 @@ def copied(node: _Node) -> _Node:
     return made
 
 
-def changed(node: _Node, change: Callable[[ast.AST, ast.AST], ast.AST], *, whole: bool) -> _Node:
-    """A tree like ``node``, with parts that are changed; what has none of these is shared. The root is always a node of its own.
+_Change = Callable[[ast.AST, ast.AST], ast.AST]
+
+
+def changed(node: _Node, change: _Change, lines: Collection[int]) -> _Node:
+    """A function like ``node``, with parts that are changed; what has none of these is shared. The root is a node of its own.
 
     Parameters
     ----------
     node
-        The tree.
+        The function.
     change
         What gives what stands for a part: it gets the part as it was, and with its own parts changed.
-    whole
-        Whether expressions are gone into; else statements are.
+    lines
+        Where expressions are gone into, beside statements.
     """
     made = copied(node)
     own: dict[str, Any] = made.__dict__
-    for name in parts_of(node.__class__):
-        value = own.get(name)
-        if isinstance(value, list):
-            own[name] = [_changed(v, change, whole) for v in value]
-        elif whole and isinstance(value, ast.AST):
-            own[name] = _changed(value, change, whole)
+    own["body"] = [_changed(v, change, frozenset(lines)) for v in own["body"]]
     return made
 
 
-def _changed(node: Any, change: Callable[[ast.AST, ast.AST], ast.AST], whole: bool) -> Any:
-    if not isinstance(node, ast.AST if whole else ast.stmt):
-        return node
+def _changed(node: Any, change: _Change, lines: frozenset[int]) -> Any:
+    """What stands for a statement, or for an expression."""
+    whole = not isinstance(node, ast.stmt) or not lines.isdisjoint(range(node.lineno, (node.end_lineno or 0) + 1))
     before: dict[str, Any] = node.__dict__
     now: dict[str, Any] = {}
     for name in parts_of(node.__class__):
         value = before.get(name)
         if isinstance(value, list):
-            parts = [_changed(v, change, whole) for v in value]
+            parts = [_changed(v, change, lines) if _is_gone_into(v, whole) else v for v in value]
             if any(map(operator.is_not, parts, value)):
                 now[name] = parts
-        elif whole and isinstance(value, ast.AST):
-            part = _changed(value, change, whole)
+        elif _is_gone_into(value, whole):
+            part = _changed(value, change, lines)
             if part is not value:
                 now[name] = part
     made = node
@@ -137,3 +139,8 @@ def _changed(node: Any, change: Callable[[ast.AST, ast.AST], ast.AST], whole: bo
         made = copied(node)
         made.__dict__.update(now)
     return change(node, made)
+
+
+def _is_gone_into(part: Any, whole: bool) -> bool:
+    kind = part.__class__
+    return kind is not ast.Name and kind is not ast.Constant and isinstance(part, ast.AST if whole else ast.stmt)

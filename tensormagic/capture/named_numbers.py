@@ -18,15 +18,23 @@ def with_numbers(tree: ast.Module) -> ast.Module:
     """A cell whose numbers go through the capture where a statement of its own names them, and nothing else binds that name."""
     bound = Counter(_bound(tree))
     for statement in tree.body:
-        if isinstance(statement, ast.Assign) and all(_is_once(t, bound) for t in statement.targets[1:]):
+        if isinstance(statement, ast.Assign) and len(statement.targets) > 1:
+            if statement is not tree.body[-1]:  # whose name is the cell's
+                _named_each(statement, bound)
+        elif isinstance(statement, ast.Assign):
             statement.value = _named(statement.targets[0], statement.value, bound)
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
             statement.value = _named(statement.target, statement.value, bound)
     return tree
 
 
-def _is_once(target: ast.expr, bound: Counter[str]) -> bool:
-    return isinstance(target, ast.Name) and bound[target.id] == 1
+def _named_each(statement: ast.Assign, bound: Counter[str]) -> None:
+    """``q = r = 3.0``: each name is an input of its own."""
+    names = [t.id for t in statement.targets if isinstance(t, ast.Name) and bound[t.id] == 1]
+    known = not isinstance(statement.value, ast.Name) and _may_be_a_number(statement.value)
+    if known and len(names) == len(statement.targets):
+        statement.targets = [ast.copy_location(ast.Tuple(statement.targets, ast.Store()), statement.targets[0])]
+        statement.value = _call(statement.value, *names)
 
 
 def _bound(tree: ast.Module) -> list[str]:
@@ -40,12 +48,14 @@ def _named(target: ast.expr, value: ast.expr, bound: Counter[str]) -> ast.expr:
         if not any(isinstance(e, ast.Starred) for e in (*target.elts, *value.elts)):
             value.elts = [_named(t, v, bound) for t, v in zip(target.elts, value.elts, strict=True)]
         return value
-    if not isinstance(target, ast.Name) or not _is_once(target, bound):
+    if not isinstance(target, ast.Name) or bound[target.id] != 1:
         return value
-    if isinstance(value, ast.Name) or not _may_be_a_number(value):
-        return value
-    call = ast.Call(ast.Name(NAMED, ast.Load()), [value, ast.Constant(target.id)], [])
-    for made in (call, call.func, call.args[1]):
+    return _call(value, target.id) if _may_be_a_number(value) and not isinstance(value, ast.Name) else value
+
+
+def _call(value: ast.expr, *names: str) -> ast.expr:
+    call = ast.Call(ast.Name(NAMED, ast.Load()), [value, *map(ast.Constant, names)], [])
+    for made in (call, call.func, *call.args[1:]):
         ast.copy_location(made, value)
     return call
 
@@ -68,8 +78,12 @@ def _may_be_a_number(value: ast.expr) -> bool:
             return isinstance(value, ast.Name | ast.Attribute)
 
 
-def named(value: Any, name: str) -> Any:
-    """What captured code has for a number that a cell names: an input; anything else as it is."""
+def named(value: Any, *names: str) -> Any:
+    """What captured code has for a number that a cell names: an input; anything else as it is. Of several names, one for each."""
+    return _input(value, names[0]) if len(names) == 1 else tuple(_input(value, name) for name in names)
+
+
+def _input(value: Any, name: str) -> Any:
     capture = context.current()
     if capture is None or not isinstance(value, float | complex | np.inexact):
         return value

@@ -21,7 +21,7 @@ from tensormagic.backend.cpu_loader import load
 from tensormagic.backend.cpu_numba import lowered_by_numba
 from tensormagic.backend.cpu_target import target_machine
 from tensormagic.backend.cpu_text import SYMBOL, module_of
-from tensormagic.backend.messages import Code
+from tensormagic.backend.messages import Code, Request
 
 NUMBAS = {name: types.boolean if name == "bool" else getattr(types, name) for name in KINDS}
 
@@ -114,11 +114,12 @@ def test_a_name_that_widens_is_wide_from_the_start() -> None:
 def test_the_worker_imports_neither_numba_nor_numpy() -> None:
     """Nor the package: a process that compiles is there in a fifth of a second."""
     script = Path(tensormagic.__file__).parent / "backend" / "worker.py"
+    message = Request("def kernel(table):\n    pass\n").message("k")
     code = f"""
 import runpy, sys
 worker = runpy.run_path({str(script)!r})
 worker["_stand_in"](); worker["_warm"]()
-assert worker["answer"]({{"key": "k", "source": "def kernel(table):\\n    pass\\n"}})["error"] == ""
+assert worker["answer"]({message!r})["error"] == ""
 print([name for name in ("numba", "numpy", "tensormagic.ir", "tensormagic.config") if name in sys.modules])
 """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}

@@ -29,10 +29,10 @@ def test_what_a_loop_begins_with_keeps_its_value():
     f = tm.tensor(run_on)
     assert f(SINGLE, 0.5) == 0.5
     assert f(SINGLE + 5, 0.1) == np.float32(7)
-    with pytest.raises(CaptureError, match="begins as a float64 outside of float32"):
+    with pytest.raises(CaptureError, match="begins as a float64 that does not fit float32"):
         f(SINGLE, 0.1)
     assert tm.tensor(from_tenth)(SINGLE + 5) == np.float32(7)
-    with pytest.raises(CaptureError, match="begins as a float64 outside of float32"):
+    with pytest.raises(CaptureError, match="begins as a float64 that does not fit float32"):
         tm.tensor(from_tenth)(SINGLE)
 
 

@@ -78,7 +78,7 @@ def test_what_is_refused(client: Any):
         tm.distribute(lambda x: np.sort(x, axis=0), client)(tm.shard(X))
     with pytest.raises(tm.TensorError, match="1 rows are not split"):
         tm.distribute(lambda x: x + 1, client).plan(tm.shard(X[:1]))
-    with pytest.raises(tm.TensorError, match="stands within a container"):
+    with pytest.raises(tm.TensorError, match="is inside a container"):
         tm.distribute(loss, client)(tm.shard(X), tm.shard(Y), {"w": tm.shard(W), "b": 0.5})
     with pytest.raises(tm.DTypeError, match=r"datetime64\[s\] are not split"):
         tm.distribute(lambda x: x, client)(tm.shard(np.arange(4).astype("M8[s]")))

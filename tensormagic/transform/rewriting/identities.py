@@ -120,6 +120,9 @@ def hyperbolic_tangents_and_one(x: Node) -> Rewrites:
     """Hyperbolic tangents near 1, and sines."""
     yield 1 - tanh(x), behind(less(_FLAT, x), 2 * sigmoid(-2 * x), 1, tanh(x))
     yield 1 + tanh(x), behind(less(x, -_FLAT), 2 * sigmoid(2 * x), 1, -tanh(x))
+    yield tanh(x) - 1, behind(less(_FLAT, x), -2 * sigmoid(-2 * x), tanh(x), 1)
+    yield tanh(x) + -1, behind(less(_FLAT, x), -2 * sigmoid(-2 * x), tanh(x), 1)
+    yield -1 - tanh(x), behind(less(x, -_FLAT), -2 * sigmoid(2 * x), -1, tanh(x))
     top, bottom = less(_STEEP, sin(x)), less(sin(x), -_STEEP)
     yield 1 - sin(x), behind(top, square(cos(x)) / (1 + absolute(sin(x))), 1, sin(x))
     yield 1 + sin(x), behind(bottom, square(cos(x)) / (1 + absolute(sin(x))), 1, -sin(x))

@@ -8,7 +8,8 @@ pytest.importorskip("anywidget")
 from jupyter_client.manager import start_new_kernel
 
 RERUNS, FIRST = 100, 5
-MOST = 5_000_000  # bytes, for all reruns together
+# 4 to 5 MB in processes of any age, of which 0.6 MB are kept and the rest is the allocator's
+MOST = 8_000_000  # bytes, for all reruns together
 CELLS = {
     "a live view": "%%tensor --live a=0:10\nnp.sum(np.sin(X * a))",
     "a graph": "%%tensor\nnp.sum(np.sin(X) @ X.T)",

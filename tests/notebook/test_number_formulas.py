@@ -129,6 +129,13 @@ def test_another_function_under_the_same_name(imported: Notebook):
     assert imported["y"] == 1e-18
 
 
+def test_functions_whose_defaults_are_functions(imported: Notebook):
+    imported.ok("%%tensor\ndef f(x, *, g=lambda x: -x):\n    return np.log(1 + x)\nfor v in [1e-18]:\n    y = f(v)")
+    assert imported["y"] == 1e-18
+    imported.ok("%%tensor\nf = lambda x, *, made=lambda x: -x: np.log(1 + x)\nfor v in [1e-18]:\n    y = f(v)")
+    assert imported["y"] == 1e-18
+
+
 def test_numbers_that_stand_in_the_formula(imported: Notebook):
     imported.ok("%%tensor\ny = np.log(1 + 1e-18)")
     assert float(imported["y"]) == 1e-18

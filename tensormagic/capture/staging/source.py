@@ -194,7 +194,7 @@ def compiled_anew(node: ast.FunctionDef, code: CodeType) -> CodeType:
         whole = compile(
             ast.Module([node], []), code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
         )
-    return next(c for c in whole.co_consts if isinstance(c, CodeType))
+    return next(c for c in whole.co_consts if isinstance(c, CodeType) and c.co_name == node.name)
 
 
 def written_again(function: FunctionType) -> None:

@@ -6,7 +6,7 @@ and the large values that it had before are let go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import get_ident
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -43,7 +43,7 @@ def hold(one: Holder) -> None:
 
 def held() -> list[Holder]:
     """Those that are still there and can be read; other threads may make more meanwhile."""
-    return [one for reference in _holders.valuerefs() if (one := reference()) is not None and _node(one) is not None]
+    return [one for one, _ in _with_nodes()]
 
 
 def since(mark: Holder) -> list[Holder]:
@@ -71,8 +71,13 @@ def _node(one: Holder) -> Node | None:
 
 def nodes_held() -> set[Node]:
     """What those are that can be read."""
-    nodes = (_node(one) for reference in _holders.valuerefs() if (one := reference()) is not None)
-    return {node for node in nodes if node is not None}
+    return {node for _, node in _with_nodes()}
+
+
+def _with_nodes() -> Iterator[tuple[Holder, Node]]:
+    for reference in _holders.valuerefs():
+        if (one := reference()) is not None and (node := _node(one)) is not None:
+            yield one, node
 
 
 def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:

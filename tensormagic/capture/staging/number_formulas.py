@@ -37,10 +37,10 @@ def has_form(text: str, *operands: Any) -> bool:
     operands
         What its names stand for.
     """
-    key = (text, config.math, len(hooks.own_rules), *map(type, operands))
+    key = _kind(text, operands)
     found = _may_have.get(key)
     if found is None:
-        found = _may_have[key] = _NUMBERS.issuperset(key[3:])
+        found = _may_have[key] = _NUMBERS.issuperset(map(type, operands))
         if len(_may_have) > _MOST:
             _may_have.clear()
     return found
@@ -70,7 +70,7 @@ def formula(
             _accurate.clear()
         accurate = _accurate[key] = _captured(body, operands, names, functions)
         if _are_known(functions):  # others may be called by these names elsewhere
-            _may_have[(text, config.math, len(hooks.own_rules), *map(type, operands))] = accurate is not None
+            _may_have[_kind(text, operands)] = accurate is not None
     except TypeError:  # a function that cannot be a key
         accurate = None
     if accurate is None:
@@ -84,6 +84,10 @@ def formula(
     if (capture := context.current()) is not None:
         capture.formed |= accurate.levels
     return type(plain)(value)
+
+
+def _kind(text: str, operands: Sequence[Any]) -> tuple[Any, ...]:
+    return (text, config.math, len(hooks.own_rules), *map(type, operands))
 
 
 _may_have: dict[Any, bool] = {}  # by text, level, and the classes of operands

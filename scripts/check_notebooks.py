@@ -199,7 +199,7 @@ def compared(plain: dict[str, Any], other: dict[str, Any]) -> list[str]:
     found += difference(plain["value"], other["value"], "value")
     for name in sorted({*plain["space"], *other["space"]}):
         missing = ("missing", name)
-        found += difference(plain["space"].get(name, missing), other["space"].get(name, missing), name)
+        found += difference(plain["space"].get(name, missing), other["space"].get(name, missing), f"`{name}`")
     return [*found, *_drawn(plain["figures"], other["figures"])]
 
 
@@ -239,7 +239,7 @@ def verdict(
     known = {d.partition(":")[0].removeprefix("digits ") for d in found}
     found = [d for d in found if d.partition(":")[0].removeprefix("digits ") not in {*noise, *before}]
     before.clear()
-    before |= {n for n in known if n not in {"text", "value", "figure", "figures", "error"}}
+    before |= {n for n in known if n.startswith("`")}
     if found and _UNSET.search(plain["text"]) and all(d.partition(":")[0].partition("[")[0] == "value" for d in found):
         return "not determined", []  # memory that nobody has written
     if noise and not found:

@@ -371,8 +371,13 @@ class _Bound(dict[str, Any]):
 
 def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
     with context.capturing(capture), sparsely():
-        exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
-        result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
+        try:
+            exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
+            result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
+        except Exception as error:  # NumPy and libraries raise errors of their own in place of one that they meet
+            if capture.refused is None:
+                raise
+            raise capture.refused.with_traceback(error.__traceback__) from None
         if capture.refused is not None:  # which the cell took for an error of its own
             raise capture.refused
     return result

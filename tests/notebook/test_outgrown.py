@@ -219,6 +219,23 @@ def test_an_error_of_the_second_run_is_pythons(small):
     assert isinstance(error, IndexError)
 
 
+LIBRARIES = {  # NumPy and libraries raise an error of their own where a value that they ask for is refused
+    "solve_ivp": "a = integrate.solve_ivp(lambda t, u: [u[0] * v[0], -u[1]], (0, 1), [1.0, 2.0]).y",
+    "odeint": "a = integrate.odeint(lambda u, t: [u[0] * v[0], -u[1]], [1.0, 2.0], [0.0, 0.5, 1.0])",
+    "quad": "a = integrate.quad(lambda t: (v * t).sum() + (t > 0.3), 0, 1)[0]",
+}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_library_that_tells_of_another_error(small, monkeypatch, name):
+    monkeypatch.setattr("tensormagic.capture.limits.SEVERAL", 20)
+    monkeypatch.setattr("tensormagic.capture.limits.PATIENCE", 0.0)
+    small.ok("from scipy import integrate")
+    space, _ = python(small, LIBRARIES[name])
+    outgrown(small, "%%tensor\n" + LIBRARIES[name])
+    assert np.array_equal(small["a"], space["a"])
+
+
 def test_code_that_catches_errors_of_its_own(small):
     cell = (
         "found = []\nfor k in range(400):\n    try:\n        found.append(v[int(v[k % 4] + 0.5) + k // 300])\n"

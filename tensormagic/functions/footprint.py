@@ -137,7 +137,7 @@ class _Walk:
         self.inputs = inputs  # arrays inside of containers and objects, by identity
         self.is_moving = is_moving
         self.names: set[str] = set()
-        self.stored: set[str] = set()  # attributes that code binds, which objects need not have
+        self.stored: set[str] = set()  # attributes that code binds or deletes, which objects need not have
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
@@ -188,7 +188,7 @@ class _Walk:
                 return
 
     def _known(self) -> tuple[object, ...]:
-        return len(self.names), len(self.asked), self.every, self.asks, self.makes, self.held
+        return len(self.names), len(self.stored), len(self.asked), self.every, self.asks, self.makes, self.held
 
     # what is noted ----------------------------------------------------------------------------------------------------
 
@@ -395,6 +395,8 @@ class _Walk:
             self._library(module, told)
             return
         space, users = vars(module), kinds.is_users_module(module)
+        for name in sorted(self.stored - space.keys()) if users else ():
+            self._entry(space, name, f"{told}.{name}")
         if self.every:
             raise Unfollowed(f"attributes of {told}, by names that are not in the code")
         # a method of a generator that the call makes (`rng.normal`) is no function of the module
@@ -478,8 +480,9 @@ class _Walk:
         self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
     ) -> None:
         names = {n for n in inside if whole or self._wanted(n) or n in self.names} | set(of_class)
-        if self.fixed:
-            names |= {n for n in self.stored if not hasattr(type(value), n)}
+        names |= self.stored  # a call that binds them again does so, where somebody has unbound them
+        if self.every:
+            self._check("names", inside, len(inside), tuple(inside), f"the attributes of {told}")
         if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
             names |= self.names
         for name in sorted(names):

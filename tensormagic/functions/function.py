@@ -336,9 +336,10 @@ class Function(Specialised):
             if not self._is_as_it_was(program, before, error):
                 raise
             return self._as_python(program, args, options, error)
-        if program.left:
+        if program.left or program.gives.copies:
             made, program.gives.made = program.gives.made, {}
-            as_values(program.left, self._whole((args, options), None), program.objects, made)
+            left = {**program.left, **program.gives.kept((args, options))}
+            as_values(left, self._whole((args, options), None), program.objects, made)
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:

@@ -80,6 +80,23 @@ class Containers:
             raise refused(self._label)
         return [(path, dict(_parts(v)) if not isinstance(v, list) else list(v)) for path, v in found]
 
+    def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
+        """Them, with the places of the caller's: they hold what was ``given`` instead of what stood for it, or was computed of that.
+
+        What still has one would seem to have kept lazy values, else.
+        """
+        at = {path: copy for copy, path, _ in self._found.values()}
+
+        def instead(part: Any, path: Path) -> Any:
+            if path in at or not isinstance(part, tuple) or not is_container(part):
+                return at.get(path, part)
+            return remade.sequence(type(part), [instead(v, (*path, k)) for k, v in enumerate(part)])
+
+        for path, copy in at.items():
+            now = {key: instead(part, (*path, key)) for key, part in _parts(_reached(given, path))}
+            _fill(copy, [*now.values()] if isinstance(copy, list) else now)
+        return {key: (copy, path) for key, (copy, path, _) in self._found.items()}
+
     def special(self, tree: Any, usual: Callable[[], Build]) -> Build:
         """How a container of the result is put together: what was there is itself, and what occurs twice is one."""
         key = id(tree)
@@ -282,6 +299,8 @@ class Gives:
         Whether the trace has left values in objects, which may hold containers of the result, too.
     made
         These containers as one run has put them together, by the identity of those of the trace.
+    copies
+        What the trace had in the place of the caller's containers, with the places of these: it may have kept some.
     """
 
     label: str
@@ -294,6 +313,7 @@ class Gives:
     classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
     keeps: bool = False
     made: dict[int, Any] = field(default_factory=dict[int, Any])
+    copies: dict[int, tuple[Any, Path]] = field(default_factory=dict[int, tuple[Any, Path]])
 
     def __bool__(self) -> bool:
         return bool(self.sources or self.own or self.classes) or self.by_call
@@ -358,6 +378,10 @@ class Gives:
             raise LookupError
 
         return evaluate(size, extent)
+
+    def kept(self, call: Any) -> dict[int, tuple[Any, Any]]:
+        """For what the trace had in the place of the caller's containers, by identity: that, and the caller's."""
+        return {key: (copy, _reached(call, path)) for key, (copy, path) in self.copies.items()}
 
     def together(self, build: Build, results: list[Any], call: Any) -> Any:
         """What the function gives; the caller's containers hold what they have to then."""

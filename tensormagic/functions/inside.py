@@ -215,7 +215,7 @@ def _put_items(of: Any, before: Sequence[Any], keys: Mapping[int, Any]) -> None:
 def as_values(
     left: Mapping[int, tuple[Any, Any]], record: Record, made: Sequence[Any], given: Mapping[int, Any]
 ) -> None:
-    """Have objects hold numbers and arrays of NumPy where a call has left lazy ones: by the identity of these, with them.
+    """Have objects hold numbers and arrays of NumPy where a call has left lazy ones, and the caller's containers: by identity, with them.
 
     These are the objects that a record has come to, and those that the call has ``made`` and gives. Where they hold a container that
     is ``given`` back, by its identity in the trace, they hold what the call gives.

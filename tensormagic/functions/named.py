@@ -26,7 +26,7 @@ class Named:
     modules
         What it imports.
     stores
-        Attributes that it binds.
+        Attributes that it binds or deletes.
     asked
         Of ``parts`` those that may be asked of NumPy's module of random numbers, called ``random``: not of a local variable that
         holds what a call has given, and not of a global or an attribute with another name.
@@ -56,7 +56,7 @@ def named(code: CodeType) -> Named:
             modules.add(step.argval)
         elif step.opname in _ATTRIBUTES:
             parts.add(step.argval if isinstance(step.argval, str) else str(step.argrepr))
-            if step.opname == "STORE_ATTR":
+            if step.opname in {"STORE_ATTR", "DELETE_ATTR"}:
                 stores.add(step.argval)
     asked, bare = _asked(code)
     for constant in code.co_consts:

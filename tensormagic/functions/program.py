@@ -118,6 +118,7 @@ def trace(
         stores = stores_of(label, tensors, known if matters else None, capture.looked_at)
         gives = gives_of(label, gave.leaves, tensors, containers, changed)
         nodes = gives.with_classes(gave.nodes)
+    gives.copies = containers.released(given.build(iter(given.leaves)))
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     unused = Unused(capture, leaves, nodes)
     if users:  # of what is made of functions, a part is there for the rest

@@ -38,6 +38,7 @@ _TEXTS = {
     "holds": "a{k}(b{k}) is c{k}",
     "holds value": "((x := a{k}(b{k})) is c{k} or same(x, c{k}))",
     "items": "(len(a{k}) == b{k} and all(map(is_, a{k}, c{k})) or same_items(a{k}, c{k}))",
+    "names": "(len(a{k}) == b{k} and tuple(a{k}) == c{k})",
     "array": "same_array(a{k}, c{k})",
 }
 

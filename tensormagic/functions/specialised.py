@@ -92,6 +92,9 @@ class Specialised(Made):
         default_factory=set[Any], repr=False
     )  # kinds of arguments that were traced with arrays inside
     _changing: set[Any] = field(default_factory=set[Any], repr=False)  # kinds whose traces have changed what they read
+    _changes: bool = (
+        False  # whether its last trace has changed what it reads: the next one may find that as it leaves it
+    )
     _leaves: bool = False  # whether its last trace has left values in objects
     _complex: frozenset[int] = frozenset()
     _failed: Exception | None = None  # what its last trace that failed has raised
@@ -178,6 +181,7 @@ class Specialised(Made):
             program, given, record = self._opened(changed, program, given, record, call)
             taken_back(whole)
         if not record.why:
+            program.gives.copies.clear()  # nobody has kept one
             self._keep(key, program, given, record)
         return program, given, record, whole
 
@@ -285,8 +289,11 @@ class Specialised(Made):
         changed = "a value that it leaves in an object" if self._leaves else before.why or before.changed()
         record = Record((), changed) if before.why else self.record(call)
         if changed or record.why:
-            self._unfollowed = self._unfollowed or _AGAIN
+            if self._changes or self._leaves or before.why or record.why:
+                self._unfollowed = self._unfollowed or _AGAIN
+            self._changes = True
             return Record((), changed or record.why)
+        self._changes = False
         return record
 
     def specialise(self, given: Given, before: Record = UNKNOWN) -> tuple[Specialisation, Given]:

@@ -1,0 +1,219 @@
+"""Containers of the caller's that a call keeps in objects are the caller's own; and what a call binds, each call binds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+X = np.arange(3.0)
+
+
+class Holder:
+    """What a call keeps values in."""
+
+    def __init__(self, first: Any = None) -> None:
+        self.history: list[Any] = []
+        self.first = first
+
+    @property
+    def kept(self) -> Any:
+        return self.behind
+
+    @kept.setter
+    def kept(self, value: Any) -> None:
+        self.behind = value
+
+
+class Slotted:
+    """The same, with slots."""
+
+    __slots__ = ("kept",)
+
+
+@dataclass
+class Point:
+    """A record, which a call takes apart."""
+
+    at: Any
+
+
+class Pair(NamedTuple):
+    """A tuple of names."""
+
+    left: Any
+    right: int
+
+
+class Rows(list):  # type: ignore[type-arg]
+    """A list of another class."""
+
+
+def _nested(o: Any, p: Any) -> None:
+    o.kept = {"in": [(p, 1)]}
+
+
+def _later(o: Any, p: Any) -> None:
+    o.kept = lambda: p
+
+
+KEEPS = {
+    "attribute": (lambda o, p: setattr(o, "last", p), lambda o: o.last),
+    "property": (lambda o, p: setattr(o, "kept", p), lambda o: o.behind),
+    "list": (lambda o, p: o.history.append(p), lambda o: o.history[-1]),
+    "pair": (lambda o, p: o.history.append((0, p)), lambda o: o.history[-1][1]),
+    "deque": (lambda o, p: setattr(o, "last", deque([p])), lambda o: o.last[0]),
+    "nested": (_nested, lambda o: o.kept["in"][0][0]),
+    "object": (lambda o, p: setattr(o, "last", Holder(p)), lambda o: o.last.first),
+    "function": (_later, lambda o: o.kept()),
+}
+GIVEN = {
+    "empty": list,
+    "text": lambda: {"name": "a"},
+    "numbers": lambda: [1.0, 2],
+    "arrays": lambda: [np.ones(2), 3.0],
+    "dictionary": lambda: {"w": np.ones(2)},
+    "ordered": lambda: OrderedDict(w=np.ones(2)),
+    "record": lambda: Point(np.ones(2)),
+    "class": lambda: Rows([np.ones(2)]),
+}
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("same", [False, True])
+def test_an_object_keeps_the_callers_container(keep: str, given: str, same: bool):
+    keeps, kept = KEEPS[keep]
+
+    def f(o: Any, p: Any, x: Any) -> Any:
+        keeps(o, p)
+        return x.sum()
+
+    captured, o = tm.tensor(f), Holder()
+    for k in range(3):
+        o, p = o if same else Holder(), GIVEN[given]()
+        assert captured(o, p, X + k) == (X + k).sum()
+        assert kept(o) is p
+        assert repr(p) == repr(GIVEN[given]())
+
+
+def test_a_container_inside_of_one_is_kept_itself():
+    def f(o: Any, p: Any, x: Any) -> Any:
+        o.inner, o.both = p["a"], [p, p["a"]]
+        return x.sum()
+
+    captured, o = tm.tensor(f), Holder()
+    for _ in range(3):
+        p = {"a": [np.ones(2)], "b": Pair([1.0], 2)}
+        captured(o, p, X)
+        assert o.inner is p["a"]
+        assert o.both[0] is p
+        assert o.both[1] is p["a"]
+
+
+def test_a_container_that_is_changed_and_kept_is_the_callers():
+    def f(o: Any, p: Any, x: Any) -> Any:
+        p["sum"] = x.sum()
+        o.history.append(p)
+        return Holder(p)
+
+    captured, o = tm.tensor(f), Holder()
+    for k in range(3):
+        p: Any = {"a": np.ones(2)}
+        made = captured(o, p, X + k)
+        assert o.history[-1] is p
+        assert made.first is p
+        assert type(p["sum"]) is np.float64
+        assert p["sum"] == (X + k).sum()
+    assert len({id(p) for p in o.history}) == 3
+
+
+CONSTANT = "done"
+
+
+def _bind(o: Any) -> None:
+    o.state = CONSTANT
+
+
+def _bind_property(o: Any) -> None:
+    o.kept = CONSTANT
+
+
+def _bind_by_name(o: Any) -> None:
+    setattr(o, "st" + "ate", CONSTANT)
+
+
+def _bind_in_space(o: Any) -> None:
+    o.__dict__["state"] = CONSTANT
+
+
+def _bind_both(o: Any) -> None:
+    o.state = o.other = CONSTANT
+
+
+@pytest.mark.parametrize("bind", [_bind, _bind_property, _bind_by_name, _bind_in_space, _bind_both])
+@pytest.mark.parametrize("make", [Holder, SimpleNamespace, lambda: lambda: None])
+def test_an_attribute_that_a_call_binds_is_bound_by_each_call(bind: Any, make: Any):
+    own, plain = make(), make()
+
+    def f(o: Any, x: Any) -> Any:
+        bind(o)
+        return x.sum()
+
+    captured = tm.tensor(f)
+    for k in range(4):
+        for call, o in ((captured, own), (f, plain)):
+            for name in set(vars(o)) - {"history", "first"}:
+                if k != 2:
+                    delattr(o, name)
+                else:
+                    setattr(o, name, k)
+            call(o, X)
+        assert {n: v for n, v in vars(own).items() if n != "history"} == {
+            n: v for n, v in vars(plain).items() if n != "history"
+        }
+
+
+def test_attributes_of_modules_and_slots_are_bound_by_each_call():
+    o = Slotted()
+
+    def f(x: Any) -> Any:
+        o.kept = CONSTANT
+        return x.sum()
+
+    captured = tm.tensor(f)
+    for _ in range(3):
+        captured(X)
+        assert o.kept == CONSTANT
+        o.kept = None
+        captured(X)
+        assert o.kept == CONSTANT
+        del o.kept
+
+
+def test_what_is_bound_once_is_captured_twice_and_then_known(monkeypatch: pytest.MonkeyPatch):
+    from tensormagic.functions.specialised import Specialised
+
+    traces, usual = [0], Specialised.specialise
+
+    def counted(self: Any, *args: Any) -> Any:
+        traces[0] += 1
+        return usual(self, *args)
+
+    monkeypatch.setattr(Specialised, "specialise", counted)
+    o = Holder()
+
+    def f(x: Any) -> Any:
+        o.state = CONSTANT  # type: ignore[attr-defined]
+        return x.sum()
+
+    captured = tm.tensor(f)
+    for _ in range(6):
+        captured(X)
+    assert traces == [2]

@@ -22,6 +22,7 @@ from tensormagic.capture.refusal import (
     of_several,
     refuse_positions,
     values_are_there,
+    zero_like,
 )
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer, Place
@@ -190,6 +191,7 @@ class Lazy:
         if known is not None:
             return known
         of_several(operator.index, self.type)
+        operator.index(zero_like(self.type))  # of no integer, for which no value is needed
         needs_value("an index or a size that depends on data", "Compute it in an earlier cell.")
         value = self.numpy()
         return operator.index(value if self.type.form == "array" else np.asarray(value)[()])

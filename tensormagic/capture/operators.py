@@ -21,7 +21,8 @@ from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.powers import exponent_of
-from tensormagic.capture.refusal import needs_value, not_own, refuse, values_are_there
+from tensormagic.capture.refusal import needs_value, not_own, refuse, values_are_there, zero_like
+from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.stores.layout import is_region
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
@@ -86,7 +87,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
                 table = _labelled(other)
                 return _PYTHON[name](table, self) if reflected else _PYTHON[name](self, table)
             if not _operand(other):
-                return _differs(name, self, other)
+                return _of_object(name, self, other, reflected=reflected)
         if _is_pythons(name, self, other):
             return NotImplemented
         if not reflected:
@@ -96,6 +97,29 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
         return _checked_power(other, self) if name == "power" else build(op, other, self)
 
     return method
+
+
+def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any:
+    """What NumPy gives of a number or an array, and an object that is none.
+
+    Of an object that does not ask for the operator (``__array_priority__``) it makes an array of objects, in which numbers are Python's.
+    """
+    form, users = number.type.form, is_users_class(type(other))
+    if form == "python" or not users or getattr(other, "__array_priority__", _LOWEST) > _PRIORITIES[form]:
+        return _differs(name, number, other)
+    if form == "scalar":
+        own = wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
+        return _PYTHON[name](other, own) if reflected else _PYTHON[name](own, other)
+    if name in {"equal", "not_equal"}:
+        return _differs(name, number, other)
+    return refuse(
+        f"an operator between an array and a {type(other).__name__}, of which NumPy makes an array of objects,",
+        f"Give {type(other).__name__} an __array_priority__, so that its own method gets the whole array; or work with its numbers.",
+    )
+
+
+_LOWEST = -1_000_000.0
+_PRIORITIES = {"scalar": _LOWEST, "array": 0.0}
 
 
 def _labelled(table: Any) -> Tensor:

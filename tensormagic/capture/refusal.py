@@ -13,7 +13,7 @@ from tensormagic.capture.steps import STORES
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, ValueNeededError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
-from tensormagic.ir.type import Type
+from tensormagic.ir.type import Type, python_kind
 
 
 def is_met_by_numpy(error: BaseException) -> bool:
@@ -107,6 +107,13 @@ def of_several(conversion: Callable[[Any], Any], kind: Type) -> None:
     sizes = [2 if not isinstance(s, int) and is_at_least(s, 2) else s for s in kind.shape]
     if sizes and all(isinstance(s, int) for s in sizes):
         conversion(np.broadcast_to(np.zeros((), kind.dtype), [s for s in sizes if isinstance(s, int)]))
+
+
+def zero_like(kind: Type) -> Any:
+    """A number or an array of the class of what is captured: what Python says of that, it says of this."""
+    if kind.form == "array":
+        return np.zeros([1] * kind.ndim, kind.dtype)
+    return python_kind(kind)(0) if kind.form == "python" else kind.dtype.type(0)
 
 
 def needs_value(

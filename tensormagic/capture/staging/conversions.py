@@ -11,6 +11,7 @@ from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import special
+from tensormagic.capture.staging.ranges import len_
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
@@ -60,7 +61,7 @@ def _own(args: tuple[Any, ...], options: dict[str, Any], name: str) -> Callable[
 def float_(*args: Any, **options: Any) -> Any:
     """``float``."""
     if (own := _own(args, options, "__float__")) is not None:
-        return float_(own())
+        return float_(special.answer(own, float))
     if not _is_number(args, options):
         return float(*args, **options)
     return wrap(to_form(astype(args[0].node, float), "python"))
@@ -69,7 +70,7 @@ def float_(*args: Any, **options: Any) -> Any:
 def int_(*args: Any, **options: Any) -> Any:
     """``int``."""
     if (own := _own(args, options, "__int__")) is not None:
-        return int_(own())
+        return int_(special.answer(own, int))
     if not (_is_number(args, options) and _stays(args[0])):
         return int(*args, **options)
     return whole_number(args[0])
@@ -98,7 +99,9 @@ def whole_number(number: Tensor) -> Tensor:
 def bool_(*args: Any, **options: Any) -> Any:
     """``bool``."""
     if (own := _own(args, options, "__bool__")) is not None:
-        return bool_(own())
+        return bool_(special.answer(own, bool))
+    if _own(args, options, "__len__") is not None:
+        return bool_(len_(args[0]))
     truths = waits() or trial() is not None
     asked = len(args) == 1 and (isinstance(args[0], Deferred) or (isinstance(args[0], Tensor) and not args[0].ndim))
     if not (truths and asked):
@@ -136,6 +139,8 @@ def _leaves_whole(number: Tensor, ndigits: Any) -> bool:
 
 def complex_(*args: Any, **options: Any) -> Any:
     """``complex``."""
+    if (own := _own(args, options, "__complex__")) is not None:
+        return complex_(special.answer(own, complex))
     given = [v for v in args if isinstance(v, Tensor)]
     if len(args) == 1 and not options and given and not given[0].ndim and given[0].dtype.kind == "c":
         return wrap(to_form(astype(given[0].node, complex), "python"))

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.elements import Stack, stacked
+from tensormagic.capture.known import static_int
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.one_of import OneOf
+from tensormagic.capture.refusal import zero_like
+from tensormagic.capture.staging import special
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
+from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.size import Size, apply
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
 
@@ -45,10 +51,11 @@ class Range(Items):
 
     def __init__(self, start: Any, stop: Any, step: Any) -> None:
         for value in (start, stop, step):
-            if isinstance(value, Tensor) and (value.ndim or value.dtype.kind not in "iu"):
-                raise DTypeError(
-                    f"'{value.type}' object cannot be interpreted as an integer", "Convert it with astype(int)."
-                )
+            if isinstance(value, Tensor):
+                try:
+                    operator.index(zero_like(value.type))
+                except TypeError as error:
+                    raise DTypeError(str(error), "Convert it with astype(int).") from None
         self.start, self.stop, self.step = start, stop, step
         if not isinstance(as_size(step), int):
             self.step = int(step)
@@ -258,6 +265,29 @@ def range_(*args: Any) -> Any:
     return Range(start, stop, step)
 
 
+def _length(found: Any) -> Any:
+    """What a special method gives for a length."""
+    whole = isinstance(found, Tensor) and not found.ndim and (found.type.form, found.dtype.kind) in _WHOLE
+    if whole and static_int(found.node) is None:
+        node = require(found.node, scalar.greater_equal(found.node, 0), _NEGATIVE)
+        return wrap(to_form(astype(node, int), "python"))
+    return len(_Long(found))
+
+
+class _Long:
+    """What has a length that is to be one of Python's."""
+
+    def __init__(self, length: Any) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+
+_WHOLE = {(form, kind) for form in ("array", "scalar", "python") for kind in "iu"} | {("python", "b")}
+_NEGATIVE = said(len, _Long(-1))
+
+
 def len_(value: Any) -> Any:
     """``len``: a size of a lazy array stays lazy."""
     if isinstance(value, OneOf):
@@ -266,4 +296,6 @@ def len_(value: Any) -> Any:
         return value.shape[0]
     if hasattr(value, "stacks"):  # a list without a known length
         return value.count
+    if (own := special.method_of(value, "__len__")) is not None:
+        return _length(own())
     return extent(value.count()) if isinstance(value, Items) else len(value)

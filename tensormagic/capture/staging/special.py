@@ -21,12 +21,15 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.home import content
+from tensormagic.capture.refusal import zero_like
 from tensormagic.capture.staging.attributes import containers_of, is_users_class, is_users_module
 from tensormagic.capture.staging.source import staged_code
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users
 
-__all__ = ["meet", "method_of", "staged_in", "written"]
+__all__ = ["answer", "meet", "method_of", "staged_in", "written"]
 
 _ATOMS = {*weakref.ProxyTypes, type(None), bool, int, float, complex, str, bytes, np.ndarray}
 _SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
@@ -90,6 +93,23 @@ def method_of(value: Any, name: str) -> Callable[..., Any] | None:
     kind: Any = type(value)
     found = getattr(kind, name, None) if context.current() is not None and is_users_class(kind) else None
     return MethodType(found, value) if isinstance(found, FunctionType) else None
+
+
+def answer(own: Callable[..., Any], conversion: type) -> Any:
+    """What a special method gives to one of Python's conversions: of a class that this takes, else its TypeError is raised.
+
+    Parameters
+    ----------
+    own
+        The method of a user's object.
+    conversion
+        ``bool``, ``int``, ``float`` or ``complex``.
+    """
+    found = own()
+    sample = zero_like(found.type) if isinstance(found, Tensor) else found
+    if not isinstance(sample, conversion | Deferred):
+        conversion(type(type(own.__self__).__name__, (), {f"__{conversion.__name__}__": lambda _: sample})())  # type: ignore[attr-defined]
+    return found
 
 
 def _stage(function: FunctionType) -> None:

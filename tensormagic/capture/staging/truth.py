@@ -11,6 +11,7 @@ from tensormagic.capture.perhaps import Perhaps, truth_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.ranges import len_
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -28,7 +29,9 @@ def truth(value: Any) -> bool | Node:
         return truth_of(value, truth)
     if not isinstance(value, Tensor):
         own = special.method_of(value, "__bool__")
-        return bool(value) if own is None else truth(own())
+        if own is None and special.method_of(value, "__len__") is not None:
+            return truth(len_(value))
+        return bool(value) if own is None else truth(special.answer(own, bool))
     known = static_value(value.node)
     if known is not None:
         return bool(known)

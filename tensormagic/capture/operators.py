@@ -100,26 +100,18 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
 
 
 def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any:
-    """What NumPy gives of a number or an array, and an object that is none.
-
-    Of an object that does not ask for the operator (``__array_priority__``) it makes an array of objects, in which numbers are Python's.
-    """
-    form, users = number.type.form, is_users_class(type(other))
-    if form == "python" or not users or getattr(other, "__array_priority__", _LOWEST) > _PRIORITIES[form]:
+    """What NumPy gives of a number or an array, and an object that is none."""
+    if number.type.form != "scalar" or not _is_made_one_of_objects(number, other):
         return _differs(name, number, other)
-    if form == "scalar":
-        own = wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
-        return _PYTHON[name](other, own) if reflected else _PYTHON[name](own, other)
-    if name in {"equal", "not_equal"}:
-        return _differs(name, number, other)
-    return refuse(
-        f"an operator between an array and a {type(other).__name__}, of which NumPy makes an array of objects,",
-        f"Give {type(other).__name__} an __array_priority__, so that its own method gets the whole array; or work with its numbers.",
-    )
+    own = wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
+    return _PYTHON[name](other, own) if reflected else _PYTHON[name](own, other)
 
 
-_LOWEST = -1_000_000.0
-_PRIORITIES = {"scalar": _LOWEST, "array": 0.0}
+def _is_made_one_of_objects(value: Tensor, other: Any) -> bool:
+    """Whether NumPy makes arrays of objects of both, in which numbers are Python's: the object does not ask for the operator."""
+    lowest = -1_000_000.0
+    own = 0.0 if value.type.form == "array" else lowest
+    return is_users_class(type(other)) and getattr(other, "__array_priority__", lowest) <= own
 
 
 def _labelled(table: Any) -> Tensor:
@@ -136,6 +128,12 @@ def _differs(name: str, array: Tensor, other: Any) -> Any:
     if isinstance(other, numbers.Number):
         raise RefusedError(other, type(other).__name__)
     if array.type.form != "array" or name not in {"equal", "not_equal"}:
+        if array.type.form == "array" and _is_made_one_of_objects(array, other):
+            kind = type(other).__name__
+            refuse(
+                f"an operator between an array and a {kind}, of which NumPy makes an array of objects,",
+                f"Give {kind} an __array_priority__, so that its own method gets the whole array; or work with its numbers.",
+            )
         return NotImplemented
     if not isinstance(other, _NO_NUMBERS) and type(other).__eq__ is not object.__eq__:
         refuse(

@@ -3,6 +3,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv_python="$PWD/.venv/bin/python"
+unset PYTHONDONTWRITEBYTECODE # where it is set, each of the many processes compiles the package's sources anew
 
 find_python() { # the interpreter to build on: $PYTHON if set, else the first one of a supported version
   local candidate

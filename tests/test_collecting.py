@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 
@@ -23,15 +24,14 @@ def test_the_names_of_tests_stand_in_their_files(request: pytest.FixtureRequest,
     """Of what was collected in this run: in the whole run, of every test there is."""
     kept = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
     assert kept is not None
-    texts = {item.path: collecting.reachable(item.path) for item in request.config.stash[kept.COLLECTED]}
-    missing = {
-        (item.path.name, word)
-        for item in request.config.stash[kept.COLLECTED]
-        if (text := texts[item.path]) is not None
-        for name in KeywordMatcher.from_item(item)._names
-        for word in collecting.words(name)
-        if word not in text
-    }
+    names = defaultdict[Path, set[str]](set)
+    for item in request.config.stash[kept.COLLECTED]:
+        names[item.path] |= KeywordMatcher.from_item(item)._names
+    missing: set[tuple[str, str]] = set()
+    for path, found in names.items():
+        if (text := collecting.reachable(path)) is not None:
+            words = {word for name in found for word in collecting.words(name)}
+            missing |= {(path.name, word) for word in words if word not in text}
     assert not missing, f"a line {collecting.NAMED_ELSEWHERE!r} says that names come from elsewhere"
 
 

@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Route
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request
 
 CHROMIUM_FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a name that leaves this machine is not found
 ]
 SETTINGS = {
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -161,16 +162,16 @@ class OpenNotebook:
 
 
 def open_notebook(browser: BrowserContext, lab: Lab, address: str, screenshots: Path) -> OpenNotebook:
-    """Open a notebook and wait until its kernel answers. Requests that leave this machine are stopped and noted."""
+    """Open a notebook and wait until its kernel answers. Requests that leave this machine are noted; the browser finds no names.
+
+    They are listened to and not routed: where a page has routes, the browser keeps nothing, and JupyterLab's scripts are read anew.
+    """
     opened = OpenNotebook(browser.new_page(), screenshots)
     own = (lab.address, "data:", "blob:")
 
-    def guard(route: Route) -> None:
-        if route.request.url.startswith(own):
-            route.continue_()
-        else:
-            opened.offsite_requests.append(route.request.url)
-            route.abort()
+    def note_request(request: Request) -> None:
+        if not request.url.startswith(own):
+            opened.offsite_requests.append(request.url)
 
     def complain(text: str) -> None:
         if "/notebooks/" not in address or OWN_COMPLAINTS.match(text) is None:
@@ -180,7 +181,7 @@ def open_notebook(browser: BrowserContext, lab: Lab, address: str, screenshots: 
         if message.type == "error":
             complain(f"{message.text} ({message.location.get('url', '')})")
 
-    opened.page.route("**/*", guard)
+    opened.page.on("request", note_request)
     opened.page.on("console", note)
     opened.page.on("pageerror", lambda error: complain(f"page error: {error}"))
     opened.page.goto(address)

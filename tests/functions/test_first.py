@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging import conditioned, source
+from tensormagic.capture.names import find
+from tensormagic.capture.operators import UFUNCS
+from tensormagic.capture.staging import conditioned, numpys, source
 from tensormagic.capture.staging.ordinary import TICK, ordinary
 from tensormagic.functions import first
 from tensormagic.functions.function import Function
@@ -297,7 +299,7 @@ OTHERS: dict[str, Any] = {
     "list": "a = []\n    for v in x:\n        a.append(v)\n    return a",
     "closure": "def g(v):\n        return v\n    return g(x)",
     "a name of its own": "abs = x\n    return abs(x)",
-    "text": "return x.astype('f4')",
+    "text": "return 'f4'",
     "unpacked": "return np.add(*x[:2])",
     "global of its own": "global COUNTS\n    COUNTS = x\n    return x",
     "deleted": "y = x\n    del y\n    return x",
@@ -373,6 +375,11 @@ SHAPED = {
     "a sum": "y = x + 1\n    y.shape = (2, 3)\n    return y",
     "two at once": "a, b = np.mgrid[0:2, 0:3]\n    a.shape = b.shape = 6\n    return x[a] + b",
     "into a third argument": "y = x * 2\n    np.multiply(y, y, y)\n    np.add(y, x, y)\n    return y",
+    "into a second argument": "y = x > 2\n    np.logical_not(y, y)\n    return y",
+    "options that are texts": "return np.einsum('i,j->ij', x, x).astype('f4')",
+    "a function of a module": "return np.linalg.inv(np.diag(x + 1))",
+    "some results": "h, edges = np.histogram(x, bins=3)\n    return h, edges",
+    "parts": "a, b = np.split(x, 2)\n    c = np.concatenate([b, a])\n    c[0] = 9\n    return c",
     "of another dtype": "y = np.zeros(6, np.float32)\n    np.add(x * x, x, y)\n    return y",
 }
 
@@ -383,9 +390,18 @@ def test_arrays_that_are_shaped_and_filled(name, made, traces):
     given = X.copy()
     expected, found = function(X), tm.tensor(function)(given)
     assert not traces
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (found, expected)), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(given, X)
+
+
+def test_functions_that_are_known_are_captured_too():
+    for function in numpys.FUNCTIONS:
+        assert function in {*UFUNCS, np.matmul} or find(function) is not None or isinstance(function, type), function
+    for module, names in numpys.OF_MODULES.items():
+        for name in names:
+            assert find(getattr(getattr(np, module), name)) is not None, name
 
 
 def test_names_of_other_names(made):

@@ -10,6 +10,7 @@ from tensormagic.capture.staging.in_text import (
     Seen,
     Step,
     Text,
+    is_exponential,
     is_logarithm,
     is_sum,
     is_users,
@@ -260,7 +261,7 @@ class _Names:
 
     def _note_call(self, call: ast.Call, name: str, args: tuple[Seen, ...]) -> None:
         if is_logarithm(call):
-            self.checks[call] = EXPONENTIAL if name == "exp" else LOGARITHM
+            self.checks[call] = EXPONENTIAL if is_exponential(call) else LOGARITHM
         elif name == "power" and len(call.args) > 1:
             self.checks[call] = POWER
         elif name == "sqrt":

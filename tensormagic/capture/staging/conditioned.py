@@ -14,7 +14,7 @@ import operator
 import random
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from math import fabs
 from typing import Any
 
@@ -151,12 +151,17 @@ class Looks:
 
     def _array(self, left: Any, right: Any, result: Any, deep: bool, less: bool) -> None:
         count = np.size(result)
+        itself = _itself(left, right, result) if less and count <= _SMALL else None
         if 0 < count <= _BLOCK and result.dtype == _LONGS:
             beside = np.divide(left, result)
+            if itself is not None:
+                beside[itself] = 0
             if _greatest(beside, axis=None) <= _FINE and _smallest(beside, axis=None) >= -_FINE:
                 return
         short = _is_short(left, right, result)
-        left = _but_itself(left, right, result) if less and count <= _SMALL else left
+        if itself is not None:
+            left = np.array(np.broadcast_to(left, result.shape))
+            left[itself] = 0
         for beside, own in _blocks(left, result) if count else ():
             size, most = np.abs(own), np.abs(beside)
             quotient = float((most / size).max())
@@ -210,28 +215,34 @@ def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
     return ((part,) for part in found) if len(values) == 1 else found
 
 
-def _but_itself(left: Any, right: Any, result: Any) -> Any:
-    """The left side of a difference, without numbers that are less themselves, at one place in memory: 0 has all digits."""
-    arrays = all(isinstance(v, np.ndarray) and v.ndim for v in (left, right, result))
-    if not arrays or left.dtype != right.dtype or not np.may_share_memory(left, right):
-        return left
-    sides = left.strides, left.shape, right.strides, right.shape
-    if sides[:2] == sides[2:] and left.ctypes.data != right.ctypes.data:
-        return left  # of a stencil: no element is itself
-    at = np.nonzero(result == 0)
-    one, other = (_places(side, at, result.shape) for side in (left, right))
-    if np.any(one == other):
-        left = np.array(np.broadcast_to(left, result.shape))
-        left[tuple([k[one == other] for k in at])] = 0
-    return left
+def _itself(left: Any, right: Any, result: Any) -> Any:
+    """Where a number is less itself, at one place in memory: 0 has all digits there. None where nowhere."""
+    arrays = type(left) is type(right) is np.ndarray
+    if not arrays or not left.ndim or left.dtype != right.dtype or not np.may_share_memory(left, right):
+        return None
+    sides = (left.strides, left.shape), (right.strides, right.shape)
+    between = left.ctypes.data - right.ctypes.data
+    if sides[0] == sides[1] and between:
+        return None  # of a stencil: no element is itself
+    return _where_alike(*sides, between, result.shape)
 
 
-def _places(side: Any, at: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-    """Where elements of a side lie in memory, which is as large as its result."""
-    whole = np.broadcast_to(side, shape)
-    place = np.full(len(at[0]), whole.__array_interface__["data"][0])
-    for index, stride in zip(at, whole.strides, strict=True):
-        place += index * stride
+_Layout = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@lru_cache(maxsize=32)
+def _where_alike(left: _Layout, right: _Layout, between: int, shape: tuple[int, ...]) -> Any:
+    """Where two arrays of some strides and shapes, so many bytes apart, have the same element."""
+    alike = _places(*left, shape) + between == _places(*right, shape)
+    return alike if alike.any() else None
+
+
+def _places(strides: tuple[int, ...], own: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Where the elements of an array lie in memory, from its first one, when it is made as large as ``shape``."""
+    place = np.zeros(shape, np.intp)
+    for k, (stride, size) in enumerate(zip(strides, own, strict=True), len(shape) - len(own)):
+        index = np.arange(shape[k]).reshape(-1, *[1] * (len(shape) - k - 1))
+        place += index * (stride if size > 1 else 0)
     return place
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeGuard
 
+from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.trees import children, walk
 from tensormagic.capture.stores.at import AT
 
@@ -45,24 +47,31 @@ def is_of_sizes(node: ast.AST) -> bool:
 def is_fold(node: ast.AST) -> bool:
     """Whether a value is added up of others, or is an exponential of complex numbers: no rule sees through it; a real one counts itself."""
     if isinstance(node, ast.Call):
-        return name_of(node.func) in {"dot", "matmul", "sum", "outer", "exp"}
+        return name_of(node.func) in _NOT_SEEN_THROUGH
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+
+
+_NOT_SEEN_THROUGH = numpys.FOLDS | numpys.EXPONENTIALS
 
 
 def is_quotient(node: ast.AST) -> bool:
     """Whether a value is a quotient, a root, a power or a square."""
     if isinstance(node, ast.Call):
         name = name_of(node.func)
-        return name in {"sqrt", "mean", "std", "var", "power"} or (
-            name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2])
-        )
+        return name in numpys.QUOTIENTS or (name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2]))
     if not isinstance(node, ast.BinOp | ast.AugAssign):
         return False
     if isinstance(node.op, ast.Div | ast.Pow):
-        return True
+        return not (isinstance(node.op, ast.Div) and _is_power_of_two(sides_of(node)[1]))
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or type(node.left) is not type(node.right):
         return False
     return _are_alike(node.left, node.right)
+
+
+def _is_power_of_two(node: ast.AST) -> bool:
+    """Whether a number stands there by which all others are divided without rounding."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, int | float) and value > 0 and math.frexp(value)[0] == 0.5
 
 
 def _are_alike(one: Any, other: Any) -> bool:
@@ -78,22 +87,21 @@ def _are_alike(one: Any, other: Any) -> bool:
 
 def is_of_angles(node: ast.AST) -> bool:
     """Whether a value is one of the functions that rules know in sums."""
-    return isinstance(node, ast.Call) and (name_of(node.func) in _IN_SUMS or is_logarithm(node))
-
-
-_IN_SUMS = {"sin", "cos", "tanh", "arctan", "arctan2"}
+    return isinstance(node, ast.Call) and (name_of(node.func) in numpys.IN_SUMS or is_logarithm(node))
 
 
 def is_logarithm(node: ast.AST) -> bool:
     """Whether a value is a logarithm, or an exponential of what is not seen to be complex: no rule is about such."""
     if not isinstance(node, ast.Call):
         return False
-    return name_of(node.func) == "log" or is_exponential(node)
+    return name_of(node.func) in numpys.LOGARITHMS or is_exponential(node)
 
 
 def is_exponential(node: ast.AST) -> bool:
     """Whether a value is an exponential, of what is not seen to be complex."""
-    return isinstance(node, ast.Call) and name_of(node.func) == "exp" and not any(map(is_complex, node.args))
+    return (
+        isinstance(node, ast.Call) and name_of(node.func) in numpys.EXPONENTIALS and not any(map(is_complex, node.args))
+    )
 
 
 def is_users(node: ast.AST) -> bool:
@@ -107,8 +115,11 @@ def is_store(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def is_into(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Whether a value is a call of a ufunc of two arguments that stores into a third one."""
-    return isinstance(node, ast.Call) and _attribute(node.func) in UFUNCS and len(node.args) == 3
+    """Whether a value is a call of a ufunc that stores into its last argument."""
+    if not isinstance(node, ast.Call):
+        return False
+    name, count = _attribute(node.func), len(node.args)
+    return (count == 3 and name in UFUNCS) or (count == 2 and name in numpys.INTO_OF_ONE)
 
 
 def is_sum(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -270,7 +281,7 @@ class Text:
             target, _, value = statement.value.args
             statement = ast.AugAssign(target, ast.Add(), value)  # type: ignore[arg-type]  (or a mistake, that Python tells)
         elif isinstance(statement, ast.Expr) and is_into(statement.value):
-            statement = ast.Assign([ast.Subscript(statement.value.args[2], ast.Slice(), ast.Store())], statement.value)
+            statement = ast.Assign([ast.Subscript(statement.value.args[-1], ast.Slice(), ast.Store())], statement.value)
         if isinstance(statement, ast.Return) and statement.value is not None:
             return _NO_STEP._replace(returned=self.seen(statement.value))
         if not isinstance(statement, ast.Assign | ast.AugAssign):
@@ -313,7 +324,7 @@ class Text:
             if name in {"range", "len"}:
                 return _NOTHING
             calls, sums = frozenset({name}), (node,) if is_sum(node) else ()
-            alone = name in _IN_SUMS or is_logarithm(node)
+            alone = name in numpys.IN_SUMS or is_logarithm(node)
         else:
             calls, alone = _NONE, False
             sums = (node,) if node.op.__class__ in _SUMS else ()

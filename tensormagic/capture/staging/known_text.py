@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import NamedTuple
 
-from tensormagic.capture.staging import source
+from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.cancelling import Mode, Told, Traits
 from tensormagic.capture.staging.in_text import (
     UFUNCS,
@@ -28,15 +28,17 @@ _PARTS = {
     ast.Compare, ast.IfExp, ast.Slice, ast.Tuple, ast.List,
 }  # fmt: skip
 """What is nothing but its parts; what else is known is looked at."""
-_ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype"}
+_ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype", "real", "imag"}
 _SIZES = {"shape", "size", "ndim"}
 _METHODS = {
-    "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean",
+    "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean", "std", "var",
+    "prod", "cumsum", "cumprod", "argmin", "argmax", "argsort", "nonzero", "repeat", "round", "trace", "diagonal", "conj", "conjugate",
+    "squeeze", "swapaxes", "clip", "searchsorted", "take",
 }  # fmt: skip
-_KEYWORDS = {"axis", "dtype", "keepdims", "copy", "k", "start"}
 OPERATORS = {"add", "multiply"}
 """Functions of NumPy's that are operators to rules, where they are asked for as its attributes."""
 _ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
+_PAIRS = {"swapaxes", "clip"}  # methods that take two
 
 
 class Written(NamedTuple):
@@ -177,7 +179,9 @@ class _Reading:
     def _calls(self, call: ast.Call, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
         """Note what a call calls, and of what: a name, a module's function or a method of an array; False for anything else."""
         name, into = name_of(call.func), is_into(call)
-        if any(k.arg not in _KEYWORDS or name in OPERATORS for k in call.keywords) or (into and call not in self.alone):
+        if any(k.arg not in numpys.KEYWORDS or name in OPERATORS for k in call.keywords) or (
+            into and call not in self.alone
+        ):
             return False
         if counts and name not in {"range", "len"}:
             logarithm = is_logarithm(call)
@@ -187,12 +191,13 @@ class _Reading:
         self.exponentials = self.exponentials or is_exponential(call)
         self.stores = self.stores or into or is_store(call)
         of = inside if name in {"range", "len"} else pending
-        of += call.args
-        of += [k.value for k in call.keywords]
+        given = [*call.args, *[k.value for k in call.keywords]]
+        by_attribute = isinstance(call.func, ast.Attribute)  # NumPy's functions may be told something by a text
+        of += [v for v in given if not (by_attribute and isinstance(v, ast.Constant) and isinstance(v.value, str))]
         return self._is_called(call, of)
 
     def _is_called(self, call: ast.Call, pending: list[ast.AST]) -> bool:
-        function, count = call.func, 2 if is_into(call) else len(call.args)
+        function, count = call.func, len(call.args) - is_into(call)
         if any(isinstance(a, ast.Starred) for a in call.args):
             return False
         if (
@@ -212,14 +217,14 @@ class _Reading:
         if is_store(call) and isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name):
             self._note(f"{base.value.id}.{base.attr}", 2, base.value.id, base.attr)
             return base.attr in UFUNCS
-        if name == "solve" and count == 2 and ast.unparse(base) in {"np.linalg", "numpy.linalg"}:
+        if isinstance(base, ast.Attribute) and numpys.is_in_module(f"{base.attr}.{name}"):
             self._note(f"{ast.unparse(base)}.{name}", count, *ast.unparse(base).split("."))
             return True
         if isinstance(base, ast.Name) and base.id in {"np", "numpy", "math"}:
             self._note(f"{base.id}.{name}", count, base.id)
             return True
         pending.append(base)
-        return name in _METHODS and (count <= 1 or name in _ANY)
+        return name in _METHODS and (count <= 1 or name in _ANY or (count == 2 and name in _PAIRS))
 
     def _note(self, called: str, count: int, *names: str) -> None:
         self.called[called] = max(count, self.called.get(called, 0))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensormagic.capture.staging import source
+from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.cancelling import ONE, Mode, Told, told
 from tensormagic.capture.staging.conditioned import looked_at
 from tensormagic.capture.staging.in_text import PYTHONS
@@ -28,28 +28,8 @@ from tensormagic.capture.staging.trees import changed, copied, placed_at
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
 _BUILTIN = {getattr(builtins, name) for name in PYTHONS}
-_MATH = {
-    getattr(math, name)
-    for name in ("floor", "ceil", "fabs", "gcd", "isqrt", "sqrt", "sin", "cos", "tanh", "exp", "log")
-}
-_NAMES = (
-    "zeros", "ones", "empty", "full", "linspace", "eye", "identity", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
-    "array", "asarray", "copy", "where", "maximum", "minimum", "abs", "absolute", "add", "multiply", "negative", "dot", "matmul", "outer",
-    "sum", "min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "logical_and", "logical_or", "logical_not", "logical_xor",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "roll", "concatenate", "stack", "vstack", "hstack",
-    "transpose", "reshape", "expand_dims", "squeeze", "clip", "sign", "floor", "ceil", "rint", "nonzero", "flatnonzero", "count_nonzero",
-    "isnan", "isfinite", "isinf", "sort", "argsort", "searchsorted", "cumsum", "tril", "triu", "bincount", "remainder", "mod",
-    "floor_divide", "fmax", "fmin", "flip", "fliplr", "flipud", "ravel", "repeat", "tile", "take", "equal", "not_equal", "less",
-    "less_equal", "ndarray", "greater", "greater_equal", "mean", "sqrt", "sin", "cos", "tanh", "exp", "log", "std", "var", "power",
-    "arctan", "arctan2", "int8", "int16", "int32", "int64", "uint8",
-    "uint16", "uint32", "uint64", "float32", "float64", "complex128", "bool_", "intp",
-)  # fmt: skip
-_NUMPY = {getattr(np, name) for name in _NAMES}
 _NUMBERS = (int, float, complex, np.number, np.bool_)
-_MODULES = {
-    np: (_NUMPY, {"pi", "e", "inf", "nan", "newaxis", "mgrid"}),
-    math: (_MATH, {"pi", "e", "inf", "nan", "tau"}),
-}
+_MODULES = {np: (numpys.FUNCTIONS, numpys.CONSTANTS), math: (numpys.MATH, {"pi", "e", "inf", "nan", "tau"})}
 
 
 class Ordinary(NamedTuple):
@@ -180,16 +160,16 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
         functions, constants = (
             (value is np and _MODULES[np]) or (value is math and _MODULES[math]) or (set[Any](), set[str]())
         )
-        if attribute == "linalg.solve":
-            return value is np
+        if "." in attribute:
+            return value is np and numpys.is_in_module(attribute)
         return attribute in constants or _among(getattr(value, attribute, None), functions, count)
-    if isinstance(value, FunctionType) and value not in _NUMPY:
+    if isinstance(value, FunctionType) and value not in numpys.FUNCTIONS:
         return value in reached or _reaches_only_known(value, reached)
     if getattr(value, "__name__", "") != name:  # what a name says of a function is looked at
         return False
     if name in OPERATORS:
         return False
-    return _among(value, _BUILTIN) or _among(value, _NUMPY, count) or _among(value, _MATH)
+    return _among(value, _BUILTIN) or _among(value, numpys.FUNCTIONS, count) or _among(value, numpys.MATH)
 
 
 def _among(value: Any, known: set[Any], count: int = 0) -> bool:
@@ -198,16 +178,12 @@ def _among(value: Any, known: set[Any], count: int = 0) -> bool:
         there = value in known
     except TypeError:  # not hashable
         return False
-    most = value.nin if isinstance(value, np.ufunc) else 3 if getattr(value, "__name__", "") in _THREE else 2
-    return there and (count <= most or known is not _NUMPY)
+    return there and (known is not numpys.FUNCTIONS or count <= 1 or count <= numpys.most_read(value))
 
 
 def is_among_numpys(function: Any, count: int) -> bool:
     """Whether a function is one of NumPy's that only read the arrays they are given, of so many arguments."""
-    return _among(function, _NUMPY, count)
-
-
-_THREE = {"where", "clip", "arange", "linspace", "full", "full_like", "roll"}  # take three that they only read
+    return _among(function, numpys.FUNCTIONS, count)
 
 
 # loops that ask -------------------------------------------------------------------------------------------------------

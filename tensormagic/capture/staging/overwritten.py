@@ -41,7 +41,7 @@ def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> fr
         elif is_store(part):
             stored += _shared(part.args[0])
         elif is_into(part):
-            stored += _shared(part.args[2])
+            stored += _shared(part.args[-1])
     changed = set(map(groups.of, stored if whose is None else whose))
     return frozenset(name for name in parameters if groups.of(name) in changed)
 

@@ -15,6 +15,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_int, static_value
 from tensormagic.capture.living import hold
 from tensormagic.capture.refusal import (
+    AS_TEXT,
     abstract,
     asked_by,
     asked_by_the_user,
@@ -127,7 +128,7 @@ class Lazy:
 
         Computed once; the same object after that.
         """
-        abstract("its value is asked for")
+        abstract("it is used here as an array of NumPy")
         with self.leveled():
             value = hooks.compute([self.node])[0]
         taken.note_array(self.node, value)
@@ -252,21 +253,21 @@ class Lazy:
         known = self.specialised()
         if known is not None:
             return str(known)
-        abstract("its text is asked for")
+        abstract(AS_TEXT)
         return str(self.numpy())
 
     def __format__(self, spec: str) -> str:
         known = self.specialised()
         if known is not None:
             return format(known, spec)
-        abstract("its text is asked for")
+        abstract(AS_TEXT)
         return format(self.numpy(), spec)
 
     def __repr__(self) -> str:
         known = self.specialised()
         if known is not None:
             return repr(known)
-        abstract("its text is asked for")
+        abstract(AS_TEXT)
         return describe(self)
 
     def __round__(self, digits: int | None = None) -> Any:

@@ -54,6 +54,9 @@ def values_are_there() -> bool:
     return capture is not None and not capture.abstract and not capture.trials and not capture.standing
 
 
+AS_TEXT = "it is turned into text here"
+
+
 def abstract(why: str) -> None:
     """Refuse in a trace whose inputs have no values."""
     capture = context.current()
@@ -63,7 +66,7 @@ def abstract(why: str) -> None:
 
 def text_asked_for() -> CaptureError:
     """The refusal of a text of a value that is not there yet."""
-    return _wanted("its text is asked for")
+    return _wanted(AS_TEXT)
 
 
 def _wanted(why: str) -> CaptureError:

@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
-from tensormagic.capture.refusal import abstract, asked_by, refuse, values_are_there
+from tensormagic.capture.refusal import AS_TEXT, abstract, asked_by, refuse, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.leaf import INPUT
@@ -79,11 +79,11 @@ class Labelled(Tensor):
         return self[name] if known else None
 
     def __str__(self) -> str:
-        abstract("its text is asked for")
+        abstract(AS_TEXT)
         return str(self.as_table())
 
     def __format__(self, spec: str) -> str:
-        abstract("its text is asked for")
+        abstract(AS_TEXT)
         return format(self.as_table(), spec)
 
     def __getattr__(self, name: str) -> Any:

@@ -232,7 +232,17 @@ class ArrayRule:
         roots = dict.fromkeys(form.op.name for case in self.cases for form in case.forms)
         stated = self.statement
         where, assumed = stated.source, stated.assumed
-        own = Rule(stated.text, stated.level, tuple(roots), self.apply, where, assumptions=assumed, fuel=1, judged=True)
+        own = Rule(
+            stated.text,
+            stated.level,
+            tuple(roots),
+            self.apply,
+            where,
+            assumptions=assumed,
+            fuel=1,
+            judged=True,
+            neutral=True,
+        )
         return anywhere(own)
 
     def apply(self, node: Node) -> Found | None:

@@ -199,12 +199,16 @@ def explained(
         lines += [*_whole(found, graph, name), *_by_steps(found, lens, name)]
     else:
         lines += _once(map(str, fired))
-    if quiet := len(rewritten.fired) - len(fired):
-        tidy = "step that only tidies up" if quiet == 1 else "steps that only tidy up"
-        lines.append(f"and {quiet} {tidy}, such as a broadcast of a broadcast")
+    lines += tidying(len(rewritten.fired) - len(fired))
     lines += [f"assumed: {text}" for text in Log(fired).assumptions]
     lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
     return "\n".join(lines)
+
+
+def tidying(steps: int) -> list[str]:
+    """A line about so many steps that are not told one by one; none where there are none."""
+    what = "step that only tidies up" if steps == 1 else "steps that only tidy up"
+    return [f"and {steps} {what}, such as a broadcast of a broadcast"] if steps else []
 
 
 def _whole(found: Explained, graph: Graph, name: Callable[[Node], str]) -> Iterator[str]:

@@ -86,6 +86,8 @@ class Rule:
         What it costs was judged before.
     even
         It buys no digits, so it may cost no more than what goes, and is silent where it would.
+    neutral
+        It is not there for digits: it adds the same numbers in another order or place, or is a user's own.
     extends
         Where its value is another one than that of the replaced form beyond rounding, as text: the display says so.
     """
@@ -104,6 +106,7 @@ class Rule:
     quiet: bool = False
     judged: bool = False
     even: bool = False
+    neutral: bool = False
     extends: str = ""
 
     def __str__(self) -> str:
@@ -191,6 +194,7 @@ def rules_of(
     heads: str = "",
     quiet: bool = False,
     even: bool = False,
+    neutral: bool = False,
     extends: str = "",
     judged: bool = False,
 ) -> tuple[Rule, ...]:
@@ -211,9 +215,9 @@ def rules_of(
         For a procedure: the ops that it looks at, and ops that have to be among the operands.
     fuel
         See :class:`Rule`.
-    assumes, quiet, even, extends, judged
-        For a procedure: what it takes for granted, whether it is housekeeping, whether it buys no digits, where it has
-        another value, and whether its author has judged what it costs.
+    assumes, quiet, even, neutral, extends, judged
+        For a procedure: what it takes for granted, whether it is housekeeping, whether it buys no digits and may cost
+        nothing, whether it is not there for digits, where it has another value, and whether its author has judged what it costs.
     """
     if inspect.isgeneratorfunction(function):
         return tuple(replace(rule, judged=judged) for rule in _patterns(function, level, fit, kinds, fuel))
@@ -236,6 +240,7 @@ def rules_of(
             fuel=fuel,
             quiet=quiet,
             even=even,
+            neutral=neutral or even,
             extends=extends,
             judged=judged,
         ),

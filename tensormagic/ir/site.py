@@ -125,6 +125,8 @@ class Lens:
             if not spans:
                 continue
             self._spans[node] = spans
+            if not node.args:  # what is given stands at no place of its own: a rule has left it where something was
+                continue
             for span in spans:
                 self._own.setdefault(_where(span), set()).add(node)
             for span in _now(closed):
@@ -149,12 +151,24 @@ class Lens:
         return {(span.cell, span.run) for spans in self._spans.values() for span in spans}
 
     def _at(self, where: _Where) -> _Spans:
-        """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands."""
+        """The spans of open nodes at this very place, with those in other cells; else of the open nodes that went where it stands.
+
+        Equal code of two cells shares parts that do not depend on data, as a number that is broadcast: these have the place
+        of the cell that came first. A node that is made of such a part, and went where it stands, has the place that is meant.
+        """
         known = self._places.get(where)
         if known is None:
-            cell, nodes = where[0], self._own.get(where, ())
-            own = {s for node in nodes for s in self._spans[node] if _where(s) == where or s.cell != cell}
-            found = own or {s for node in self._shared.get(where, ()) for s in self._spans[node]}
+            cell, nodes = where[0], self._own.get(where, set[Node]())
+            others = self._shared.get(where, set[Node]()) - nodes
+            elsewhere = [n for n in others if all(s.cell != cell for s in self._spans[n])]
+            own = {
+                s
+                for n in nodes - _parts(elsewhere, nodes)
+                for s in self._spans[n]
+                if _where(s) == where or s.cell != cell
+            }
+            spread = {s for n in elsewhere or others or nodes for s in self._spans[n]}
+            found = own or {s for s in spread if _where(s)[1:] == where[1:]} or spread
             ordered = tuple(sorted(found, key=_order))
             known = self._places[where] = self._same.setdefault(ordered, _Spans(ordered))
         return known
@@ -166,6 +180,17 @@ class Lens:
         if known is None:
             known = self._roles[own, role] = replace(own, role=role)
         return known
+
+
+def _parts(nodes: Iterable[Node], among: set[Node]) -> set[Node]:
+    """Which of some nodes others are made of, with nothing between them that is not one of these."""
+    found: set[Node] = set()
+    pending = list(nodes)
+    while pending:
+        new = among.intersection(pending.pop().needs) - found
+        found |= new
+        pending += new
+    return found
 
 
 @dataclass(frozen=True, eq=False)

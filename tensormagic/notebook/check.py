@@ -43,13 +43,13 @@ def _value_row(outcome: Outcome) -> list[str]:
     ours, theirs = [t.numpy() for t in outcome.results.values()], in_numpy(outcome)[0]
     apart = difference(ours, theirs)
     if apart <= _ROUNDING:
-        return ["value against NumPy", f"{apart:.1e}", "agrees"]
+        return ["value against NumPy", _told(apart), "agrees"]
     better = in_numpy(outcome, {n: longer(v) for n, v in outcome.notebook.items()})[0]
     errors = [difference(values, better) for values in (ours, theirs)]
     right = _nearer(*errors)
     return [
         "value against NumPy",
-        f"{apart:.1e}",
+        _told(apart),
         f"differs; computed with {_DIGITS[1]} digits in place of {_DIGITS[0]}, {right} is right",
     ]
 
@@ -79,7 +79,7 @@ def _gradient_row(outcome: Outcome, name: str) -> list[str]:
     part = "" if start.size <= _MOST else f" ({_MOST} of {start.size} elements)"
     verdict = "agrees" if worst <= _TOLERANCE else f"differs{_culprit(outcome, name)}"
     verdict += f"; through {', '.join(later)}, too, which an earlier cell computed from {name}" if later else ""
-    return [f"grad_{name} against finite differences{part}", f"{worst:.1e}", verdict]
+    return [f"grad_{name} against finite differences{part}", _told(worst), verdict]
 
 
 def _culprit(outcome: Outcome, name: str) -> str:
@@ -139,3 +139,8 @@ def _central(function: _Scalar, start: np.ndarray[Any, Any], index: tuple[Any, .
     up[index] += step
     down[index] -= step
     return (function(up) - function(down)) / (2 * step)
+
+
+def _told(difference: float) -> str:
+    """A difference in two digits."""
+    return f"{difference:.1e}" if difference else "0"

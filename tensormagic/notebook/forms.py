@@ -58,7 +58,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
             *(line(row, mark) for row, mark in zip(cells, marks, strict=True)),
         ]
     )
-    top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
+    top = "".join(f'<th style="text-align:left;overflow-wrap:anywhere">{escape(name)}</th>' for name in head)
     body = "".join(_row(row, mark, head) for row, mark in zip(cells, marks, strict=True))
     inside = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>" if cells or top else ""
     stacked = (f"<style>{_STACKED}</style>", ' class="tm-table"') if len(head) > _BESIDE else ("", "")

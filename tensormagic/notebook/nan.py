@@ -52,7 +52,7 @@ def nan_panel(shown: Portrait, source: str) -> Panel:
         return table("nan: none in the computation of this value", ("",), [])
     lines = source.splitlines()
     more = f" (and {len(rows) - _MOST} more places)" if len(rows) > _MOST else ""
-    head = ("where", "operation", "first nan at", "of")
+    head = ("where", "operation", "first nan at", "from")
     told = [[_place(made, line, lines), _operation(made), *_told(made)] for line, _, made in rows[:_MOST]]
     return table(f"nan: first made here{more}", head, told, [True])
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.backend.cuda.listing import device_source
-from tensormagic.functions.explaining import Explained
+from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait
@@ -16,29 +16,36 @@ __all__ = ["PANELS", "Draw", "nan", "rules"]
 
 
 _HEAD = ("rule", "level", "where", "source")
+_MEANT = {"exact": "the same bits", "stable": "never less accurate", "real": "true of real numbers"}
 
 
 def rewrites(shown: Portrait) -> Panel:
-    """Every rule that fired: its text, level, the user's lines, and its own source line."""
+    """Every rule that fired: its text, level, the user's lines, and its own source line; those that only tidy up are counted."""
     logs = [shown.first, shown.executable.rewritten] if shown.gradients else [shown.first]
-    rows = list(dict.fromkeys(_row(shown, f) for log in logs for f in log.fired))
-    rows += _rest(shown, logs)
-    return table("rewrites", _HEAD, rows) if rows else _nothing()
+    rows = list(dict.fromkeys(_row(shown, f) for log in logs for f in log.notable))
+    return _table(_HEAD, [*rows, *_rest(shown, logs)], logs)
 
 
 def rules(shown: Portrait) -> Panel:
-    """The same with what each step bought: errors, operations, bytes; steps that change no digits are one."""
+    """The same with what each step gained: errors, operations, bytes; steps that change no digits are one."""
     steps = list(Explained(shown.primal, shown.first, lambda: shown.values).steps())
     rows: list[tuple[str, ...]] = []
     for step in steps:
         told = dict.fromkeys(_row(shown, f) for f in step.fired)
         rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
-    return table("rewrites", (*_HEAD, "bought"), rows) if rows else _nothing()
+    return _table((*_HEAD, "gain"), rows, [shown.first])
 
 
-def _nothing() -> Panel:
-    return table("rewrites: no rule has changed anything", (), [])
+def _table(head: Sequence[str], rows: Sequence[tuple[str, ...]], logs: Sequence[Any]) -> Panel:
+    """The rows under a title that says what their levels mean, and after them how many steps only tidied up."""
+    if not rows:
+        return table("rewrites: no rule has changed anything", (), [])
+    levels = {row[1] for row in rows}
+    meant = "; ".join(f"{level}: {text}" for level, text in _MEANT.items() if level in levels)
+    left = tidying(max(len(log.fired) - len(log.notable) for log in logs))
+    blank = [""] * (len(head) - 2)
+    return table(f"rewrites ({meant})", head, [*rows, *([line, "exact", *blank] for line in left)])
 
 
 def _row(shown: Portrait, firing: Any) -> tuple[str, ...]:
@@ -56,7 +63,13 @@ def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
 
 
 def _lines(shown: Portrait, node: Node) -> str:
-    return ", ".join(dict.fromkeys(str(s) for s in shown.spans(node) or shown.lens.of(node)))
+    """``In[3] line 2``, ``In[3] lines 2, 4``: where in the cell a node comes from; in others, if it does not come from there."""
+    found: dict[str, dict[int, None]] = {}
+    for place in shown.spans(node) or shown.lens.of(node):
+        found.setdefault(place.cell, {})[place.line] = None
+    return ", ".join(
+        f"{cell} line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}" for cell, lines in found.items()
+    )
 
 
 def code(shown: Portrait) -> Panel:

@@ -72,8 +72,14 @@ class TensorRewriting(Magics):
         except (ParseError, RuleError) as error:
             self._dress(error, cell)
             raise
+        called = f" as {name}" if given.NAME else ""
+        title = f"rules in use from now on{called}" if stated else f"no rules in use{called}"
         return _page(
-            table(f"rules of {name}" if stated else f"no rules of {name}", ("rule", "level", "assumes"), _rows(stated))
+            table(
+                title,
+                ("rule", "level", "assumes") if any(r.assumed for r in stated) else ("rule", "level"),
+                _rows(stated, cell),
+            )
         )
 
     def close(self) -> None:
@@ -94,8 +100,19 @@ class TensorRewriting(Magics):
         errors.dress(error, lambda: errors.render(error, [place]))
 
 
-def _rows(stated: list[AnyStated]) -> list[list[str]]:
-    return [[rule.rule.name, rule.rule.level, " and ".join(rule.assumed)] for rule in stated]
+def _rows(stated: list[AnyStated], cell: str) -> list[list[str]]:
+    """Each rule as it was written, its conditions with it."""
+    written = ("\n" + cell).splitlines()
+    assumes = any(rule.assumed for rule in stated)
+    return [
+        [_written(written[rule.line - 1]), rule.rule.level, *([" and ".join(rule.assumed)] if assumes else [])]
+        for rule in stated
+    ]
+
+
+def _written(line: str) -> str:
+    """The rule on a line, without its comment and the spaces that only readers of the cell need."""
+    return " ".join(line.partition("#")[0].split())
 
 
 def _trials(stated: list[AnyStated]) -> Panel:
@@ -107,7 +124,15 @@ def _trials(stated: list[AnyStated]) -> Panel:
         except ParseError as error:
             error.lineno = rule.line  # type: ignore[attr-defined]
             raise
-        rows.append([rule.rule.name, rule.rule.level, str(found.points), f"{found.apart:.1e}", found.fault or "holds"])
+        rows.append(
+            [
+                rule.rule.name,
+                rule.rule.level,
+                str(found.points),
+                f"{found.apart:.1e}" if found.apart else "0",
+                found.fault or "holds",
+            ]
+        )
         marks.append(bool(found.fault))
     return table(
         "rules, tested but not used", ("rule", "level", "points", "largest difference", "verdict"), rows, marks

@@ -42,15 +42,13 @@ from tensormagic.notebook.lines import plain_python
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import Parted, is_container, root_of
+from tensormagic.notebook.result_names import names_in, rows_of
 from tensormagic.ops.leaf import INPUT, constant
 
 _WHOLE = (bool, int, np.bool_, np.integer)
 _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
 
 __all__ = ["Outcome", "Source", "compiled", "run", "run_plain"]
-
-
-_ROW = 40  # characters of an item, as it is written
 
 
 @dataclass(frozen=True)
@@ -142,11 +140,7 @@ class Outcome:
     @property
     def rows(self) -> tuple[str, ...]:
         """What the cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
-        last = self.code.parsed.last
-        parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
-        source = self.source
-        texts = ["" if isinstance(p, ast.Constant) else ast.get_source_segment(source, p) or "" for p in parts]
-        return tuple(text if len(text) <= _ROW and "\n" not in text else "" for text in texts)
+        return rows_of(self.code.parsed.last, self.source)
 
     @property
     def source(self) -> str:
@@ -158,13 +152,6 @@ class Outcome:
         self.notebook, self.inputs, self.kept = {}, {}, None
         self.outputs = {} if tensors_in(self.result) else self.outputs
 
-    def _called(self, found: list[Tensor]) -> list[str]:
-        """What the lazy arrays of a container are called: as the rows of the line are; those inside of others are counted."""
-        usual = [f"value[{k}]" for k in range(len(found))]
-        keys = [str(key) for key in self.result] if isinstance(self.result, dict) else list(self.rows)
-        names = [key or spare for key, spare in zip(keys, usual, strict=True)] if len(keys) == len(found) else usual
-        return names if len(set(names)) == len(names) else usual
-
     @property
     def results(self) -> dict[str, Tensor]:
         """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
@@ -172,7 +159,7 @@ class Outcome:
         if isinstance(self.result, Tensor):
             named = {self.name or self._written or "value": self.result}
         elif found:
-            named = dict(zip(self._called(found), found, strict=True))
+            named = dict(zip(names_in(self.result, self.rows), found, strict=True))
         else:
             named = {n: v for n, v in self.outputs.items() if isinstance(v, Tensor)}
         if isinstance(self.target, Tensor) and all(self.target.node is not t.node for t in named.values()):

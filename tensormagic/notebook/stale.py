@@ -208,10 +208,10 @@ class Origins:
                 self._cells[name] = cell
 
     def note(self, node: Node, cell: str, space: Mapping[str, Any]) -> str:
-        """``computed for w of In[4]; w is now from In[7]``; empty where nothing has changed, or the value's own cell did it."""
+        """``computed for w, b of In[4]; w, b are now from In[7]``; empty where nothing has changed, or the value's own cell did it."""
         if not self._read:
             return ""
-        parts: list[str] = []
+        changed: dict[tuple[str, str], dict[str, None]] = {}  # names by where they were from, and are
         nodes = topological([node])
         below = set(nodes)
         for part in nodes:
@@ -224,10 +224,9 @@ class Origins:
                     isinstance(held, Tensor) and held.node in below
                 ):  # computed for what it is now, which came from what it was
                     continue
-                was = f"{name} of {origin}" if origin and origin != now else f"an earlier {name}"
-                told = f"is now from {now}" if now and now != origin else "has changed since"
-                parts.append(f"computed for {was}; {name} {told}")
-        return " · ".join(dict.fromkeys(parts))
+                was = origin if origin != now else ""
+                changed.setdefault((was, now if now != origin else ""), {})[name] = None
+        return " · ".join(_changed(list(names), was, now) for (was, now), names in changed.items())
 
 
 @lru_cache(maxsize=16)
@@ -275,3 +274,10 @@ def _used_after(tree: ast.AST, changed: set[str], variables: Mapping[str, str]) 
         elif stored and name in variables:
             return list(found)  # bound anew: no gradient of ours any more
     return list(found)
+
+
+def _changed(names: list[str], was: str, now: str) -> str:
+    """What a value was computed for, and where the variables are from now, where that is known."""
+    several, listed = len(names) > 1, ", ".join(names)
+    told = f"{'are' if several else 'is'} now from {now}" if now else f"{'have' if several else 'has'} changed since"
+    return f"computed for {f'{listed} of {was}' if was else f'an earlier {listed}'}; {listed} {told}"

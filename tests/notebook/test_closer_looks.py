@@ -18,7 +18,9 @@ def test_rules_of_a_notebook_are_used(notebook):
     ran = notebook.ok(
         "%%rewrite mine --math real\nsin(x)**2 + cos(x)**2 -> 1   # Pythagoras\n\nlog(x * y) -> log(x) + log(y) if x > 0 and y > 0"
     )
-    assert "log(x * y) -> log(x) + log(y)         real   x > 0 and y > 0" in ran.data["text/plain"]
+    told = ran.data["text/plain"]
+    assert told.startswith("rules in use from now on as mine\n")
+    assert "log(x * y) -> log(x) + log(y) if x > 0 and y > 0  real   x > 0 and y > 0" in told
     text = "%%tensor --math {} --show rewrites\nnp.sum(np.sin(X) ** 2 + np.cos(X) ** 2)"
     shown = notebook.ok(text.format("real")).data["text/plain"]
     assert "-> 1" in shown

@@ -279,11 +279,26 @@ def test_a_closer_look(notebook):
     assert "X is ndarray" in notebook("%tensor_rules X").out
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("np.log(1 + np.exp(w)).sum()", "stabilised"),
+        ("X.T @ X", "rewritten"),
+        ("(-X).sum()", "rewritten"),
+        ("np.sum(X + 1)", ""),
+    ],
+)
+def test_the_word_says_what_rules_were_there_for(notebook, text, word):
+    """A product of a transposed matrix is no formula that loses digits: it was called stabilised."""
+    line = notebook.ok(f"%%tensor\n{text}").data["text/plain"].splitlines()[0]
+    assert line.rpartition(" · ")[2] == word or (not word and line.rpartition(" · ")[2].startswith("float64"))
+
+
 def test_a_terminal_gets_text_alone(notebook, monkeypatch):
     monkeypatch.setattr(type(notebook.shell.magics_manager.registry["TensorMagics"]), "rich", False)
     data = notebook.ok(cell("--show graph,rewrites")).data
     assert list(data) == ["text/plain"]
-    assert data["text/plain"].splitlines()[1] == "rewrites"
+    assert data["text/plain"].splitlines()[1] == "rewrites (exact: the same bits; stable: never less accurate)"
 
 
 def test_containers_have_a_row_for_each_item_and_numbers_keep_their_sign(notebook):

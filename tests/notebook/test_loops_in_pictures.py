@@ -165,7 +165,8 @@ def test_a_later_cell_shows_the_names_of_an_earlier_one(started):
         ("dict(mean=x.mean(), most=x.max())", {"mean", "most"}),
         ("x.mean(), x.max()", {"x.mean()", "x.max()"}),
         ("a = x.sum()\nb = x.min()\na, b * 2", {"a", "b * 2"}),
-        ("x.mean(), [x.max(), x.min()]", {"value[0]", "value[1]", "value[2]"}),
+        ("dict(mean=x.mean(), name='x', most=[x.max(), 2])", {"mean", "most[0]"}),
+        ("x.mean(), 3, [x.max(), x.min()]", {"x.mean()", "value[2][0]", "value[2][1]"}),
     ],
 )
 def test_results_are_called_as_in_the_rows_above(started, last, called):

@@ -30,6 +30,18 @@ def test_panels_show_the_lines_of_their_own_cell(twice):
     assert "In[2]" not in shown
 
 
+@pytest.mark.parametrize(
+    "later", [FIRST, SECOND.replace("V", "X").replace("t *", "y *").replace("u", "w").replace("c;", "b;")]
+)
+def test_parts_that_both_cells_share_are_told_at_the_lines_of_the_one_that_is_shown(notebook, later):
+    """X and y are the same, w and b new: what is made of y and of numbers alone was there before."""
+    notebook.ok(FIRST.format("--grad w,b"))
+    notebook.ok("w = w + 0.5\nb = b + 0.5")
+    told = notebook.ok(later.format("--grad w,b --show rewrites")).data["text/plain"]
+    assert told.count("In[3] line") >= 5
+    assert "In[1]" not in told
+
+
 def test_lines_of_one_cell_that_holds_both(twice):
     text = twice.ok("%%tensor --show rewrites\na = np.log(1 + X**2).sum()\nq = np.log(1 + V**2).sum()\na + q").data[
         "text/plain"

@@ -116,8 +116,8 @@ class Portrait:
 
     @property
     def levels(self) -> set[str]:
-        """The levels of these rules."""
-        return {f.rule.level for f in self.changed}
+        """The levels of these rules; ``"neutral"`` for those of the level stable that are not there for digits."""
+        return {"neutral" if f.rule.neutral and f.rule.level == "stable" else f.rule.level for f in self.changed}
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -29,6 +29,11 @@ def folded(view: View) -> View:
     return _Folding(view).view()
 
 
+def _same_kind(one: str, other: str) -> bool:
+    """Whether two types, as they are shown, are of the same kind of elements: both truth values, or neither."""
+    return one.startswith("bool") is other.startswith("bool")
+
+
 class _Folding:
     """One view, and what its vertices are given."""
 
@@ -131,6 +136,10 @@ class _Folding:
         if len(users) != 1 or not self.carries(users[0]):
             return vertex
         last = self.vertex[users[0]]
+        if last.label == ASTYPE.name and not _same_kind(
+            vertex.type, last.type
+        ):  # of True and False a sum makes numbers
+            return vertex
         if last.label not in (RESHAPES if vertex.is_op else {"broadcast"} if vertex.kind == "constant" else ()):
             return vertex
         return replace(vertex, type=last.type, symbolic=last.symbolic)

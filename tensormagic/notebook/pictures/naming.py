@@ -177,7 +177,12 @@ class Naming:
     def ends_as(self, result: Node, called: Mapping[Node, str]) -> str:
         """What the result of a graph inside is called; of a loop in a loop, what that one gives."""
         source = unfolded(result)
-        return called.get(result, "") or called.get(source, "") or self.given_by(source, result)
+        return called.get(result, "") or called.get(source, "") or self.given_by(source, result) or self.at(source)
+
+    def at(self, node: Node) -> str:
+        """The name that is assigned what stands where a node does: of one that rules have put there, too."""
+        found = {self._text(s.cell).assigned.get(_of(s), "") for s in self._last(node)} if node.args else set[str]()
+        return found.pop() if len(found) == 1 else ""
 
     def given_by(self, region: Node, node: Node) -> str:
         """The variable that a loop or a branch gives, of several that which ``node`` takes."""

@@ -60,7 +60,7 @@ class Scope:
         if node.op is CONSTANT:
             return short(node["bits"].array()[()])
         if node.op is CONTRACT:
-            return "@" if _is_product(node["subscripts"]) else "einsum"
+            return _product(node["subscripts"])
         if node.op is LOOP and node.args[0].op is CONSTANT:
             return f"loop × {short(node.args[0]['bits'].array()[()])}"
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
@@ -118,6 +118,8 @@ class Scope:
                 fixed[k] = source
             usual = f"carried {iteration + 1}" if carried else f"operand {k + 1}"
             named = naming.ends_as(results[iteration], called) or given_as.get(iteration, "") if carried else ""
+            named = named or (_of_derivative(node["body"].parameters[k], results[iteration]) if carried else "")
+            named = named or ("tape" if graph.parameters[k].type.form == "tape" else "")
             names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
         return Scope(graph, tuple(names), numbers, called, fixed)
 
@@ -163,7 +165,16 @@ def short(value: Any, items: int = 3) -> str:
     return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
 
 
-def _is_product(subscripts: str) -> bool:
-    """Whether a contraction is a product of matrices or vectors."""
+def _of_derivative(carried: Node, result: Node) -> str:
+    """What a loop carries for its derivative alone: how many iterations there were."""
+    made = unfolded(result)
+    counts = made.op.signs == (1, 1) and made.args[0] is carried and made.args[1].op is CONSTANT
+    return "count" if counts and carried.type.dtype.kind == "i" else ""
+
+
+def _product(subscripts: str) -> str:
+    """What a contraction is called: ``@`` of matrices or vectors, ``vdot`` of all elements of two arrays, else ``einsum``."""
     (left, right), out = split(subscripts)
-    return len((set(left) & set(right)) - set(out)) == 1
+    if len((set(left) & set(right)) - set(out)) == 1:
+        return "@"
+    return "vdot" if left == right and len(set(left)) == len(left) and not out else "einsum"

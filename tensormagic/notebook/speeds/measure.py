@@ -43,6 +43,7 @@ _SECONDS = 0.3  # spent on each party, about
 _RUNS = 200
 _BATCHES = 7  # of runs, as %%timeit has them
 _FAR = 1e-9
+_WIDE_SPREAD = 0.5  # a relative spread from which means tell nothing
 _QUICK = 1.0  # seconds of NumPy's time from which longer floats, which take some ten times that, are not tried
 
 
@@ -144,25 +145,28 @@ class Speed:
         )
 
     @property
-    def ratio(self) -> float:
-        """How many times faster than NumPy a run is."""
-        return (self.numpy.usual or 0.0) / (self.own.usual or 1.0)
+    def varies(self) -> bool:
+        """Whether the runs vary so much that only the fastest ones tell anything, as on a machine that does other work."""
+        return self.doubtful > _WIDE_SPREAD
+
+    def run(self, party: Party) -> float:
+        """The seconds of a run that are compared and drawn: the usual ones, or the fastest where the runs vary."""
+        return (party.call if self.varies and party.call else party.usual) or 0.0
+
+    def times_faster(self, party: Party) -> float:
+        """How many times faster than NumPy a run of a party is."""
+        return self.run(self.numpy) / (self.run(party) or 1.0)
 
     @property
     def doubtful(self) -> float:
-        """How uncertain the ratio is, relative to it, by the spreads of both."""
+        """How uncertain the ratio of the means is, relative to it, by the spreads of both."""
         both = [p.spread / p.mean for p in (self.numpy, self.own) if p.mean]
         return float(np.hypot.reduce(both)) if both else 0.0
 
     @property
-    def fastest(self) -> float:
-        """How many times faster the fastest run is than NumPy's."""
-        return (self.numpy.call or 0.0) / (self.own.call or 1.0)
-
-    @property
     def pays_after(self) -> int | None:
         """After how many runs compiling has paid; None for never."""
-        saved = (self.numpy.usual or 0.0) - (self.own.usual or 0.0)
+        saved = self.run(self.numpy) - self.run(self.own)
         return int((self.own.compiling or 0.0) / saved) + 1 if saved > 0 else None
 
 

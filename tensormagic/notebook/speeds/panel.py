@@ -29,7 +29,7 @@ _TITLE = "speed of the cell's value, without gradients"
 _LINES = "time of each line in NumPy: one profiled run"
 _FIRST_LINES = "time of each line in NumPy: the first seconds of one profiled run"
 _ROOF = "roofline: the limits of one core, and the speed that was reached"
-_EXACT, _WIDE_SPREAD = 0.1, 0.5  # relative spreads: above these a ratio has two digits; is told to vary
+_EXACT = 0.1  # a relative spread above which a ratio has two digits
 _GROUPS = 4  # of steps at the same time, and names in one, that are told
 _SAME = 0.95  # a ratio from here to its inverse is called the same
 _BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the longest is
@@ -109,14 +109,10 @@ def _table(found: Speed) -> tuple[str, str]:
 
 
 def _headline(found: Speed) -> str:
-    """``3.4 times faster than NumPy``, with the digits that the spreads leave, and what the fastest runs say where these are wide."""
+    """``3.4 times faster than NumPy``, with the digits that the spreads leave; by the fastest runs where these are wide."""
     about = "about " if found.doubtful > _EXACT else ""
-    text = _compared(found.ratio, f"{about}{{}} than NumPy", 2 if about else 3)
-    if found.doubtful <= _WIDE_SPREAD or not found.fastest:
-        return text
-    if (found.ratio > 1) != (found.fastest > 1):
-        return "about as fast as NumPy"
-    return f"{_compared(found.fastest, 'about {} than NumPy', 2)} in the fastest runs; the others vary"
+    text = _compared(found.times_faster(found.own), f"{about}{{}} than NumPy", 2 if about else 3)
+    return f"{text}, by the fastest runs" if found.varies else text
 
 
 def _compared(ratio: float, text: str, digits: int) -> str:
@@ -132,11 +128,15 @@ def _called(party: Party) -> str:
     return party.how if party.how in {"with gradients", THERE, COPIES} else party.name
 
 
-def _run(party: Party) -> str:
-    """``1.21 ms ± 40 µs``, as ``%%timeit`` has it."""
-    if party.mean is None:
+def _run(found: Speed, party: Party) -> str:
+    """What stands at the end of a bar: ``1.21 ms ± 40 µs``, as ``%%timeit`` has it; the fastest run where the runs vary."""
+    if party.mean is None or found.varies:
         return _NONE if party.call is None else seconds_text(party.call)
-    return f"{seconds_text(party.mean)} ± {seconds_text(party.spread)}"
+    return _usual(party)
+
+
+def _usual(party: Party) -> str:
+    return f"{seconds_text(party.mean or 0.0)} ± {seconds_text(party.spread)}"
 
 
 def _said(found: Speed) -> list[str]:
@@ -157,10 +157,18 @@ def _said(found: Speed) -> list[str]:
     )
     there = [p for p in found.parties if p.how in {THERE, COPIES}]
     if there:
-        beside = (f"{p.how} {_compared((found.numpy.usual or 0.0) / (p.usual or 1.0), '{}', 2)}" for p in there)
-        told.append(f"than NumPy: on the CPU {_compared(found.ratio, '{}', 2)}, {', '.join(beside)}")
-    counted = [f"{p.name} {p.batches} × {p.runs} runs" for p in (found.numpy, own) if p.runs]
-    told.append(f"mean ± standard deviation as in %%timeit: {', '.join(counted)}" if counted else _TITLE)
+        beside = (f"{p.how} {_compared(found.times_faster(p), '{}', 2)}" for p in there)
+        told.append(f"than NumPy: on the CPU {_compared(found.times_faster(found.own), '{}', 2)}, {', '.join(beside)}")
+    counted = [
+        f"{p.name} {f'{_usual(p)}, ' if found.varies else ''}{p.batches} × {p.runs} runs"
+        for p in (found.numpy, own)
+        if p.runs
+    ]
+    if found.varies:
+        told.append(
+            "the runs vary much, as when the machine does other work: bars and comparison are of the fastest ones"
+        )
+    told.append(f"mean ± standard deviation as in %%timeit: {'; '.join(counted)}" if counted else _TITLE)
     if counted and any(p.how == "with gradients" for p in found.parties):
         told.append("the first two bars are the value alone")
     return told
@@ -227,7 +235,7 @@ def _a_second(number: float, unit: str) -> str:
 def _text(found: Speed, shown: Sequence[Part], *, own_first: bool) -> str:
     """The whole as text."""
     wide = max(14, *(len(_called(p)) for p in found.parties))
-    runs = [f"  {_called(p):{wide}} {_run(p)}" for p in found.parties if not p.refused]
+    runs = [f"  {_called(p):{wide}} {_run(found, p)}" for p in found.parties if not p.refused]
     parts = [_headline(found), *runs, *_said(found), *strip.words(shown)]
     return "\n".join([*parts, _table(found)[1], *_figured(found, own_first=own_first), *_roof_words(found)])
 
@@ -239,7 +247,7 @@ def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
     """The headline, and a bar for a run of each party, from zero."""
     sheet.text(MARGIN, y + 4, _headline(found), "ink bold")
     ran = [p for p in found.parties if not p.refused]
-    most = max((p.usual or 0.0 for p in ran), default=0.0)
+    most = max((found.run(p) for p in ran), default=0.0)
     y += 2
     for party in found.parties:
         y += 26
@@ -247,15 +255,15 @@ def _two_bars(sheet: Sheet, found: Speed, y: float) -> float:
         if party.refused:
             sheet.text(_BAR, y, f"cannot run the cell unchanged: {party.refused}", "soft", room=640)
             continue
-        length = _LONG * (party.usual or 0.0) / most if most else 0.0
+        length = _LONG * found.run(party) / most if most else 0.0
         sheet.bar(_BAR, y - 12, max(length, 1.5), 16, {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other"))
-        sheet.text(_BAR + length + 8, y, _run(party), "ink")
+        sheet.text(_BAR + length + 8, y, _run(found, party), "ink")
     return y + 8
 
 
 def _bars_page(found: Speed) -> str:
     """The headline, the bars and the sentences, as rows that fold on a narrow page."""
-    most = max((p.usual or 0.0 for p in found.parties if not p.refused), default=0.0) or 1.0
+    most = max((found.run(p) for p in found.parties if not p.refused), default=0.0) or 1.0
     rows: list[str] = []
     for party in found.parties:
         name = escape(_called(party))
@@ -265,9 +273,9 @@ def _bars_page(found: Speed) -> str:
             )
             continue
         kind = {"NumPy": "numpy", "tensormagic": "own"}.get(party.name, "other")
-        bar = f'<b class="{kind}" style="width:{65 * (party.usual or 0.0) / most:.1f}%"></b>'
+        bar = f'<b class="{kind}" style="width:{65 * found.run(party) / most:.1f}%"></b>'
         rows.append(
-            f'<div class="run"><span>{name}</span><span class="long">{bar}<span>{_run(party)}</span></span></div>'
+            f'<div class="run"><span>{name}</span><span class="long">{bar}<span>{_run(found, party)}</span></span></div>'
         )
     told = [f'<p class="{"said" if line.startswith("compil") else "note"}">{escape(line)}</p>' for line in _said(found)]
     return f'<p class="bold">{_headline(found)}</p>{"".join(rows)}{"".join(told)}'

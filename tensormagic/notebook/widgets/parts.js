@@ -46,7 +46,9 @@ function addParts(graph, body) {
     button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
     button("fit", "fit the graph into the view", () => graph.fit(true)), graph.search, files);
   const { line, summary, rules = [] } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
-  counts.append(node(rules.length ? "summary" : "span", {}, `${line ? summary : ""}${rules.length ? " \u00b7 rules that may change digits" : ""}`), ...rules.map((rule) => node("div", {}, rule)));
+  // the line above says "graph" already, and without it the summary stands there
+  const told = [line ? summary.replace("graph: ", "") : "", rules.length ? `${rules.length} rule${rules.length === 1 ? "" : "s"} that may change digits` : ""];
+  counts.append(node(rules.length ? "summary" : "span", {}, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
   body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }
 

@@ -23,9 +23,9 @@ from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.parts import contraction
 
 
-@stable(roots="contract", heads="transpose")
+@stable(roots="contract", heads="transpose", neutral=True)
 def transposed_operands(node: Node) -> Node | None:
-    """``contract(transpose(x), y) -> contract(x, y) with the letters of x permuted``."""
+    """``einsum(transpose(x), y) -> einsum(x, y) with the letters of x permuted``."""
     letters, out = split(node["subscripts"])
     args = list(node.args)
     for k, arg in enumerate(args):
@@ -36,9 +36,9 @@ def transposed_operands(node: Node) -> Node | None:
     return contraction(letters, out, args) if args != list(node.args) else None
 
 
-@stable(roots="transpose", heads="contract")
+@stable(roots="transpose", heads="contract", neutral=True)
 def transposed_products(node: Node) -> Node | None:
-    """``transpose(contract(x, y)) -> contract(x, y) with the letters of the result permuted``."""
+    """``transpose(einsum(x, y)) -> einsum(x, y) with the letters of the result permuted``."""
     inner = node.args[0]
     if inner.op is not CONTRACT:
         return None
@@ -46,9 +46,9 @@ def transposed_products(node: Node) -> Node | None:
     return contraction(letters, "".join(out[k] for k in node["permutation"]), inner.args)
 
 
-@stable(roots="contract", heads="negative")
+@stable(roots="contract", heads="negative", neutral=True)
 def signs_of_operands(node: Node) -> Node | None:
-    """``contract(-x, y) -> -contract(x, y)``."""
+    """``einsum(-x, y) -> -einsum(x, y)``."""
     x, y = node.args
     if node.type.dtype.kind != "f" or (x.op is negative) == (y.op is negative):
         return None
@@ -124,7 +124,7 @@ def _on_diagonal(node: Node) -> tuple[Node, int, int] | None:
     return (node.args[1], first, second) if shift >= 0 and first != second else None
 
 
-@stable(roots="sum", heads="where")
+@stable(roots="sum", heads="where", neutral=True)
 def traces_of_products(node: Node) -> Node | None:
     """``trace(x @ y) -> einsum("ij,ji->", x, y)``."""
     found = _on_diagonal(node.args[0])
@@ -136,7 +136,7 @@ def traces_of_products(node: Node) -> Node | None:
     return _on_axes(node, product, first, second, [k for k in range(product.type.ndim) if k not in node["axes"]])
 
 
-@stable(roots="gather", heads="reshape")
+@stable(roots="gather", heads="reshape", neutral=True)
 def diagonals_of_products(node: Node) -> Node | None:
     """``diagonal(x @ y) -> einsum("ij,ji->i", x, y)``."""
     flat, places = node.args

@@ -66,7 +66,7 @@ def extremes_of_extremes(node: Node) -> Node | None:
     return _chain(node)
 
 
-@stable(roots="sum prod")
+@stable(roots="sum prod", neutral=True)
 def sums_of_sums(node: Node) -> Node | None:
     """``sum(sum(x, axes), axes) -> sum(x, axes), and for prod``."""
     return _chain(node)
@@ -108,13 +108,13 @@ def extremes_of_stretched(node: Node) -> Node | None:
     return _of_stretched(node) if len(node["axes"]) == 1 or not node.op.name.startswith("arg") else None
 
 
-@stable(roots="sum prod logsumexp", heads="broadcast")
+@stable(roots="sum prod logsumexp", heads="broadcast", neutral=True)
 def sums_of_stretched(node: Node) -> Node | None:
     """``sum(broadcast(x), axis) -> broadcast(sum(x, axis)) where the axis is not stretched, and for prod and logsumexp``."""
     return _of_stretched(node)
 
 
-@stable(roots="sum", heads="broadcast")
+@stable(roots="sum", heads="broadcast", neutral=True)
 def sums_of_equals(node: Node) -> Node | None:
     """``sum(broadcast(x)) -> x * n over the axes that are stretched``."""
     x = _stretched(node)
@@ -136,7 +136,7 @@ def _stretched(node: Node) -> Node | None:
     return broadcast(expand_dims(x, tuple(rest.index(k) for k in axes if k in rest)), node.type.shape)
 
 
-@stable(roots="sum max min", heads="negative")
+@stable(roots="sum max min", heads="negative", neutral=True)
 def signs_outwards(node: Node) -> Node | None:
     """``sum(-x) -> -sum(x), max(-x) -> -min(x), min(-x) -> -max(x)``."""
     turned = {SUM: SUM, MAX: MIN, MIN: MAX}[node.op]  # type: ignore[index]

@@ -196,7 +196,7 @@ def _is_zero(node: Node) -> bool:
     return node is zeros_like(node)
 
 
-@stable(roots="add_at")
+@stable(roots="add_at", neutral=True)
 def sums_with_zeros(node: Node) -> Node | None:
     """``zeros with zeros[:] += v -> v; x with x[i] += 0 -> x``."""
     x, value = node.args
@@ -205,7 +205,7 @@ def sums_with_zeros(node: Node) -> Node | None:
     return value if _is_zero(x) and node["slices"] == tuple((0, s, 1) for s in x.type.shape) else None
 
 
-@stable(roots="slice", heads="add_at")
+@stable(roots="slice", heads="add_at", neutral=True)
 def read_of_sum_with_zeros(node: Node) -> Node | None:
     """``zeros with zeros[i] += v, read at i -> v``."""
     inner = node.args[0]
@@ -214,7 +214,7 @@ def read_of_sum_with_zeros(node: Node) -> Node | None:
     return inner.args[1]
 
 
-@stable(roots="add")
+@stable(roots="add", neutral=True)
 def sums_of_sparse(node: Node) -> Node | None:
     """``x + (zeros with zeros[i] += v) -> x with x[i] += v, and for = in place of +=``."""
     for x, sparse in (node.args, node.args[::-1]):

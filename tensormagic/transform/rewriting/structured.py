@@ -116,7 +116,7 @@ def products_with_diagonals(node: Node) -> Node | None:
     return _by_side(node, _diagonal_product)
 
 
-@stable(roots="contract", heads="reshape", fuel=1, extends="numbers where the other factor is not finite")
+@stable(roots="contract", heads="reshape", fuel=1, extends="numbers where the other factor is not finite", neutral=True)
 def products_with_placed_diagonals(node: Node) -> Node | None:
     """``a @ d -> a * v where d is zeros to whose diagonal v is added, as in the derivative of np.diagonal``."""
     return _by_side(node, _placed_product)

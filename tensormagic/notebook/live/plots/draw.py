@@ -96,7 +96,7 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 .name{{font-weight:700}}
 .first{{text-anchor:start}}
 .last{{text-anchor:end}}
-.halo{{stroke-width:4px;paint-order:stroke;stroke-linejoin:round}}
+.halo{{stroke-width:6px;paint-order:stroke;stroke-linejoin:round}}
 .axis,.grid,.curve,.contour,.tangent,.arrow,.ghost,.seen,.key,.trail,.track,.handle,.chosen{{fill:none}}
 .grid,.track{{stroke-opacity:.25}}
 .value{{fill-opacity:.35}}

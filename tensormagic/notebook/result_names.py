@@ -1,0 +1,50 @@
+"""What the lazy values of a cell's result are called: by its keys, or as its last line writes them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, cast
+
+from tensormagic.capture.tree import tensors_in
+from tensormagic.capture.value import Tensor
+
+__all__ = ["names_in", "rows_of"]
+
+MOST_WRITTEN = 40  # characters of an item as it is written
+
+
+def rows_of(last: ast.Expression | None, source: str) -> tuple[str, ...]:
+    """What a cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
+    parts = last.body.elts if last is not None and isinstance(last.body, ast.Tuple | ast.List) else []
+    texts = ["" if isinstance(p, ast.Constant) else ast.get_source_segment(source, p) or "" for p in parts]
+    return tuple(text if len(text) <= MOST_WRITTEN and "\n" not in text else "" for text in texts)
+
+
+def names_in(result: Any, rows: Sequence[str]) -> list[str]:
+    """The names of the lazy values in a container, in the order of ``tensors_in``; those inside of an item are counted.
+
+    Parameters
+    ----------
+    result
+        What the cell ends in.
+    rows
+        What :func:`rows_of` gives for it.
+    """
+    usual = [f"value[{k}]" for k in range(len(tensors_in(result)))]
+    names: list[str] = []
+    for k, (key, item) in enumerate(_items(result, rows)):
+        if isinstance(item, Tensor):
+            names.append(key or f"value[{k}]")
+        else:
+            called = key if isinstance(result, dict) else f"value[{k}]"
+            names += [f"{called}[{j}]" for j in range(len(tensors_in(item)))]
+    return names if len(names) == len(usual) == len(set(names)) else usual
+
+
+def _items(result: Any, rows: Sequence[str]) -> list[tuple[str, Any]]:
+    """The items of a container, each with its key, or as it is written."""
+    if isinstance(result, dict):
+        return [(str(key), item) for key, item in cast("dict[Any, Any]", result).items()]
+    items = list(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else []
+    return list(zip(rows if len(rows) == len(items) else [""] * len(items), items, strict=True))

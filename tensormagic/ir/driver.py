@@ -174,12 +174,18 @@ def rewrite_nodes(
     apart
         Whether each result is read on its own, so that its digits do not depend on what else is asked for.
     """
-    regions = {} if regions is None else regions
-    apart = apart and len(set(results)) > 1
     with _uncollected():
-        nodes, log = _together(results, table, regions, apart=apart)
+        return _rewritten(results, Matches(table), {} if regions is None else regions, apart=apart)
+
+
+def _rewritten(
+    results: Sequence[Node], matches: Matches, regions: dict[Graph, Graph], *, apart: bool
+) -> tuple[list[Node], Log]:
+    """The same with what rules have made of nodes so far, which does not depend on what reads these."""
+    apart = apart and len(set(results)) > 1
+    nodes, log = _together(results, matches, regions, apart=apart)
     for own in _minded([w.free for w in log.withheld], len(nodes)) if apart else ():
-        found, more = rewrite_nodes([results[k] for k in own], table, regions)
+        found, more = _rewritten([results[k] for k in own], matches, regions, apart=True)
         for k, node in zip(own, found, strict=True):
             nodes[k] = node
         log.fired = list({(f.rule, f.before, f.after): f for f in [*log.fired, *more.fired]}.values())
@@ -213,13 +219,13 @@ def _minded(free: Sequence[int], count: int) -> list[list[int]]:
 
 
 def _together(
-    results: Sequence[Node], table: Table, regions: dict[Graph, Graph], *, apart: bool
+    results: Sequence[Node], matches: Matches, regions: dict[Graph, Graph], *, apart: bool
 ) -> tuple[list[Node], Log]:
     """The same with one normal form for each node, whatever result it is in."""
     log, inner = Log(), Log()
-    nodes, matches = list(results), Matches(table)
+    nodes = list(results)
     size = len(topological(nodes))
-    fuel = {r: r.fuel * size for r in table.rules if r.fuel}
+    fuel = {r: r.fuel * size for r in matches.table.rules if r.fuel}
     barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
     given: dict[Node, tuple[Node, ...]] = {}
     again = 0
@@ -250,11 +256,20 @@ _AGAIN = 3
 """How often a pass is made again with fewer firings before none is expected any more."""
 
 
-def rewrite_graph(
-    graph: Graph, table: Table, regions: dict[Graph, Graph] | None = None, *, apart: bool = True
-) -> tuple[Graph, Log]:
-    """The same for a closed graph: its parameters stay, and its guards over the rewritten nodes."""
-    found, log = rewrite_nodes([*graph.results, *graph.checked], table, regions, apart=apart)
+def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Graph, Log]:
+    """The same for a closed graph, by one table after another: its parameters stay, and its guards over the rewritten nodes."""
+    fired: list[Firing] = []
+    log, matches = Log(), None
+    with _uncollected():
+        for table in tables:
+            matches = Matches(table, matches)
+            graph, log = _graph(graph, matches, {}, apart=apart)
+            fired += log.fired
+    return graph, Log(fired, log.withheld)
+
+
+def _graph(graph: Graph, matches: Matches, regions: dict[Graph, Graph], *, apart: bool) -> tuple[Graph, Log]:
+    found, log = _rewritten([*graph.results, *graph.checked], matches, regions, apart=apart)
     count = len(graph.results)
     guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
     return Graph(graph.parameters, tuple(found[:count]), guards, graph.names), log
@@ -349,7 +364,7 @@ class _Pass:
             return node
         for graph in inner.values():
             if graph not in self.regions:
-                new, log = rewrite_graph(graph, self.matches.table, self.regions, apart=False)
+                new, log = _graph(graph, self.matches, self.regions, apart=False)
                 self.regions[graph] = self.regions[new] = new
                 self.inner.fired += log.fired
                 self.inner.withheld += log.withheld

@@ -31,7 +31,8 @@ class Node:
 
     Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
     mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold, ``below``
-    what it is without changes of form and checks (None for itself), and ``heads`` what :func:`tensormagic.ir.table.heads` has found.
+    what it is without changes of form and checks (None for itself), and ``heads`` and ``within`` what :func:`tensormagic.ir.table.heads`
+    and :func:`tensormagic.ir.within.within` have found.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class Node:
         "sized_by",
         "type",
         "types",
+        "within",
     )
 
     op: Operation
@@ -59,6 +61,7 @@ class Node:
     serial: int
     below: Node | None
     heads: frozenset[str] | None
+    within: int | None
     sized_by: tuple[Node, ...]
     needs: tuple[Node, ...]
 
@@ -75,7 +78,7 @@ class Node:
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
         first = args[0] if op.hands_on else None  # kept, because rules ask for it at each look
-        self.heads = None
+        self.heads = self.within = None
         self.below = first if first is None or first.below is None else first.below
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 

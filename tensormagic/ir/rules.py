@@ -19,6 +19,7 @@ from tensormagic.ir.operation import Operation
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
+from tensormagic.ir.within import ops_within
 
 LEVELS = ("exact", "stable", "real")
 Fit = Callable[[Any, Node], Node | None]
@@ -74,6 +75,8 @@ class Rule:
         What has to be among the operands, as :func:`tensormagic.ir.table.heads` names it: what cannot match is not looked at.
     second
         What has to be among the operands' own operands: pairs of ops and heads.
+    within
+        The bits of ops one of which has to be within a few levels, as :func:`tensormagic.ir.within.ops_within` gives them; 0 for none.
     assumptions
         What has to hold of the values, for a rule of the level ``"real"``.
     fuel
@@ -99,6 +102,7 @@ class Rule:
     source: str = ""
     heads: frozenset[str] = frozenset()
     second: frozenset[tuple[str, str]] = frozenset()
+    within: int = 0
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
@@ -192,6 +196,7 @@ def rules_of(
     fuel: int = 0,
     assumes: tuple[str, ...] = (),
     heads: str = "",
+    within: str = "",
     quiet: bool = False,
     even: bool = False,
     neutral: bool = False,
@@ -211,8 +216,8 @@ def rules_of(
         Brings a replacement to the type of the node, or says that it does not fit.
     kinds
         The dtype kinds that variables may have.
-    roots, heads
-        For a procedure: the ops that it looks at, and ops that have to be among the operands.
+    roots, heads, within
+        For a procedure: ops that it looks at, ops that have to be among the operands, ops one of which has to be within a few levels.
     fuel
         See :class:`Rule`.
     assumes, quiet, even, neutral, extends, judged
@@ -236,6 +241,7 @@ def rules_of(
     return (
         Rule(
             *(name, level, tuple(roots.split()), apply, where, frozenset(heads.split())),
+            within=ops_within(within.split()),
             assumptions=assumes,
             fuel=fuel,
             quiet=quiet,

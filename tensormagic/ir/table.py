@@ -7,6 +7,7 @@ from functools import cached_property
 
 from tensormagic.ir.node import Node, is_constant, moves
 from tensormagic.ir.rules import SAME, Found, Rule, bare, number
+from tensormagic.ir.within import within
 
 
 def heads(node: Node) -> frozenset[str]:
@@ -58,11 +59,14 @@ class Table:
         index = self._by_op.get(name)
         if index is None:
             index = self._by_op[name] = _Index([r for r in self.rules if not r.roots or name in r.roots])
-        found, deeper = index.under(heads(node) if node.args else ())
-        if not deeper:
-            return found
-        below = second(node)
-        return tuple(r for r in found if r.second <= below)
+        found, deeper, spread = index.under(heads(node) if node.args else ())
+        if deeper:
+            below = second(node)
+            found = tuple(r for r in found if r.second <= below)
+        if spread:
+            bits = within(node)
+            found = tuple(r for r in found if not r.within or r.within & bits)
+        return found
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -76,15 +80,15 @@ class _Index:
     def __init__(self, rules: list[Rule]) -> None:
         self.rules = rules
         self.asked = frozenset[str]().union(*(r.heads for r in rules))
-        self._known: dict[frozenset[str], tuple[tuple[Rule, ...], bool]] = {}
+        self._known: dict[frozenset[str], tuple[tuple[Rule, ...], bool, bool]] = {}
 
-    def under(self, names: Iterable[str]) -> tuple[tuple[Rule, ...], bool]:
-        """Those that ask for no other heads than ``names``, and whether any of them asks for more, further down."""
+    def under(self, names: Iterable[str]) -> tuple[tuple[Rule, ...], bool, bool]:
+        """Those that ask for no other heads than ``names``, and whether any of them asks for more, one level down or within a few."""
         there = self.asked.intersection(names)
         found = self._known.get(there)
         if found is None:
             own = tuple(r for r in self.rules if r.heads <= there)
-            found = self._known[there] = own, any(r.second for r in own)
+            found = self._known[there] = own, any(r.second for r in own), any(r.within for r in own)
         return found
 
 
@@ -95,21 +99,26 @@ class Matches:
     ----------
     table
         The rules.
+    before
+        What other rules made of the same graph: those of them that are among ``table`` do not look again where none matched.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, before: Matches | None = None) -> None:
         self.table = table
+        self._before = before.none if before is not None else frozenset[Node]()
+        known = frozenset(before.table.rules if before is not None else ())
+        self._new = Table(r for r in table.rules if r not in known) if known else table
         self._found: dict[Node, tuple[list[tuple[Rule, Found]], Iterator[tuple[Rule, Found]]]] = {}
-        self._none: set[Node] = set()
+        self.none: set[Node] = set()
 
     def at(self, node: Node) -> Iterator[tuple[Rule, Found]]:
         """The rules that match ``node``, in order, and what they put in its place."""
-        if node in self._none:
+        if node in self.none:
             return
         if node not in self._found:
-            rules = self.table.at(node)
+            rules = (self._new if node in self._before else self.table).at(node)
             if not rules:
-                self._none.add(node)
+                self.none.add(node)
                 return
             self._found[node] = [], self._search(node, rules)
         known, rest = self._found[node]
@@ -123,7 +132,7 @@ class Matches:
             yield known[k]
             k += 1
         if not known:
-            self._none.add(node)
+            self.none.add(node)
 
     def _search(self, node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
         for rule in rules:

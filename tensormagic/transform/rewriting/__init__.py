@@ -172,13 +172,9 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         graph = numbers_within(graph)
         graph = graph.with_results(followed(graph.results, at_once(graph.results, real=base == "real")))
     own = (*extra, *own_rules(level))
-    first: list[Firing] = []
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
-    if base == "real" or rounded:
-        graph, log = rewrite_graph(graph, table(level, own, early=True, folds=not rounded))
-        first = log.fired
-    new, log = rewrite_graph(graph, table(level, own))
-    log.fired = [*first, *log.fired]
+    early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
+    new, log = rewrite_graph(graph, *early, table(level, own))
     new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
     return Rewritten(new, log.fired, log.assumptions, log.withheld, fused="fusion" not in off)
 

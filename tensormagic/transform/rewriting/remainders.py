@@ -44,7 +44,7 @@ from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     logarithms_of_sums_with_weights,
     quotients_by_rises,
 )
-from tensormagic.transform.rewriting.series import less_beginning, over_powers
+from tensormagic.transform.rewriting.series import NAMED, less_beginning, over_powers
 from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
     angles_by_what_is_less_than_one,
     halves_of_logarithms,
@@ -63,7 +63,7 @@ from tensormagic.transform.rewriting.terms import (
 )
 
 
-@stable(roots="subtract add", fuel=1, judged=True)
+@stable(roots="subtract add", within="where log", fuel=1, judged=True)
 def deviances(node: Node) -> Found | None:
     """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other; for sums of such``."""
     if node.type.dtype.kind != "f" or not _times_logarithm(node, 3):
@@ -93,7 +93,7 @@ def deviances(node: Node) -> Found | None:
     return Found(behind(near, reduce(add, values), left, right), absorbs=tuple(absorbed))
 
 
-@stable(roots="subtract add", fuel=1, judged=True)
+@stable(roots="subtract add", within=" ".join(sorted(NAMED | {"where"})), fuel=1, judged=True)
 def remainders(node: Node) -> Found | None:
     """``x * cos(x) - sin(x) -> its series where x is near 0, for all sums of functions of one operand that cancel there``."""
     found = less_beginning(node, node.type.dtype) if node.type.dtype.kind == "f" else None

@@ -231,8 +231,9 @@ def _multiple(node: Node) -> Node:
 
 _NODES = 28
 _ATOMS = 2
-_NAMED = frozenset(FUNCTIONS) | {"xlogy"}
-_KNOWN = _NAMED | _SUMS | _PRODUCTS | {"power"}
+NAMED = frozenset(FUNCTIONS) | {"xlogy"}
+"""The ops of which sums have to have one, to be read as a series."""
+_KNOWN = NAMED | _SUMS | _PRODUCTS | {"power"}
 
 
 def _parts(node: Node) -> Sequence[Node]:
@@ -262,7 +263,7 @@ def _atoms(total: Node) -> tuple[Node, ...] | None:
             name = node.op.name
             parts = () if depth == _DEEP else _parts(node)
             if parts:
-                functions = functions or name in _NAMED
+                functions = functions or name in NAMED
                 below += parts
             elif name != "constant":
                 atoms[node] = None

@@ -1,0 +1,43 @@
+"""Which ops are a few levels below a node, all levels in one number: a first look for rules of sums, which most sums do not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tensormagic.ir.node import Node
+
+_FIELD = 64
+"""How many names may be asked for: a bit each, in a field for each level."""
+_LEVELS = 7
+_ALL = (1 << _FIELD * _LEVELS) - 1
+_bits: dict[str, int] = {}
+
+
+def ops_within(names: Iterable[str]) -> int:
+    """The bits that any of these ops sets, on whatever level: for the options of rules, which are read before any node is."""
+    found = 0
+    for name in names:
+        found |= _bits.setdefault(name, 1 << len(_bits))
+    if len(_bits) > _FIELD:
+        message = f"rules ask for more than {_FIELD} names of ops within their operands"
+        raise ValueError(message)
+    return sum(found << _FIELD * level for level in range(_LEVELS))
+
+
+def within(node: Node) -> int:
+    """The bits of the ops below ``node``, below changes of shape and form and checks, level by level; kept with the node."""
+    if node.within is None:
+        stack = [node]
+        while stack:
+            one = stack[-1]
+            args = [a if a.below is None else a.below for a in one.args]
+            waiting = [a for a in args if a.within is None]
+            if waiting:
+                stack += waiting
+                continue
+            found = 0
+            for arg in args:
+                found |= arg.within << _FIELD | _bits.get(arg.op.name, 0)  # type: ignore[operator] (none waits)
+            one.within = found & _ALL
+            stack.pop()
+    return node.within  # type: ignore[return-value]

@@ -9,16 +9,17 @@ import sys
 import types
 import warnings
 from collections import deque
-from collections.abc import Iterable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Code, free_names
-from tensormagic.capture.home import content
+from tensormagic.capture.home import Reach, content
 from tensormagic.capture.staging.source import code_as_written, syntax_of
+from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import LimitError, PlainRunWarning
 from tensormagic.ir.modules import module_of
@@ -81,7 +82,7 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
         why = error
     _given_up.append(code.cell.source)
     read = taken.marks_of({n: notebook[n] for n in free_names(code, notebook)})
-    with redirect_stdout(_After(sys.stdout, heard.kept or "")):
+    with redirect_stdout(_After(sys.stdout, heard.kept or "")), _as_arrays(code, shell.user_ns):
         outcome = run_plain(code, shell, options)
     _tell(code, why)
     for name in code.parsed.binds & shell.user_ns.keys():
@@ -106,6 +107,33 @@ def _tell(code: Code, error: LimitError) -> None:
         code.cell.label,
         error.line or 1,
     )
+
+
+@contextmanager
+def _as_arrays(code: Code, space: dict[str, Any]) -> Generator[None]:
+    """Have the names that a cell reads stand for NumPy's arrays and numbers while it runs, where they are lazy values.
+
+    An array is the memory of the lazy one, as ``np.asarray`` of it is in plain code: what is stored into either is seen in both.
+    """
+    names = free_names(code, space)
+    reads = {*names, *Reach([space[n] for n in names], space).reads}
+    lazy = {n: v for n, v in space.items() if n in reads and type(v) is Tensor}
+    given = {n: found for n, v in lazy.items() if (found := _array_of(v)) is not None}
+    space.update(given)
+    try:
+        yield
+    finally:
+        kept = {n for n, found in given.items() if isinstance(found, np.ndarray) or n not in code.parsed.binds}
+        space.update({n: lazy[n] for n in kept if space.get(n) is given[n]})
+
+
+def _array_of(value: Tensor) -> Any:
+    """What NumPy would have in place of a lazy value; None where its memory cannot be had."""
+    found = value.numpy()
+    if type(found) is not np.ndarray or value.type.form != "array":
+        return found
+    memory = lent(value.place, found)
+    return memory if memory.flags.writeable or value.place.writeable is False else None
 
 
 # what is printed ------------------------------------------------------------------------------------------------------

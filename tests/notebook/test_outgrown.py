@@ -8,6 +8,8 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import ConstantGradientWarning
+from tensormagic.session import demand
+from tensormagic.session.programs import executable
 from tests.notebook.student_cells import CELLS, START
 from tests.notebook.test_student_cells import plain
 
@@ -234,6 +236,52 @@ def test_a_library_that_tells_of_another_error(small, monkeypatch, name):
     space, _ = python(small, LIBRARIES[name])
     outgrown(small, "%%tensor\n" + LIBRARIES[name])
     assert np.array_equal(small["a"], space["a"])
+
+
+LAZY = {  # what a cell does with arrays of the notebook that are lazy, and that others have, too
+    "reads": "s = 0.0\nfor k in range(400):\n    s = s + w[int(w[0])] * k",
+    "goes over": "s = 0.0\nfor k in range(100):\n    for a in w:\n        s = s + v[int(a) % 4]",
+    "stores": "for k in range(400):\n    w[int(v[(k + 1) % 4])] += 0.5",
+    "stores into all": "for k in range(400):\n    w += v[int(w[0]) * 0]",
+    "stores by another name": "u = w\nfor k in range(400):\n    u[int(v[k % 4])] = k",
+    "stores by a view": "t = w[::-1]\nfor k in range(400):\n    t[int(v[k % 4])] = k",
+    "stores by a list": "for k in range(400):\n    pair[0][int(v[k % 4])] = k + w[0] * 0",
+    "by a function": "for k in range(400):\n    put(int(v[k % 4]), k)",
+    "binds anew": "for k in range(400):\n    w = w + v[int(v[k % 4])]",
+    "a number": "s = 0.0\nfor k in range(400):\n    s = s + n * v[int(v[k % 4])]",
+    "binds a number": "for k in range(400):\n    n = n * 0.5 + v[int(v[k % 4])]",
+    "reads after a store": "for k in range(400):\n    pair[0][int(v[k % 4])] = k\n    s = float(w.sum() + part.sum())",
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_lazy_arrays_of_the_notebook_are_arrays_there(small, name):
+    start = "w = {v} * 2.0\nn = {v}.sum()\npart = w[1:]\npair = [w, part]\ndef put(k, a):\n    w[k] = w[k] * 0 + a"
+    space = dict(zip("vw", (np.array([0.5, 1.5, 2.5, 3.5]), None), strict=True))
+    exec(start.format(v="v"), space)
+    exec(LAZY[name], space)
+    small.ok("%%tensor\n" + start.format(v="v"))
+    assert type(small["w"]) is tm.Tensor
+    outgrown(small, "%%tensor\n" + LAZY[name])
+    for known in space.keys() & {"v", "w", "n", "part", "s", "u", "t"}:
+        assert np.array_equal(np.asarray(small[known]), np.asarray(space[known])), known
+    assert [np.asarray(p).tolist() for p in small["pair"]] == [p.tolist() for p in space["pair"]]
+    small.ok("w[0] = 77.0")
+    assert (float(small["pair"][0][0]) == 77.0) == (name != "binds anew")
+
+
+def test_a_loop_over_lazy_elements_ends_soon(small, monkeypatch):
+    small.ok("%%tensor\nw = np.linspace(0, 2, 300)")
+    small.ok(
+        "def root(a):\n    found = [a]\n    for _ in range(50):\n        a = a - np.sin(a) / np.cos(a)\n        found.append(a)\n"
+        "        if abs(np.sin(a)) < 1e-9:\n            break\n    return a, np.array(found)"
+    )
+    rewritten = []
+    monkeypatch.setattr("tensormagic.capture.limits.SEVERAL", 20)
+    monkeypatch.setattr("tensormagic.capture.limits.PATIENCE", 0.0)
+    monkeypatch.setattr(demand, "executable", lambda *a, **o: rewritten.append(1) or executable(*a, **o))
+    outgrown(small, "%%tensor\ns = np.zeros(300)\nfor k, a in enumerate(w):\n    s[k], steps = root(a)")
+    assert len(rewritten) < 100
 
 
 def test_code_that_catches_errors_of_its_own(small):

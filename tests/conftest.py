@@ -33,6 +33,8 @@ settings.register_profile("tensormagic", derandomize=True, deadline=None, databa
 settings.load_profile("tensormagic")
 
 PROCESSES = ("tests/browser/", "tests/kernel/", "tests/docs/", "tests/distributed/")  # where tests start processes
+# of the files with a browser those that take longest, begun first: a process that has none left waits for the other's last one
+LONGEST = ("test_narrow.py", "test_views.py", "test_live.py", "test_converted.py", "test_kernel_views.py")
 COLLECTED = pytest.StashKey[list[pytest.Item]]()  # every test, those of tables of which a share is run, too
 
 
@@ -93,6 +95,13 @@ def _shared_out(items: list[pytest.Item], shares: dict[str, int]) -> list[pytest
     return left_out
 
 
+def _place_in_run(item: pytest.Item) -> int:
+    """When a test is run: those with a browser last, the longest of them first."""
+    if item.get_closest_marker("browser") is None:
+        return 0
+    return 1 + (LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is slow, where `-m` asks; skip the tests marked `gpu` where there is no CUDA device: -rs then says how many were not run.
 
@@ -114,7 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         apart = set(left_out)
         items[:] = [item for item in items if item not in apart]
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    items.sort(key=_place_in_run)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _has_gpu():
         for item in marked:

@@ -108,7 +108,7 @@ class Config:
     tier
         ``"auto"``: NumPy first, compiled code when it is ready; ``"numpy"`` and ``"numba"`` pin one.
     device
-        ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes, and is the CPU where there is no card.
+        ``"cpu"``, ``"gpu"``, or ``"auto"``, which chooses by sizes, and is the CPU where there is no GPU.
     transfers
         Copies between host and device that nobody has asked for: ``"warn"`` tells of each variable once, ``"explicit"`` refuses
         those of arrays, ``"refuse"`` also those of numbers, and what only the host does.

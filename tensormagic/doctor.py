@@ -124,7 +124,7 @@ def _gpu() -> tuple[str, bool]:
 
 
 def _usable() -> str:
-    """Whether captured code can run on the card, and what compiles kernels for it."""
+    """Whether captured code can run on the GPU, and what compiles kernels for it."""
     from tensormagic.backend.cuda.compiler import versions
     from tensormagic.backend.cuda.device import missing
     from tensormagic.ir.errors import TensorError

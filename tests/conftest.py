@@ -149,7 +149,7 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture(params=["fake", pytest.param("card", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """A device: the fake one; on a machine with a card the same tests run on the card, too.
+    """A device: the fake one; on a machine with a GPU the same tests run on the GPU, too.
 
     On the fake one no kernels are compiled beside a test: what it runs would hang on when they are there.
     """
@@ -159,7 +159,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     from tests.backend.cuda.fake import FakeDevice
 
     if request.param == "card" and (why := devices.missing()) is not None:
-        pytest.skip(f"needs a card: {why[0]}")
+        pytest.skip(f"needs a GPU: {why[0]}")
     used = FakeDevice() if request.param == "fake" else devices.Card()
     if request.param == "fake":
         for name in ("WORTH_COMPILING", "COMPILING"):

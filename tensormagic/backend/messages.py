@@ -21,12 +21,12 @@ class Request:
     source
         Its text.
     kind
-        What it is compiled for: the processor, or a graphics card.
+        What it is compiled for: the processor, or a GPU.
     types, written
-        On a card, for each parameter ``"*float32"``, a pointer, or ``"int64"``, a number; and whether the kernel stores there: no
+        On a GPU, for each parameter ``"*float32"``, a pointer, or ``"int64"``, a number; and whether the kernel stores there: no
         other pointer leads to what one that it does not write to shows.
     cc
-        The compute capability of the card.
+        The compute capability of the GPU.
     """
 
     source: str
@@ -49,7 +49,7 @@ class Code:
     symbol
         The function's name.
     data
-        The object file; for a card PTX.
+        The object file; for a GPU PTX.
     seconds
         How long it took to compile.
     """

@@ -1,4 +1,4 @@
-"""Numba's typing context with a memory: the compilers for the processor and for cards ask the same calls again and again."""
+"""Numba's typing context with a memory: the compilers for the processor and for GPUs ask the same calls again and again."""
 
 from __future__ import annotations
 

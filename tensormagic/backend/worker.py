@@ -1,8 +1,8 @@
-"""The process that compiles: reads kernels as source on its standard input, and answers with object code, or with PTX for a card.
+"""The process that compiles: reads kernels as source on its standard input, and answers with object code, or with PTX for a GPU.
 
 ``python worker.py COUNT``. Messages are JSON behind their length; an empty one says that it is alive. It ends when its
 input does, or with its parent. It keeps nothing: no file stands between it and who asked. It imports the compiler's files
-alone, and neither NumPy nor what else the package is; what compiles for a card, and NumPy with it, once that is asked for.
+alone, and neither NumPy nor what else the package is; what compiles for a GPU, and NumPy with it, once that is asked for.
 Where several kernels are asked for at once, copies of it compile side by side.
 """
 
@@ -69,7 +69,7 @@ def _compiled(source: str, kind: str, types: list[str], written: list[bool], cc:
 
 
 def _load(kind: str) -> None:
-    """Import what compiles for a card where that is asked for: copies of this process have it then."""
+    """Import what compiles for a GPU where that is asked for: copies of this process have it then."""
     if kind == "card":
         with suppress(Exception):  # the answer says what is wrong
             import_module("tensormagic.backend.cuda.ptx")

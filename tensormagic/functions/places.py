@@ -1,4 +1,4 @@
-"""``tm.to_gpu`` and ``tm.to_host``: the copies between the host and the card that somebody asks for."""
+"""``tm.to_gpu`` and ``tm.to_host``: the copies between the host and the GPU that somebody asks for."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from tensormagic.residence import Resident
 
 
 def to_gpu(value: Any, *, copy: bool = True) -> Any:
-    """Have a value on the card, and stay there: it is copied once, and read from there by every run on the card.
+    """Have a value on the GPU, and stay there: it is copied once, and read from there by every run on the GPU.
 
     Parameters
     ----------
     value
         An array, a lazy array, or a container of these (a list, a tuple, a dictionary, a dataclass). An array that another library
-        has on the card (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__``) does not pass through the host; it is given by
+        has on the GPU (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__``) does not pass through the host; it is given by
         itself, in no container.
     copy
-        Of such an array: whether it is copied on the card. Without a copy, the memory is shared, and whoever stores into it changes
+        Of such an array: whether it is copied on the GPU. Without a copy, the memory is shared, and whoever stores into it changes
         the lazy array too.
 
     Returns
     -------
     Tensor
-        A lazy array whose value lies on the card; of a container, one like it.
+        A lazy array whose value lies on the GPU; of a container, one like it.
 
     Raises
     ------
     DeviceError
-        Where there is no card, with what is missing.
+        Where there is no GPU, with what is missing.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether an array of another library lies on a card."""
+    """Whether an array of another library lies on a GPU."""
     return not isinstance(value, Tensor) and hasattr(value, "__cuda_array_interface__")
 
 

@@ -303,7 +303,7 @@ def _code(self: Tensor, target: str = "cpu") -> str:
     Parameters
     ----------
     target
-        ``"cpu"``: the kernels for the processor. ``"cuda"``: those for an NVIDIA card, which need no card to be read.
+        ``"cpu"``: the kernels for the processor. ``"cuda"``: those for an NVIDIA GPU, which need no GPU to be read.
         ``"numpy"``: a function in plain NumPy.
     """
     if target not in _SOURCES:

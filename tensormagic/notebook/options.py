@@ -66,11 +66,11 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (("-o", "--output"), "A,B", "names that the notebook gets (default: all that the cell assigns)"),
     (("--grad",), "A,B", "gradients of the cell's last expression with respect to A and B, as grad_A and grad_B"),
     (("--of",), "NAME", "with --grad: take the gradient of this variable instead of the last expression"),
-    (("--device",), "DEVICE", "cpu, gpu, or auto, which chooses by size; results stay on the graphics card"),
+    (("--device",), "DEVICE", "cpu, gpu, or auto, which chooses by size; results stay on the GPU"),
     (
         ("--transfers",),
         "POLICY",
-        "copies to and from the card that you did not ask for: warn, explicit (refuse arrays), refuse (refuse all)",
+        "copies to and from the GPU that you did not ask for: warn, explicit (refuse arrays), refuse (refuse all)",
     ),
     (("--exclusive",), None, "short for --device gpu --transfers refuse"),
     (("--async",), None, "return a future at once, and compute the cell in the background"),
@@ -114,7 +114,7 @@ _OF_DEVICES = frozenset(("--device", "--transfers", "--exclusive"))
 
 
 def offered() -> list[str]:
-    """The options that do something here: none of devices where there is no card, and none of packages that are not there."""
+    """The options that do something here: none of devices where there is no GPU, and none of packages that are not there."""
     return [o for o in OPTIONS if (o not in _OF_DEVICES or is_there()) and (o != "--against" or choices(o))]
 
 

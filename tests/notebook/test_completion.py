@@ -10,7 +10,7 @@ from tensormagic.notebook.options import CHOICES, OPTIONS
 
 @pytest.fixture(autouse=True)
 def card(monkeypatch):
-    """A card and all packages, so that all options do something."""
+    """A GPU and all packages, so that all options do something."""
     monkeypatch.setattr(options, "is_there", lambda: True)
     monkeypatch.setattr(options, "is_installed", lambda _: True)
 

@@ -1,6 +1,6 @@
-"""Graphs on a card: the device, the library of calls on its arrays, kernels of our own, and what runs a graph with them.
+"""Graphs on a GPU: the device, the library of calls on its arrays, kernels of our own, and what runs a graph with them.
 
-Kernels: the steps of a graph as launches, which whoever has a card, or an emulator of one, runs.
+Kernels: the steps of a graph as launches, which whoever has a GPU, or an emulator of one, runs.
 
 `plan_device` gives the steps of a graph: kernels and library nodes. No kernel holds a region: loops and branches are
 library nodes, whose graphs have plans of their own. `lower` makes launches of a kernel, or gives None where it has none:

@@ -1,4 +1,4 @@
-"""Kernels for a card on their way to PTX: what the disk cache has, else what the compile worker answers. Imports no compiler itself."""
+"""Kernels for a GPU on their way to PTX: what the disk cache has, else what the compile worker answers. Imports no compiler itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_KEPT = 512  # launches in memory that are asked for one by one
 
 
 class MissingCompilerError(DeviceError, ImportError):
-    """What compiles kernels for a graphics card is not installed."""
+    """What compiles kernels for a GPU is not installed."""
 
 
 @cache
@@ -34,9 +34,7 @@ def versions() -> tuple[str, ...]:
     try:
         found = [metadata.version("numba-cuda")]
     except metadata.PackageNotFoundError:
-        raise MissingCompilerError(
-            "the package numba-cuda is missing, which compiles for a graphics card", HOW
-        ) from None
+        raise MissingCompilerError("the package numba-cuda is missing, which compiles for a GPU", HOW) from None
     for name in ("numba", "llvmlite", "cuda-bindings", "nvidia-nvvm"):  # NVVM may be that of an installed toolkit
         with suppress(metadata.PackageNotFoundError):
             found.append(f"{name} {metadata.version(name)}")
@@ -100,7 +98,7 @@ class Codes(Awaited):
         return self._cc is not None
 
     def start(self, cc: tuple[int, int]) -> None:
-        """Have the launches compiled for a card, where that has not been done; returns at once."""
+        """Have the launches compiled for a GPU, where that has not been done; returns at once."""
         if self._cc is not None:
             return
         self._cc = cc

@@ -1,7 +1,7 @@
-"""The device: what everything else asks of a card. CuPy is imported here and nowhere else, and only when a card is asked for.
+"""The device: what everything else asks of a GPU. CuPy is imported here and nowhere else, and only when a GPU is asked for.
 
 There are two implementations: :class:`Card`, and that of the tests (``tests/backend/cuda/fake.py``), which has a memory of its own and
-counts what is copied, for machines without a card. An array on a device is no ``ndarray``, and no ``ndarray`` is one.
+counts what is copied, for machines without a GPU. An array on a device is no ``ndarray``, and no ``ndarray`` is one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LaunchError(DeviceError, told_as=DeviceError):
     """A kernel that does not start: the library does its work."""
 
 
-BROKEN = "A card that has failed stays so for this process: restart the kernel. tm.config.tier = 'numpy' keeps to the library."
+BROKEN = "A GPU that has failed stays so for this process: restart the kernel. tm.config.tier = 'numpy' keeps to the library."
 
 
 @dataclass
@@ -167,7 +167,7 @@ class Device(Protocol):
 
 
 class Card:
-    """A card, by CuPy: its memory pool, its current stream, its libraries."""
+    """A GPU, by CuPy: its memory pool, its current stream, its libraries."""
 
     def __init__(self) -> None:
         self._cupy = cupy = _cupy()
@@ -196,7 +196,7 @@ class Card:
         return isinstance(value, self._cupy.ndarray)
 
     def put(self, array: np.ndarray[Any, Any]) -> DeviceArray:
-        """A copy on the card."""
+        """A copy on the GPU."""
         self.copied.to_device += array.nbytes
         return self._cupy.asarray(np.ascontiguousarray(array).reshape(array.shape))
 
@@ -211,7 +211,7 @@ class Card:
         return self._cupy.asnumpy(array)[()]
 
     def adopt(self, value: Any) -> DeviceArray | None:
-        """What another library has on the card, by ``__cuda_array_interface__`` or DLPack."""
+        """What another library has on the GPU, by ``__cuda_array_interface__`` or DLPack."""
         if self.is_array(value):
             return value
         if hasattr(value, "__cuda_array_interface__"):
@@ -220,12 +220,12 @@ class Card:
 
     @contextmanager
     def errors(self) -> Generator[None]:
-        """LinAlgError where NumPy raises it; what the driver says of a card that fails is an error of ours."""
+        """LinAlgError where NumPy raises it; what the driver says of a GPU that fails is an error of ours."""
         with import_module("cupyx").errstate(linalg="raise"):
             try:
                 yield
             except self._cupy.cuda.runtime.CUDARuntimeError as error:
-                raise DeviceError(f"the card has failed: {error}", BROKEN) from error
+                raise DeviceError(f"the GPU has failed: {error}", BROKEN) from error
 
     def scatter(self, name: str, array: DeviceArray, places: Any, values: Any) -> None:
         """By atomic operations."""
@@ -285,7 +285,7 @@ class Card:
         return int(array.data.ptr)
 
     def load(self, image: bytes, name: str) -> Any:
-        """By the driver, which translates PTX for the card."""
+        """By the driver, which translates PTX for the GPU."""
         module = self._cupy.cuda.function.Module()
         module.load(image)
         return module.get_function(name)
@@ -298,7 +298,7 @@ class Card:
         try:
             kernel(grid, block, tuple([a.data.ptr if self.is_array(a) else a for a in args]), shared_mem=shared)
         except self._cupy.cuda.driver.CUDADriverError as error:
-            raise LaunchError(f"the card does not start a kernel: {error}") from error
+            raise LaunchError(f"the GPU does not start a kernel: {error}") from error
 
     def recorded(self, function: Callable[[], None]) -> Callable[[], None] | None:
         """As a CUDA graph, captured on a stream of its own and launched on the current one."""
@@ -309,7 +309,7 @@ class Card:
                 function()
                 graph = stream.end_capture()
         except Exception as error:  # noqa: BLE001 (whatever a driver says: the kernels are launched one by one)
-            tell_once(f"the card records no launches, which are made one by one: {type(error).__name__}: {error}")
+            tell_once(f"the GPU records no launches, which are made one by one: {type(error).__name__}: {error}")
             return None
         return lambda: graph.launch()
 
@@ -324,7 +324,7 @@ in_use: Sequence[Device] = _device
 
 
 def use(device: Device | None) -> None:
-    """Have this device used from now on; None for the machine's own card."""
+    """Have this device used from now on; None for the machine's own GPU."""
     _device[:] = [] if device is None else [device]
 
 
@@ -353,7 +353,7 @@ _missing: list[tuple[str, str] | None] = []
 
 
 def missing() -> tuple[str, str] | None:
-    """What a card needs and this machine lacks, and what to do; None where nothing is missing."""
+    """What a GPU needs and this machine lacks, and what to do; None where nothing is missing."""
     if not _missing:
         _missing.append(_looked())
     return _missing[0]
@@ -363,21 +363,21 @@ def _looked() -> tuple[str, str] | None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return "this machine has no CUDA driver", "Use --device cpu, or install NVIDIA's driver where there is a card."
+        return "this machine has no CUDA driver", "Use --device cpu, or install NVIDIA's driver where there is a GPU."
     if status := driver.cuInit(0):
-        return f"the CUDA driver finds no card that works (error {status})", "Use --device cpu; nvidia-smi says more."
+        return f"the CUDA driver finds no GPU that works (error {status})", "Use --device cpu; nvidia-smi says more."
     version = ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     if version.value < 12000:
         text = f"{version.value // 1000}.{version.value % 1000 // 10}"
         return f"the CUDA driver is for CUDA {text}, and 12 or newer is needed", "Update NVIDIA's driver."
     if importlib.util.find_spec("cupy") is None:
-        return "CuPy is not installed, by which the card is reached", INSTALL
+        return "CuPy is not installed, by which the GPU is reached", INSTALL
     try:
         count = int(_cupy().cuda.runtime.getDeviceCount())
     except Exception as error:  # noqa: BLE001 (whatever a broken installation raises is what there is to say)
         return f"CuPy does not find its libraries ({type(error).__name__}: {error})", INSTALL
-    return None if count else ("CUDA finds no card", "Use --device cpu.")
+    return None if count else ("CUDA finds no GPU", "Use --device cpu.")
 
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Flat loops as kernels: each thread computes a few neighbouring elements, by loads of 16 bytes; totals in two stages.
 
-A total is folded by a fixed number of blocks, in an order that the size alone decides, so that repeated runs and other cards
+A total is folded by a fixed number of blocks, in an order that the size alone decides, so that repeated runs and other GPUs
 give the same bits: each block leaves one value, and one block folds these.
 """
 

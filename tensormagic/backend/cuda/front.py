@@ -1,4 +1,4 @@
-"""The compilers' own steps: numba-cuda types functions and writes LLVM's language, NVVM makes PTX of it. Neither asks a card."""
+"""The compilers' own steps: numba-cuda types functions and writes LLVM's language, NVVM makes PTX of it. Neither asks a GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _target = part("numba.cuda.descriptor").cuda_target
 _target_override = part("numba.cuda.utils").numba_target_override
 _old_text = part("numba.cuda.cudadrv.nvvm").llvm_replace
 _CUDADispatcher = part("numba.cuda.dispatcher").CUDADispatcher
-_ANY = (9, 0)  # text is the same for all cards
+_ANY = (9, 0)  # text is the same for all GPUs
 _NEGATED = re.compile(r"= fneg (float|double) ")  # an instruction that is younger than NVVM's language
 
 
@@ -77,7 +77,7 @@ _typing: list[Any] = []
 
 
 class _Inlined(_CUDADispatcher):
-    """A function that kernels call, whose text is put where it is called: numba-cuda's own asks the card what it can."""
+    """A function that kernels call, whose text is put where it is called: numba-cuda's own asks the GPU what it can."""
 
     def compile_device(self, args: Any, return_type: Any = None) -> Any:
         """LLVM's text of the function for types of operands."""

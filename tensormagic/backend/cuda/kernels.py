@@ -24,7 +24,7 @@ def lower(kernel: Kernel, plan: Arranged, names: Mapping[Node, str] = NONE) -> t
     Parameters
     ----------
     kernel
-        Nests of a plan for a card.
+        Nests of a plan for a GPU.
     plan
         The plan that it is of.
     names

@@ -1,4 +1,4 @@
-"""What is launched on a graphics card: a source, its parameters in order, and the grid as functions of sizes."""
+"""What is launched on a GPU: a source, its parameters in order, and the grid as functions of sizes."""
 
 from __future__ import annotations
 

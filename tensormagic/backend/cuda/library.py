@@ -1,6 +1,6 @@
 """The table of library calls: for each operation that the device's library does, the call, in NumPy's names.
 
-What runs on a card runs on the fake device with NumPy in the library's place. An operation that is not here is computed on the host:
+What runs on a GPU runs on the fake device with NumPy in the library's place. An operation that is not here is computed on the host:
 :func:`lacking` says so before anything runs. What NumPy raises by looking at data is checked on the device, and raised at the end.
 """
 

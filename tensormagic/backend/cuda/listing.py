@@ -1,4 +1,4 @@
-"""The kernels of a graph for a card, as text to be read: no card, compiler or value is needed to print them."""
+"""The kernels of a graph for a GPU, as text to be read: no GPU, compiler or value is needed to print them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tensormagic.backend.steps import produced
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 
-_BY_LIBRARY = "# {}: by the library of the card, or else by NumPy on the host"
+_BY_LIBRARY = "# {}: by the library of the GPU, or else by NumPy on the host"
 
 
 def device_source(graph: Graph) -> str:
-    """What runs a graph on a card, in order: kernels as Python source, and the names of operations that have none.
+    """What runs a graph on a GPU, in order: kernels as Python source, and the names of operations that have none.
 
     Parameters
     ----------

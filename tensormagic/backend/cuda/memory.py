@@ -17,7 +17,7 @@ from tensormagic.ops.interpret import bind
 from tensormagic.ops.op import Value
 
 T = TypeVar("T")
-MEND = "Work on fewer rows at a time, use --dtype float32, or delete values on the card (del)."
+MEND = "Work on fewer rows at a time, use --dtype float32, or delete values on the GPU (del)."
 GATE = room.GATE  # bytes from which on the device is asked what is free
 
 
@@ -36,7 +36,7 @@ def afford(device: Device, needed: int, node: Node | None) -> None:
     free, _ = device.memory()
     if needed > free:
         make_room(device)
-        room.afford(needed, node, device.memory()[0], "the card has left", MEND)
+        room.afford(needed, node, device.memory()[0], "the GPU has left", MEND)
 
 
 spare: list[Callable[[], int]] = []
@@ -93,7 +93,7 @@ def short(device: Device, error: MemoryError, node: Node | None, what: str = "")
         of = f" for {node.types[0]}{f' of {places[0]}' if places else ''}"
     wanted = f"{asked:,} bytes are asked for, " if asked else ""
     found = MemoryShortError(
-        f"the card's memory does not suffice{of}: {wanted}{free:,} of {total:,} bytes are free", MEND
+        f"the GPU's memory does not suffice{of}: {wanted}{free:,} of {total:,} bytes are free", MEND
     )
     found.tensor_node = node  # type: ignore[attr-defined]
     return found

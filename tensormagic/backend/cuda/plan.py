@@ -1,4 +1,4 @@
-"""The steps of a graph for a graphics card: loops and branches are never parts of kernels, the host runs them."""
+"""The steps of a graph for a GPU: loops and branches are never parts of kernels, the host runs them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, replaced, topological
 
-DRIVEN = -(1 << 40)  # marks the regions of plans for a card: those of plans for the processor may be kernels
+DRIVEN = -(1 << 40)  # marks the regions of plans for a GPU: those of plans for the processor may be kernels
 
 
 def plan_device(graph: Graph, changed: Iterable[int] = ()) -> Arranged:

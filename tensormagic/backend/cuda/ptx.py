@@ -1,4 +1,4 @@
-"""From a kernel's source to PTX: numba-cuda's front end and NVIDIA's NVVM, used as compilers only. Needs no driver and no card.
+"""From a kernel's source to PTX: numba-cuda's front end and NVIDIA's NVVM, used as compilers only. Needs no driver and no GPU.
 
 NVVM is called here and not through numba-cuda, which would load NVRTC for the architectures that it knows and a library of
 functions that kernels have no use for; and products and sums stay apart, as NumPy rounds them.

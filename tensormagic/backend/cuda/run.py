@@ -471,7 +471,7 @@ def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidde
         f"{node.op.name}()",
         f"{transfers.type_text(t)}, for {node['method'] if drawn else node.op.name} ({why})",
         "to the device" if drawn else "to the host",
-        "draw once, and keep it on the card with tm.to_gpu"
+        "draw once, and keep it on the GPU with tm.to_gpu"
         if drawn
         else f"run what needs {node.op.name} in a cell of its own with --device cpu",
         tuple(spans[:1]),

@@ -1,6 +1,6 @@
 """What CuPy's functions take, from a table that CuPy itself has written: which there are, their parameters, and the dtypes of their loops.
 
-The library of a card is asked by it what it can do, before anything runs; the fake device holds every call against it.
+The library of a GPU is asked by it what it can do, before anything runs; the fake device holds every call against it.
 """
 
 from __future__ import annotations

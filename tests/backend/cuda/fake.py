@@ -1,4 +1,4 @@
-"""A device without a card: a memory of its own, NumPy in place of its libraries, and a count of every byte that is copied.
+"""A device without a GPU: a memory of its own, NumPy in place of its libraries, and a count of every byte that is copied.
 
 An array of it is no ``ndarray`` and cannot be taken for one: NumPy refuses it, and its own functions refuse NumPy's arrays, as CuPy does.
 """
@@ -263,7 +263,7 @@ class FakeDevice:
         return isinstance(value, FakeArray)
 
     def refuse_while_recording(self, what: str) -> None:
-        """What a card cannot record: memory that is asked for, copies, and reading."""
+        """What a GPU cannot record: memory that is asked for, copies, and reading."""
         if self._recording is not None:
             raise AssertionError(f"{what} while launches are recorded")
 
@@ -345,7 +345,7 @@ class FakeDevice:
     def launch(
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0
     ) -> None:
-        """By the emulator, which raises for every access that a card would not have survived."""
+        """By the emulator, which raises for every access that a GPU would not have survived."""
         if self._recording is not None:
             self._recording.append((kernel, grid, block, list(args), shared))
             return

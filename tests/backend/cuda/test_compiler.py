@@ -1,4 +1,4 @@
-"""Kernels for a card come from the compile worker: the session's warnings and threads are left alone, whatever becomes of the worker."""
+"""Kernels for a GPU come from the compile worker: the session's warnings and threads are left alone, whatever becomes of the worker."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Kernels for a card: real PTX in the emulator, against NumPy."""
+"""Kernels for a GPU: real PTX in the emulator, against NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kernels for a card, printed to be read, on a machine without one."""
+"""Kernels for a GPU, printed to be read, on a machine without one."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ def test_every_kernel_of_a_fold_is_there_and_what_has_none_is_named():
     x = tm.tensor(np.ones((40, 3)))
     text = (softmax_rows(x, 2.0).sum() + np.sort(x[0])[1]).code("cuda")
     assert text.count("blocks of") >= 3
-    assert "# sort: by the library of the card" in text
+    assert "# sort: by the library of the GPU" in text
     compiled = [part for part in text.split("\n\n") if part.startswith("# ") and "def " in part]
     assert all("# called with " in part for part in compiled)
 
@@ -43,7 +43,7 @@ def test_loops_are_driven_by_the_host():
     with tm.config.using(tier="numpy"):
         text = decay(x).code("cuda")
     assert "while" in text
-    assert "by the library of the card, or else by NumPy on the host" in text
+    assert "by the library of the GPU, or else by NumPy on the host" in text
 
 
 def test_the_text_is_python():

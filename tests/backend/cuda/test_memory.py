@@ -64,7 +64,7 @@ def test_what_a_run_needs_is_known_before_it_begins(small: FakeDevice, monkeypat
     given = [small.put(X)]
     before = small.copied.launches
     with pytest.raises(
-        MemoryShortError, match=r"needs .* KiB of memory at once, the largest array .* the card has left"
+        MemoryShortError, match=r"needs .* KiB of memory at once, the largest array .* the GPU has left"
     ):
         cuda.run(graph, given, small)
     assert small.copied.launches == before

@@ -70,7 +70,7 @@ def test_what_has_no_kernel_the_library_runs(device: Device, name: str):
 def test_kernels_and_library_together(device: Device, monkeypatch: pytest.MonkeyPatch, name: str):
     """On the fake device the emulator runs the compiled kernels."""
     if device.name.startswith("a device without") and name not in COMPILED:
-        pytest.skip("on a card only: each takes the compiler a second")
+        pytest.skip("on a GPU only: each takes the compiler a second")
     function, args = PROGRAMS[name]
     _, graph = graph_of(function, args)
     monkeypatch.setattr(tm.config, "tier", "numba")

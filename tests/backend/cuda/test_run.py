@@ -251,11 +251,11 @@ class _Driver:
     ("driver", "package", "what", "mend"),
     [
         (None, None, "this machine has no CUDA driver", "--device cpu"),
-        (_Driver(100, 0), None, "finds no card that works (error 100)", "nvidia-smi"),
+        (_Driver(100, 0), None, "finds no GPU that works (error 100)", "nvidia-smi"),
         (_Driver(0, 11080), None, "the CUDA driver is for CUDA 11.8, and 12 or newer is needed", "Update"),
         (_Driver(0, 12040), None, "CuPy is not installed", "pip install 'tensormagic[gpu]'"),
         (_Driver(0, 13000), "broken", "CuPy does not find its libraries (ImportError: libnvrtc)", "pip install"),
-        (_Driver(0, 13000), 0, "CUDA finds no card", "--device cpu"),
+        (_Driver(0, 13000), 0, "CUDA finds no GPU", "--device cpu"),
         (_Driver(0, 13000), 1, None, None),
     ],
 )

@@ -1,4 +1,4 @@
-"""PTX run on NumPy: the threads of a grid as lanes of arrays, with the checks that a card does not make.
+"""PTX run on NumPy: the threads of a grid as lanes of arrays, with the checks that a GPU does not make.
 
 It finds what goes wrong on the inputs that it is given: accesses out of bounds or off their alignment, memory read before it
 is written, races of shared and of global memory, barriers and shuffles that not all threads reach. It says nothing of speed

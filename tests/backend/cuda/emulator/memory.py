@@ -15,7 +15,7 @@ NOBODY, MANY = -1, -2
 
 
 class EmulatorError(Exception):
-    """A kernel does what a card would not survive, or an instruction is not known here."""
+    """A kernel does what a GPU would not survive, or an instruction is not known here."""
 
 
 @dataclass

@@ -66,7 +66,7 @@ class Overlap:
     Attributes
     ----------
     possible
-        Whether anything may: there are no effects, no sizes that data decide, and no array of the caller's is stored into.
+        Whether anything may: there are no effects, no data-dependent sizes, and no array of the caller's is stored into.
     numbers
         Of the kernels.
     """

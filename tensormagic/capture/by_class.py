@@ -1,4 +1,4 @@
-"""What is computed of numbers whose class is data-dependent: what each class gives, of which the data choose one.
+"""What is computed of numbers whose class is data-dependent: what each class gives, and the choice between them.
 
 A Python float beside ``float32`` is weak and ``np.float64`` is not; Python's integers divide by zero otherwise than NumPy's. Such a
 number is held in a type that holds it in each of its classes (:mod:`tensormagic.capture.number_classes`); an operation with it is
@@ -129,7 +129,7 @@ def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, 
 
 
 def _of_each(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, Classes]) -> Found:
-    """What each class gives; where it is an error of one class alone, data decide whether it is one."""
+    """What each class gives; where it is an error of one class alone, whether it is one is data-dependent."""
     found: Found = {}
     failed: list[Exception] = []
     for types in product(*(sorted(c.types, key=str) for c in below.values())):

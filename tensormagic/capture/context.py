@@ -134,7 +134,7 @@ class Capture:
     standing
         In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
     chosen
-        Containers of which data choose one: the code may not change them.
+        Containers between which a data-dependent condition chooses: the code may not change them.
     made
         What the expressions of a function have given, used or not; of a cell, what may raise when it is computed.
     looked

@@ -1,4 +1,4 @@
-"""Python's values that data decide: what they are put together of, and how that is done once it has been computed."""
+"""Data-dependent values of Python: what they are put together of, and how that is done once it has been computed."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _sites(node: Node) -> tuple[Site, ...]:
 def watched() -> Generator[list[Any]]:
     """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run.
 
-    What is met on a way that rules have added beside another one, between which data choose, is told only where a result is
+    What is met on a way that rules have added beside another one, with a data-dependent choice, is told only where a result is
     not finite: whoever runs the nodes puts the results into the list.
     """
     asked, called_for = errstate.asked(), np.geterrcall()

@@ -27,7 +27,7 @@ class Hooks:
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
     address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
-    by_class: Callable[[Node], Node]  # what each class gives, where data decide of which class a number is
+    by_class: Callable[[Node], Node]  # what each class gives, where the class of a number is data-dependent
     of_rules: (
         Callable[[Any], Callable[..., Any] | None] | None
     )  # what is called for a function that patterns of rules hold

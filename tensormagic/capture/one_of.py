@@ -152,11 +152,11 @@ def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
 
 
 def mapped(value: OneOf, function: Callable[[Any], Any]) -> Any:
-    """What a function without effects gives of each value, of which data choose one."""
+    """What a function without effects gives of each of several values, of data-dependent choice."""
     if all(v is None or isinstance(v, str | bytes) for v in value.options):
         try:
             found = [function(v) for v in value.options]
-        except (TypeError, ValueError, LookupError, AttributeError):  # which data decide, too
+        except (TypeError, ValueError, LookupError, AttributeError):  # these are data-dependent, too
             return applied(value, function)
         if all(same(v, found[0]) for v in found) and is_fixed(found[0]):
             return found[0]
@@ -168,7 +168,7 @@ def mapped(value: OneOf, function: Callable[[Any], Any]) -> Any:
 
 
 def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
-    """What a function gives of the value that data choose, with what it does."""
+    """What a function gives of the value that is chosen, with what it does."""
     from tensormagic.capture.staging import raising
     from tensormagic.capture.staging.branches import staged_value  # which asks this
     from tensormagic.capture.staging.trial import place_of, trial

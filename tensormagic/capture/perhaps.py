@@ -54,7 +54,7 @@ class Perhaps(Deferred):
 
     @property
     def is_there(self) -> bool | None:
-        """Whether it is there, in the code that is running; None where data decide."""
+        """Whether it is there, in the code that is running; None where that is data-dependent."""
         return _supposed(self.flag.node)
 
     @property

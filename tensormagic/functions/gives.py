@@ -294,7 +294,7 @@ class Gives:
     own
         Results that are arrays of that.
     classes
-        Results that are numbers of which data decide the class: which result says that, and what it may say.
+        Results that are numbers of data-dependent class: which result says that, and what it may say.
     keeps
         Whether the trace has left values in objects, which may hold containers of the result, too.
     made
@@ -319,7 +319,7 @@ class Gives:
         return bool(self.sources or self.own or self.classes) or self.by_call
 
     def with_classes(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes of results, and behind them what says of which class numbers are, where data decide."""
+        """The nodes of results, and behind them what says of which class numbers are, where that is data-dependent."""
         capture, every = context.current(), [*nodes]
         for k, node in enumerate(nodes):
             classes = classes_of(node) if is_number(node.type) else None
@@ -359,7 +359,7 @@ class Gives:
                     whole = views[place]
                     if whole is None:
                         break
-            except LookupError:  # which data choose
+            except LookupError:  # the choice is data-dependent
                 continue
             results[k] = results[k] if whole is None else whole
         for k, array in self.own.items():

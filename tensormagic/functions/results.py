@@ -89,7 +89,7 @@ def numbers_in(result: Any, label: str) -> Any:
     Raises
     ------
     CaptureError
-        For a text with numbers in it, and for one of several values, of which data choose.
+        For a text with numbers in it, and for one of several values, of data-dependent choice.
     """
     if isinstance(result, PerhapsNumber):
         message = f"{result.said} is None, for these data, where {label} has to give a number"

@@ -188,7 +188,7 @@ class Specialised(Made):
     def _specialised(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given]:
-        """A new program; with inputs for arrays in objects, where the body stores into such, or takes elements that data choose."""
+        """A new program; with inputs for arrays in objects, where the body stores into such, or takes elements at data-dependent places."""
         try:
             return before, *self.specialise(given, whole)
         except (ForeignStoreError, ValueNeededError) as error:

@@ -1,4 +1,4 @@
-"""Gradients of loops whose length data decide, compiled: what iterations record is kept in arrays that grow."""
+"""Gradients of loops of data-dependent length, compiled: what iterations record is kept in arrays that grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that data decide and that have to be equal: who is told one without the values meets the error, and no wrong number."""
+"""Data-dependent sizes that have to be equal: who is told one without the values meets the error, and no wrong number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws inside expressions that data decide about: steps of Metropolis in a rolled loop, and in one that Python runs."""
+"""Draws inside data-dependent expressions: steps of Metropolis in a rolled loop, and in one that Python runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that branches and loops give are read-only where NumPy's are; where data decide that, a store is refused."""
+"""Arrays that branches and loops give are read-only where NumPy's are; where that is data-dependent, a store is refused."""
 
 from __future__ import annotations
 

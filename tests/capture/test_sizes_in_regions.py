@@ -300,7 +300,7 @@ def test_a_part_whose_size_is_computed_is_checked_on_the_way(program: Any, tier:
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_what_numpy_stretches_in_a_loop_is_refused(tier: str, monkeypatch: pytest.MonkeyPatch):
-    """Also where the loop's sizes are told by the other array: one more than the size that data decide."""
+    """Also where the loop's sizes are told by the other array: one more than the data-dependent size."""
     monkeypatch.setattr(tm.config, "tier", tier)
     code = "for i in range(2):\n    w[:-1] += x[u, 1]"
     x = np.array([[1.5, 2.0, 0.0], [-2.0, -1.0, 3.0]])

@@ -1,4 +1,4 @@
-"""Stores into what is one of several arrays, as data decide: each is as in NumPy, for the arguments too, or refused by name."""
+"""Stores into what is one of several arrays, by data-dependent choice: each is as in NumPy, for the arguments too, or refused by name."""
 
 from collections import Counter
 from collections.abc import Callable

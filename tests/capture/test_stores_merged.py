@@ -1,4 +1,4 @@
-"""Stores into arrays of which data decide what they share memory with: exact, or refused, never another value."""
+"""Stores into arrays whose sharing of memory is data-dependent: exact, or refused, never another value."""
 
 import copy
 from typing import Any
@@ -434,7 +434,7 @@ def _may_be_unbound(z: Any, s: Any) -> Any:
 
 @pytest.mark.parametrize("f", [_every_second, _may_be_unbound])
 def test_a_new_shape_of_what_data_choose_is_lost_with_what_it_may_be_a_part_of(f: Any):
-    """NumPy makes a view or a copy, and data decide of what."""
+    """NumPy makes a view or a copy, and of what is data-dependent."""
     with pytest.raises(CaptureError, match="may be a part of"):
         tm.tensor(f)(np.arange(16.0).reshape(4, 2, 2), -1.0)
 

@@ -1,4 +1,4 @@
-"""Numbers of which data decide the class: functions compute as Python computes with that class, or refuse the line."""
+"""Numbers of data-dependent class: functions compute as Python computes with that class, or refuse the line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_each_class_computes_as_it_does_in_python(monkeypatch: pytest.MonkeyPatc
         try:
             got = said(captured(x.copy()))
         except CaptureError as error:
-            assert "depend" in str(error), source  # noqa: PT017 (it says what data decide)
+            assert "depend" in str(error), source  # noqa: PT017 (it says what is data-dependent)
             continue
         assert got == want, source
 
@@ -125,7 +125,7 @@ def test_iterations_change_the_class_of_a_number(monkeypatch: pytest.MonkeyPatch
         try:
             got = said(captured(given))
         except CaptureError as error:
-            assert re.search("depend|begins as", str(error)), source  # noqa: PT017 (it says what data decide)
+            assert re.search("depend|begins as", str(error)), source  # noqa: PT017 (it says what is data-dependent)
             continue
         assert got == want, source
 

@@ -1,4 +1,4 @@
-"""Classes whose constructors, properties and operators decide by data, in captured functions: values and slopes are Python's."""
+"""Constructors, properties and operators with data-dependent branches, in captured functions: values and slopes are Python's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs drawn over a few lists with several names, of which data choose one: in cells, and as functions."""
+"""Programs drawn over a few lists with several names, chosen by data-dependent conditions: in cells, and as functions."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Lists, dictionaries and records of which data choose one: a store reaches the one that Python has, or is refused."""
+"""Lists, dictionaries and records, chosen by a data-dependent condition: a store reaches the one that Python has, or is refused."""
 
 import copy
 import linecache

@@ -393,7 +393,7 @@ def test_programs_drawn_from_tables(words: Words, seed: int):
 
 
 def test_sizes_are_compared_when_both_are_there():
-    """Of two sizes that data decide, the one that is computed last here, after a store, need not be the last of the code."""
+    """Of two data-dependent sizes, the one that is computed last here, after a store, need not be the last of the code."""
     source = "if s > 5:\n    pass\nelse:\n    x[0, -2:] = n\n    w[k[0]:2] %= x[x > m]"
     x = np.array([[3, 9.0, 5, -2], [7, 3, 1, 2]])
     check(source, x=x, w=np.arange(4.0), k=np.array([0]), s=1.5, n=4, m=6)

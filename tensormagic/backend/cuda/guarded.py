@@ -1,7 +1,7 @@
 """Launches that do nothing where a flag on the device is 0, and the small kernels that set such flags.
 
 A loop on data is launched some iterations ahead, and both sides of a branch are: what is not to run sees its flag, and ends.
-So nothing waits for the host to read what the data say.
+So nothing waits for the host to read a data-dependent condition.
 """
 
 from __future__ import annotations

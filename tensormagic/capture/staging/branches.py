@@ -1,4 +1,4 @@
-"""Two ways of which data choose one: both are traced, and a ``cond`` gives what either has done."""
+"""Branches on data-dependent conditions: both are traced, and a ``cond`` gives what either has done."""
 
 from __future__ import annotations
 
@@ -474,7 +474,7 @@ def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], wor
 def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
     """``value and second()``, or ``or``, as one operation; None where either is no truth value, or the second may fail by itself.
 
-    It is Python's or NumPy's as both are; else the data decide: MIXED in a cell, where these can be asked.
+    It is Python's or NumPy's as both are; else that is data-dependent: MIXED in a cell, where these can be asked.
     ``first`` is the truth of ``value``.
     """
     if value.type.form == "array" or value.type.shape or value.type.dtype != bool:

@@ -452,7 +452,7 @@ def _filtered(function: Any, values: Any) -> Any:
 
 
 def _listed(*args: Any) -> Any:
-    """``list``: of a generator expression or a ``filter`` that data decide the length of, a loop makes it."""
+    """``list``: of a generator expression or a ``filter`` of data-dependent length, a loop makes it."""
     found = whole(args[0]) if len(args) == 1 and not values_are_there() else None
     return (
         found if isinstance(found, GrownList) and found is not args[0] else list(*(args if found is None else (found,)))

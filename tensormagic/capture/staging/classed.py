@@ -1,4 +1,4 @@
-"""Calls of a library's functions and of conversions with numbers of which data decide the class: ``np.clip(s, 0, 1)``, ``float(s)``."""
+"""Calls of a library's functions and of conversions with numbers of data-dependent class: ``np.clip(s, 0, 1)``, ``float(s)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists, dictionaries and records of which data choose one: another one stands for them, so that none of these may change any more."""
+"""Lists, dictionaries and records, chosen by a data-dependent condition: another one stands for them, and none of these may change."""
 
 from __future__ import annotations
 

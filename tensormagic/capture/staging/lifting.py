@@ -140,7 +140,7 @@ def _note() -> None:
 
 
 def unstaged(function: Any) -> Any:
-    """A function that is not staged: what it asks of a value that data decide, Python would answer."""
+    """A function that is not staged: what it asks of a data-dependent value, Python would answer."""
     capture = context.current()
     if capture is None or not capture.deferred or not isinstance(function, FunctionType | MethodType):
         return function

@@ -282,7 +282,7 @@ def _changed(container: Any, before: Any, *, adding: bool) -> Iterator[Any]:
 
 
 def grows(kind: str) -> Grows:
-    """The error for a container of which data decide how much it holds."""
+    """The error for a container that holds a data-dependent number of values."""
     return Grows(
         f"a {kind} grows or shrinks a data-dependent number of times", "Use an array that is as large as needed."
     )
@@ -332,7 +332,7 @@ class Outcome:
     buffers
         The values of arrays made before it into which it has stored.
     chosen
-        Containers of which data choose one, that names hold after it.
+        Containers between which a data-dependent condition chooses, that names hold after it.
     grown
         Lists, and what it has appended to them.
     raised, place

@@ -1,4 +1,4 @@
-"""What is selected by data: the places where a mask is true, and the different values of an array. How many there are is a size."""
+"""Data-dependent selection: the places where a mask is true, and the different values of an array. How many there are is a size."""
 
 from __future__ import annotations
 

@@ -190,7 +190,8 @@ class _Imports(ast.NodeTransformer):
             for n in names
             if n != "*"
         ]
-        return [node, *seen]
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
+        return [node] if future else [node, *seen]  # these stand before all other statements
 
     visit_ImportFrom = visit_Import
 

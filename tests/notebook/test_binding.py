@@ -25,6 +25,7 @@ CELLS = {
     "starred": "for a, *rest in [(1, 2, 3), (4, 5, 6)]: last = a",
     "names with _": "_a = x.sum()\n__b = 2\n_ = 3",
     "from import *": "from math import *\ns = sin(x.sum())",
+    "from __future__": "from __future__ import print_function\nfrom __future__ import division as d, generators\ny = x / 2",
     "import as": "import os.path as osp, collections.abc\nimport numpy.linalg as la, numpy.fft\nd = la.norm(x)",
     "with as": "import io\nwith io.StringIO() as f, np.errstate(all='ignore') as g: f.write('a'); d = x / 2",
     "nested targets": "(p, (q, *r)), [t, *_] = (1, (x, 2, 3)), (4, 5)",

@@ -266,7 +266,7 @@ class Tensor(Lazy):
             )
         copy = wrap(context.record(result))
         if in_place is None:
-            apart_in_numpy(self.place.buffer, copy.place.buffer, "a reshape of it")
+            apart_in_numpy(self.place.buffer, copy.place.buffer)
         return copy
 
     def ravel(self, order: str = "C") -> Tensor:

@@ -29,16 +29,11 @@ def may_share(first: Buffer, second: Buffer) -> bool:
     return not one.isdisjoint(other)
 
 
-def apart_in_numpy(buffer: Buffer, copy: Buffer, what: str) -> None:
-    """Note that NumPy may have made a view or a copy, which is not known: nobody may store into either.
-
-    Where it is data-dependent what the array is a part of, a store into that may change the copy, too.
-    """
+def apart_in_numpy(buffer: Buffer, copy: Buffer) -> None:
+    """Note that NumPy may have made a view or a copy: nobody may store into that, and a store into the array loses it."""
     copy.overlaps.append("the array that it was made from")
-    buffer.overlaps.append(what)
-    if buffer.origins:
-        copy.origins.append(buffer)
-        listen(copy)
+    copy.origins.append(buffer)
+    listen(copy)
 
 
 def listen(own: Buffer, raw: Node | None = None) -> None:

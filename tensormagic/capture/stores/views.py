@@ -436,6 +436,6 @@ def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     lies = layout is not None and layout.flags.c_contiguous
     if layout is None or (not lies and any(hint(s) is None for s in x.type.shape)):  # one row lies in C order
         copy = in_c_order(done(x.node))
-        apart_in_numpy(x.place.buffer, copy.place.buffer, "what np.ascontiguousarray made of it")
+        apart_in_numpy(x.place.buffer, copy.place.buffer)
         return copy
     return x if lies else in_c_order(done(x.node))

@@ -6,7 +6,6 @@ Knows neither what kernels are of nor what is done with their code: whoever wait
 from __future__ import annotations
 
 import atexit
-import os
 import queue
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Literal
 from tensormagic.backend import cache
 from tensormagic.backend.compiler import Compiler
 from tensormagic.backend.messages import Code, Request
+from tensormagic.backend.per_process import OnePerProcess
 
 State = Literal["pending", "ready", "failed"]
 Take = Callable[[Code | None, str], bool]  # the code, or the error; whether the code is of use
@@ -122,8 +122,6 @@ def _taken(one: Awaited, take: Take, code: Code | None, error: str) -> bool:
         return False
 
 
-_current: Service | None = None
-_lock = threading.Lock()
 _keeping = threading.Lock()  # held while code is handed out and written to the cache
 _PATIENCE = 1.0  # seconds that the end of a process waits for that
 
@@ -134,25 +132,14 @@ def _wait_until_kept() -> None:
         _keeping.release()
 
 
-def service() -> Service:
-    """That of this process."""
-    global _current
-    with _lock:
-        if _current is None:
-            _current = Service()
-        return _current
-
-
-def _after_fork() -> None:
-    global _current, _lock, _keeping
-    _lock, _keeping = threading.Lock(), threading.Lock()
-    old, _current = _current, None
-    for one in old.awaited if old else ():
+def _abandon(old: Service) -> None:
+    global _keeping
+    _keeping = threading.Lock()
+    for one in old.awaited:
         one.abandon("the process was forked while this was compiled")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+service = OnePerProcess(Service, _abandon)
 
 
 __all__ = ["Awaited", "Service", "State", "Take", "service"]

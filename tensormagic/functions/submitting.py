@@ -21,6 +21,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend import running
+from tensormagic.backend.per_process import OnePerProcess
 from tensormagic.capture import context, floating, usercode
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.tree import flatten
@@ -345,37 +346,23 @@ class _Pool:
         return left
 
 
-_current: _Pool | None = None
-_making = threading.Lock()
+def _lose(old: _Pool) -> None:
+    for future in list(old.unfinished):
+        future.lost()
 
 
-def _pool() -> _Pool:
-    global _current
-    with _making:
-        if _current is None:
-            _current = _Pool()
-        return _current
+_pool = OnePerProcess(_Pool, _lose)
 
 
 @atexit.register
 def _tell_unfinished() -> None:
     """Say what is lost when the process ends."""
-    left = _current.close() if _current is not None else []
+    left = _pool.made.close() if _pool.made is not None else []
     if left:
         listed = ", ".join(f"{f.name} of {f.place}" for f in left[:5]) + ", …" * (len(left) > 5)
         some = f"{len(left)} submitted computation{'s were' if len(left) > 1 else ' was'}"
         text = f"tensormagic: {some} not finished: {listed}"
         print(text, file=sys.stderr, flush=True)  # noqa: T201 (nobody else says it; a kernel's stream sends what is flushed)
 
-
-def _after_fork() -> None:
-    global _current, _making
-    old, _current, _making = _current, None, threading.Lock()  # its threads are the parent's
-    for future in list(old.unfinished) if old is not None else ():
-        future.lost()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 __all__ = ["Submitted", "background", "submit"]

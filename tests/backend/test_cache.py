@@ -215,7 +215,7 @@ def test_a_worker_that_hangs_blocks_nothing_and_is_replaced(monkeypatch, asking)
 def test_the_interpreter_ends_though_its_worker_hangs(tmp_path):
     script = SCRIPT.format(number=7) + (
         "\nfrom tensormagic.backend import service\nfrom tensormagic.backend.native import start\n"
-        "process = service._current.compiler.process\nprocess.send_signal(19)\n"
+        "process = service.service.made.compiler.process\nprocess.send_signal(19)\n"
         "for k in range(100, 130):\n"
         "    start(plan_graph(closed([x * k + k])[0]))\n"
         "time.sleep(1)\nprint(process.pid, flush=True)\nprint(time.time(), flush=True)\n"
@@ -269,7 +269,7 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
 def test_the_worker_ends_with_its_session(tmp_path):
     script = (
         SCRIPT.format(number=5)
-        + "\nfrom tensormagic.backend import service\nprint(service._current.compiler.process.pid, flush=True)"
+        + "\nfrom tensormagic.backend import service\nprint(service.service.made.compiler.process.pid, flush=True)"
         + "\nimport os; os._exit(0)\n"
     )
     environment = {**os.environ, "TENSORMAGIC_CACHE_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT)}
@@ -289,7 +289,7 @@ def test_a_forked_child_compiles_for_itself():
         graph, values = closed([variable("x", np.ones(4)) * 43.5])
         handle = compiled(plan_graph(graph))
         right = handle.run(graph.bind([(4,)]), *values)[0].tolist() == [43.5] * 4
-        service._current.compiler.close()
+        service.service.made.compiler.close()
         os._exit(0 if right else 1)
     assert os.waitpid(pid, 0)[1] == 0
     compiled(planned(variable("x", np.zeros(4)) / 47.5))

@@ -43,7 +43,7 @@ def launch_of(source: str, number: int = 1) -> Launch:
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[service.Service]:
     """A service with a worker of its own, nothing on disk, and nothing told yet."""
     made = service.Service()
-    monkeypatch.setattr(service, "_current", made)
+    monkeypatch.setattr(service.service, "made", made)
     monkeypatch.setattr(telling, "_told", set())
     monkeypatch.setattr(tm.config, "cache_folder", tmp_path)
     compiler._codes_of.cache_clear()

@@ -1,0 +1,51 @@
+"""What there is one of in a process, with threads of its own: made when it is first asked for, and anew in a forked child."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Made = TypeVar("Made")
+
+
+class OnePerProcess(Generic[Made]):
+    """Gives the one of this process where it is called.
+
+    Parameters
+    ----------
+    make
+        Makes it.
+    lose
+        What a forked child does with the one of its parent, whose threads are missing there.
+
+    Attributes
+    ----------
+    made
+        The one that there is; None before anyone has asked for it.
+    """
+
+    def __init__(self, make: Callable[[], Made], lose: Callable[[Made], None]) -> None:
+        self.made: Made | None = None
+        self._make = make
+        self._lose = lose
+        self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def __call__(self) -> Made:
+        """The one of this process."""
+        with self._lock:
+            if self.made is None:
+                self.made = self._make()
+            return self.made
+
+    def _forked(self) -> None:
+        self._lock = threading.Lock()
+        old, self.made = self.made, None
+        if old is not None:
+            self._lose(old)
+
+
+__all__ = ["OnePerProcess"]

@@ -22,6 +22,7 @@ from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
     divide,
+    exp,
     expm1,
     isfinite,
     less,
@@ -30,6 +31,7 @@ from tensormagic.ops.scalars.scalar import (
     logical_and,
     multiply,
     negative,
+    power,
     sigmoid,
     sin,
     sinh,
@@ -38,7 +40,7 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.ops.scalars.special import erf, erfc, xlogy
-from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, within
+from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, over_one, within
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common, worth_it
 from tensormagic.transform.rewriting.series import less_beginning
@@ -51,6 +53,8 @@ _DEEP = 3
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
+    if (found := _of_power_and_exponential(a, b, depth)) is not None:
+        return found
     kinds = {kind(raised(a)), kind(raised(b))}
     if "sqrt" not in kinds and ("" in kinds or (len(kinds) == 2 and "constant" not in kinds)):
         return None
@@ -64,6 +68,8 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     second = second or inverse(b, first)  # type: ignore[arg-type]
     if first is None or second is None or (first.name, first.more) != (second.name, second.more):
         return None
+    if first.name == "log":
+        first, second = over_one(first, second)
     whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
@@ -77,6 +83,26 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     if not isinstance(where_, Node):
         return Apart(value, None, parts, inner.known, inner.local) if where_ else None
     return Apart(value, where_, parts, inner.known, inner.local)
+
+
+def _of_power_and_exponential(a: Node, b: Node, depth: int) -> Apart | None:
+    """``x ** y - exp(z)`` by ``y * log(x) - z``, where that has an accurate form."""
+    sides = [raised(n) for n in (a, b)]
+    if not depth or {n.op for n in sides} != {power, exp}:
+        return None
+    exponents = [n.args[1] * log(n.args[0]) if n.op is power else n.args[0] for n in sides]
+    series = less_beginning(subtract(*exponents), a.type.dtype)
+    if series is None:
+        return None
+    near = logical_and(series.near, less(absolute(series.value), 0.5))
+    base = next(n.args[0] for n in sides if n.op is power)
+    near = logical_and(near, logical_and(less(0, base), isfinite(b)))
+    return Apart(
+        b * expm1(where(near, series.value, 0)),
+        near,
+        (*(n for n in (bare(a), bare(b), bare(base)) if n.args),),
+        known=True,
+    )
 
 
 def _is_any_power(of: Image) -> bool:
@@ -134,7 +160,7 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
         return found
     if len(less_) < max(len(first.meant) + len(second.meant), 1):
         rounded = tuple(bare(n) for n in own if bare(n).op.name in {"add", "subtract"})
-        return Apart(less_.node(), None, rounded, known=True)
+        return Apart(less_.largest_first(), None, rounded, known=True)
     if depth and (found := _of_terms(less_, depth)) is not None:
         return found
     sides = [i.argument if i.argument is not None else _number(i.meant) for i in (first, second)]

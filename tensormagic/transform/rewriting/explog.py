@@ -119,6 +119,20 @@ def _log_cosh(x: Node) -> Node:
     return where(near, log1p(2 * square(sinh(where(near, x, 0) * 0.5))), absolute(x) - _LOG2)
 
 
+def _secant_squared(x: Node) -> Node:
+    """``1 - tanh(x)**2``, far out by one exponential."""
+    rest = exp(-2 * absolute(x))
+    return behind(less(1, absolute(x)), 4 * rest / square(1 + rest), 1, square(tanh(x)))
+
+
+@stable(fuel=1)
+def squares_of_hyperbolic_tangents_and_one(x: Node) -> Rewrites:
+    """The slope of the hyperbolic tangent, and its logarithm."""
+    yield 1 - square(tanh(x)), _secant_squared(x)
+    yield square(tanh(x)) - 1, -_secant_squared(x)
+    yield log(_secant_squared(x)), -2 * _log_cosh(x)
+
+
 @stable(fuel=1)
 def logarithms_of_cosines(x: Node) -> Rewrites:
     """The logarithm of the hyperbolic cosine, near 0 and without overflow."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tensormagic.ir.node import Node
@@ -21,6 +21,7 @@ from tensormagic.ops.scalars.scalar import (
     arctanh,
     cos,
     cosh,
+    divide,
     exp,
     expm1,
     isfinite,
@@ -79,6 +80,9 @@ def image(node: Node) -> Image | None:
         if base is not None:
             return Image(node, "exponential", inner.args[1], sum_of(inner.args[1]), base) if base > 0 else None
         return Image(node, "power", inner.args[0], sum_of(inner.args[0]), bare(inner.args[1]))
+    if name == "multiply" and all(bare(a).op is sqrt for a in inner.args):
+        root = multiply(*(bare(a).args[0] for a in inner.args))
+        return Image(node, "sqrt", root, sum_of(root))
     if name == "hypot":
         squares = tuple((("square", bare(a)), square(a), Fraction(1)) for a in inner.args)
         return Image(node, "sqrt", None, Sum(squares, Fraction(0)))
@@ -109,6 +113,17 @@ def inverse(node: Node, of: Image) -> Image | None:
     if of.name == "reciprocal" and isinstance(of.more, Fraction) and value and _exact(of.more / value):
         return Image(node, of.name, None, Sum((), of.more / value), of.more)
     return None
+
+
+def over_one(first: Image, second: Image) -> tuple[Image, Image]:
+    """``log(x / z)`` and ``log(y / z)`` as ``log(x)`` and ``log(y)``, which are as far apart."""
+    quotients = [bare(i.argument) for i in (first, second) if i.argument is not None]
+    if len(quotients) != 2 or any(q.op is not divide for q in quotients):
+        return first, second
+    (x, z), (y, w) = (q.args for q in quotients)
+    if bare(z) is not bare(w):
+        return first, second
+    return tuple(replace(i, argument=n, meant=sum_of(n)) for i, n in ((first, x), (second, y)))  # type: ignore[return-value]
 
 
 def _exact(value: Fraction) -> bool:
@@ -248,8 +263,11 @@ def _of_softplus(a: Image, b: Image, inner: Apart) -> _Form:
     return log1p(sigmoid(b.at()) * expm1(inner.value)), within(inner.value, 0.5)
 
 
-def _turned(b: Image, inner: Apart) -> tuple[Node, Node, Where]:
+def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
     """Cosine and sine of the place between two angles, by those of one of them: a rounded place is another angle where that is large."""
+    place = a.meant.minus(b.meant.times(-1)).times(Fraction(1, 2))
+    if inner.known and len(place) == 1 and isinstance(middle := place.node(), Node):  # x between x + y and x - y
+        return cos(middle), sin(middle), within(inner.value, 1)
     half, at = inner.value * 0.5, b.at()
     if not isinstance(half, Node) or not isinstance(at, Node):
         middle, near = _middle(b, inner)
@@ -260,12 +278,12 @@ def _turned(b: Image, inner: Apart) -> tuple[Node, Node, Where]:
 
 
 def _of_sin(a: Image, b: Image, inner: Apart) -> _Form:
-    place, _, near = _turned(b, inner)
+    place, _, near = _turned(a, b, inner)
     return 2 * sin(inner.value * 0.5) * place, both(near, within(inner.value, _STEP), _alike(a, b))
 
 
 def _of_cos(a: Image, b: Image, inner: Apart) -> _Form:
-    _, place, near = _turned(b, inner)
+    _, place, near = _turned(a, b, inner)
     return -2 * sin(inner.value * 0.5) * place, both(near, within(inner.value, _STEP), _alike(a, b))
 
 

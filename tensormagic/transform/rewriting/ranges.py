@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -18,15 +18,20 @@ from tensormagic.ops.scalars.scalar import (
     cosh,
     divide,
     exp,
+    expm1,
     isfinite,
     less,
     less_equal,
     log,
+    log1mexp,
     log1p,
     logical_and,
+    logical_not,
     logical_or,
+    maximum,
     multiply,
     power,
+    sinh,
     square,
     where,
 )
@@ -99,10 +104,14 @@ def _over_square(top: Node, x: Node) -> Node | float:
 class _Factors:
     """What a product and a quotient consist of, by the logarithms of the factors."""
 
-    logarithms: list[Node] = field(default_factory=list[Node])
     number: float = 0.0
     large: list[Node] = field(default_factory=list[Node])
-    positive: list[Node] = field(default_factory=list[Node])
+    bases: list[Node] = field(default_factory=list[Node])
+    signed: list[Node] = field(default_factory=list[Node])
+    """Functions that run over and have both signs."""
+    known: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
+    """Logarithms of factors, and whether they are added."""
+    others: list[tuple[Node, int]] = field(default_factory=list[tuple[Node, int]])
 
     def take(self, node: Node, sign: int, depth: int = 5) -> bool:
         """Add a factor; False where nothing is known of its logarithm."""
@@ -119,17 +128,43 @@ class _Factors:
             own = inner.args[0]
         elif name is power:
             own = xlogy(inner.args[1], inner.args[0])
-            self.positive.append(inner.args[0])
-        elif name is cosh:
-            own = absolute(inner.args[0])
-            self.number -= sign * math.log(2)
+            self.bases.append(inner.args[0])
+        elif name in _LOGARITHMS:
+            own, number = _LOGARITHMS[name](inner.args[0])
+            self.number += sign * number
         else:
-            self.logarithms.append(log(node) if sign > 0 else -log(node))
-            self.positive.append(node)
+            self.others.append((node, sign))
             return True
-        self.logarithms.append(own if sign > 0 else -own)
-        self.large.append(node)
+        self.known.append((own, sign))
+        (self.signed if name in _SIGNED else self.large).append(node)
         return True
+
+    def logarithm(self) -> Node:
+        """The logarithm of the product, or, where factors have both signs, of its size."""
+        size = absolute if self.signed else lambda n: n
+        terms = [*self.known, *((log(size(n)), sign) for n, sign in self.others)]
+        value = reduce(add, (n if sign > 0 else -n for n, sign in terms))
+        return value + self.number if self.number else value
+
+    def kept(self, product: Node) -> Node:
+        """Where the product is a number, or has no logarithm."""
+        found = reduce(logical_and, map(_normal, dict.fromkeys((product, *self.large))))
+        found = reduce(logical_and, map(isfinite, dict.fromkeys(self.signed)), found)
+        if self.signed:  # the sign of what ran over or under is that of the product
+            found = logical_or(found, logical_not(less(0, product + 1 / product)))
+        for factor in dict.fromkeys((*self.bases, *(() if self.signed else (n for n, _ in self.others)))):
+            found = logical_or(found, less_equal(factor, 0))
+        return found
+
+
+_LOG_2 = math.log(2)
+_LOGARITHMS: dict[Any, Callable[[Node], tuple[Node, float]]] = {
+    cosh: lambda x: (absolute(x) + log1p(exp(-2 * absolute(x))), -_LOG_2),
+    sinh: lambda x: (absolute(x) + log1mexp(-2 * absolute(x)), -_LOG_2),
+    expm1: lambda x: (maximum(x, 0) + log1mexp(-absolute(x)), 0.0),
+}
+"""Logarithms of the sizes of functions that run over, less a number."""
+_SIGNED = frozenset((sinh, expm1))
 
 
 def _factors(product: Node) -> _Factors | None:
@@ -137,7 +172,15 @@ def _factors(product: Node) -> _Factors | None:
     found = _Factors()
     if product.op not in {multiply, divide} or all(bare(a).op is exp for a in product.args):
         return None
-    return found if found.take(product, 1) and found.large else None
+    if not found.take(product, 1):
+        return None
+    return found if found.large or (found.signed and len(found.known) + len(found.others) > 1) else None
+
+
+def _guarded(node: Node) -> Node:
+    """What stands behind 1 in ``where(near, 1, x)``, else ``node``."""
+    inner = bare(node)
+    return bare(inner.args[2]) if inner.op is where and number_of(bare(inner.args[1])) == 1 else inner
 
 
 def _normal(node: Node) -> Node:
@@ -148,16 +191,13 @@ def _normal(node: Node) -> Node:
 @stable(roots="log", fuel=1, judged=True, extends="a value where a factor is infinite or 0")
 def logarithms_of_products_of_exponentials(node: Node) -> Found | None:
     """``log(exp(x) * y) -> x + log(y), where the exponential or the product runs over or under; for powers and quotients, too``."""
-    product = bare(node.args[0])
-    found = _factors(product)
-    if found is None or node.type.dtype.kind != "f":
-        return None
-    value = reduce(add, found.logarithms)
-    value = value + found.number if found.number else value
-    kept = reduce(logical_and, map(_normal, dict.fromkeys((node.args[0], *found.large))))
-    for factor in found.positive:
-        kept = logical_or(kept, less_equal(factor, 0))
-    return Found(where(kept, log(where(kept, node.args[0], 1)), value), absorbs=(product,))
+    product = _guarded(node.args[0])
+    found = _factors(product) if node.type.dtype.kind == "f" else None
+    if found is None or (bool(found.signed) and product.op is divide) != (product is not bare(node.args[0])):
+        return None  # quotients that are near 1 come first
+    kept = found.kept(node.args[0])
+    form = where(kept, log(where(kept, node.args[0], 1)), found.logarithm())
+    return Found(form, absorbs=(product,))
 
 
 @real(roots="where", heads="log", assumes=("the factors are positive",))

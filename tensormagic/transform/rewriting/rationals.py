@@ -351,7 +351,8 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     cancels = factors_ is not None or any(
         abs(whole.top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1]
     )
-    inner = None if cancels or not whole.below else _of_functions(core, atoms, known)
+    looks = not cancels if whole.below else cancels and len(core) == 2 and factors_ is None
+    inner = _of_functions(core, atoms, known) if looks else None
     if not cancels and inner is None:
         return None
     if factors_ is not None:

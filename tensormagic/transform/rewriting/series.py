@@ -55,7 +55,7 @@ _Read = tuple[Counter[Node], Series]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an operand is looked at: near 0, near 1, far out (``at`` is -1), or near another one, ``over``."""
+    """Where an operand is looked at: near 0, near 1, far out (``at`` is -1), or, beside another one, ``over``, small or near it."""
 
     at: int = 0
     over: Node | None = None
@@ -71,8 +71,10 @@ class Place:
         """What is small there."""
         if self.at < 0:
             return divide(1, base)
+        if self.over is not None and not self.at:
+            return divide(base, self.over)
         if self.over is not None:
-            return divide(sum_of(base).minus(sum_of(self.over)).node(), self.over)
+            return divide(sum_of(base).minus(sum_of(self.over)).largest_first(), self.over)
         return _less_one(base) if self.at else base
 
     def number(self, known: dict[Node, float], base: Node) -> None:
@@ -300,6 +302,8 @@ def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node,
     if len(atoms) == 2:
         first, second = atoms
         yield first, Place(1, second)
+        yield first, Place(0, second)
+        yield second, Place(0, first)
 
 
 _NEAR = 2.0**-6
@@ -412,7 +416,7 @@ def _less_one(base: Node) -> Node:
     """An operand less 1: of a quotient without its rounding."""
     if base.op.name == "divide":
         x, y = base.args
-        return divide(sum_of(x).minus(sum_of(y)).node(), y)
+        return divide(sum_of(x).minus(sum_of(y)).largest_first(), y)
     value = sum_of(subtract(base, 1)).node()
     return value if isinstance(value, Node) else base
 

@@ -9,7 +9,20 @@ from fractions import Fraction
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import CONSTANT, constant
-from tensormagic.ops.scalars.scalar import arccos, arccosh, divide, log, power, square, subtract, where
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    arccos,
+    arccosh,
+    divide,
+    less,
+    log,
+    logical_and,
+    logical_or,
+    power,
+    square,
+    subtract,
+    where,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,7 @@ class Apart:
     local: bool = False
 
 
+_SORTED = 3
 _TERMS = 8
 """How many terms of a sum are looked at."""
 
@@ -81,6 +95,20 @@ class Sum:
         if total is None:
             return number
         return total if not number else total + number
+
+    def largest_first(self) -> Node | float:
+        """The sum as it is computed; of three terms without factors, the smallest last: the others may be near each other."""
+        parts = [n if t > 0 else -n for _, n, t in self.terms if abs(t) == 1]
+        parts += [constant(float(self.number))] if self.number else []
+        signs = {t > 0 for _, _, t in self.terms} | ({self.number > 0} if self.number else set())
+        if len(parts) != _SORTED or len(self) != _SORTED or len(signs) == 1 or self._squares_apart() is not None:
+            return self.node()
+        p, q, r = parts
+        sizes = [absolute(n) for n in parts]
+        third = logical_and(less(sizes[2], sizes[0]), less(sizes[2], sizes[1]))
+        first = less(sizes[0], sizes[1])
+        last = where(third, r, where(first, p, q))
+        return (where(third, p, r) + where(logical_or(third, first), q, p)) + last
 
     def _squares_apart(self) -> Node | None:
         """``c * x**2 - c * y**2`` by the sum and the difference of ``x`` and ``y``."""

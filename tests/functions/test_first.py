@@ -301,6 +301,9 @@ OTHERS: dict[str, Any] = {
     "a name of its own": "abs = x\n    return abs(x)",
     "text": "return 'f4'",
     "unpacked": "return np.add(*x[:2])",
+    "errors of NumPy's": "with np.errstate(all='raise'):\n        y = x + 1\n    return y",
+    "an error of a cause": "if x.ndim > 1:\n        raise ValueError('axes') from None\n    return x",
+    "an error that is printed": "if x.ndim > 1:\n        raise ValueError(print(x))\n    return x",
     "global of its own": "global COUNTS\n    COUNTS = x\n    return x",
     "deleted": "y = x\n    del y\n    return x",
 }
@@ -380,6 +383,9 @@ SHAPED = {
     "a function of a module": "return np.linalg.inv(np.diag(x + 1))",
     "some results": "h, edges = np.histogram(x, bins=3)\n    return h, edges",
     "parts": "a, b = np.split(x, 2)\n    c = np.concatenate([b, a])\n    c[0] = 9\n    return c",
+    "errors": "if x.ndim > 1:\n        raise ValueError(f'{x.ndim} axes')\n    assert x.size, 'no numbers'\n    return x * 2",
+    "warnings": "with np.errstate(divide='ignore'):\n        y = 1 / x\n    return y",
+    "warnings of what is looked at": "with np.errstate(all='ignore'):\n        y = np.sqrt(x + 1) - np.sqrt(x)\n    return y",
     "of another dtype": "y = np.zeros(6, np.float32)\n    np.add(x * x, x, y)\n    return y",
 }
 
@@ -394,6 +400,18 @@ def test_arrays_that_are_shaped_and_filled(name, made, traces):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(given, X)
+
+
+def test_an_error_of_a_first_call_is_that_of_captured_code(made):
+    function = made(
+        "if x.ndim > 1:\n        raise ValueError(f'{x.ndim} axes')\n    x[0] = 9\n    assert x[1] > 0, 'sign'\n    return x"
+    )
+    with pytest.raises(ValueError, match="2 axes"):
+        tm.tensor(function)(np.ones((2, 3)))
+    given = -X
+    with pytest.raises(AssertionError, match="sign"):
+        tm.tensor(function)(given)
+    assert given[0] == 9
 
 
 def test_functions_that_are_known_are_captured_too():

@@ -170,6 +170,11 @@ class _Names:
             other.block(statement.orelse)
             self._join(other)
             return
+        if isinstance(statement, ast.With):
+            self.block(statement.body)
+            return
+        if isinstance(statement, ast.Raise):
+            return  # the call is captured then
         self._note(statement)
         step = self.text.step(statement)
         if step.returned is not None:

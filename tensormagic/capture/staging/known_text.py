@@ -21,7 +21,7 @@ from tensormagic.capture.staging.in_text import (
     name_of,
 )
 from tensormagic.capture.staging.overwritten import overwritten
-from tensormagic.capture.staging.trees import children
+from tensormagic.capture.staging.trees import children, walk
 
 _PARTS = {
     ast.Assign, ast.For, ast.While, ast.If, ast.Return, ast.Break, ast.Continue, ast.Pass, ast.Expr, ast.BoolOp,
@@ -39,6 +39,9 @@ OPERATORS = {"add", "multiply"}
 """Functions of NumPy's that are operators to rules, where they are asked for as its attributes."""
 _ANY = {"reshape", "transpose", "item"}  # methods that take any number of arguments
 _PAIRS = {"swapaxes", "clip"}  # methods that take two
+
+
+_ERRSTATE = {"np.errstate", "numpy.errstate"}
 
 
 class Written(NamedTuple):
@@ -153,7 +156,34 @@ class _Reading:
             return self._calls(node, pending, inside, counts=counts)
         if isinstance(node, ast.Attribute):
             return self._asks(node, inside if node.attr in _SIZES else pending)
+        if isinstance(node, ast.Raise | ast.Assert):
+            return self._fails(node, pending, inside)
+        if isinstance(node, ast.With):
+            pending += node.body
+            return all(self._only_warns(item) for item in node.items)
         return isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
+
+    def _fails(self, node: ast.Raise | ast.Assert, pending: list[ast.AST], inside: list[ast.AST]) -> bool:
+        """Note what may end the function: a condition, and an error of Python's with a text; False for anything else."""
+        if isinstance(node, ast.Assert):
+            pending.append(node.test)
+            return node.msg is None or _is_text(node.msg, inside)
+        error, args = (node.exc.func, node.exc.args) if isinstance(node.exc, ast.Call) else (node.exc, [])
+        if not isinstance(error, ast.Name) or node.cause or not all(_is_text(a, inside) for a in args):
+            return False
+        self._note(error.id, 0, error.id)
+        return True
+
+    def _only_warns(self, item: ast.withitem) -> bool:
+        """Whether a block has its own say on NumPy's warnings, and no more."""
+        call = item.context_expr
+        if item.optional_vars or not isinstance(call, ast.Call) or call.args:
+            return False
+        called = ast.unparse(call.func)
+        if called not in _ERRSTATE:
+            return False
+        self._note(called, 0, *called.split("."))
+        return all(isinstance(k.value, ast.Constant) and k.value.value in {"ignore", "warn"} for k in call.keywords)
 
     def _asks(self, node: ast.Attribute, pending: list[ast.AST]) -> bool:
         """Note what is asked of an array or a module; False for anything else."""
@@ -229,3 +259,14 @@ class _Reading:
     def _note(self, called: str, count: int, *names: str) -> None:
         self.called[called] = max(count, self.called.get(called, 0))
         self.names.update(names)
+
+
+def _is_text(node: ast.expr, inside: list[ast.AST]) -> bool:
+    """Whether a node is the text of an error, whose values are added to what is still to be gone through."""
+    if isinstance(node, ast.JoinedStr):
+        values = [v for v in node.values if isinstance(v, ast.FormattedValue)]
+        inside += [v.value for v in values]
+        return not any(
+            v.format_spec and any(isinstance(n, ast.FormattedValue) for n in walk(v.format_spec)) for v in values
+        )
+    return isinstance(node, ast.Constant)

@@ -84,7 +84,7 @@ class Ordinary(NamedTuple):
         for function in self.reached:
             space = function.__globals__
             space = spaces.setdefault(id(space), {**space, WATCH: watch, TICK: clock.__next__} | look)
-            code = _asking(function.__code__, self.asks, self.mode)
+            code = _asking(function.__code__, self.asks, self.looks, self.mode)
             made[function] = FunctionType(code, space, function.__name__, function.__defaults__)
         for function, found in self.reached.items():
             for name, _ in found.called:
@@ -131,11 +131,16 @@ def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Writ
     if found is None or function.__closure__:
         return False
     for value in _read(function, found):
-        if value is not None and not isinstance(value, _NUMBERS) and type(value) is not np.ndarray:
+        if type(value) is not np.ndarray and not _is_fixed(value):
             return False
     reached[function] = found
     names = [*found.called, *((name, 0) for name in found.asked)]
     return all(_is_known(name, *_meant(function, name), count, reached) for name, count in names)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value cannot be changed: a number, a text, None, or a tuple of such."""
+    return value is None or isinstance(value, (*_NUMBERS, str)) or (type(value) is tuple and all(map(_is_fixed, value)))
 
 
 def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
@@ -162,6 +167,8 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
         )
         if "." in attribute:
             return value is np and numpys.is_in_module(attribute)
+        if attribute == "errstate":
+            return value is np
         return attribute in constants or _among(getattr(value, attribute, None), functions, count)
     if isinstance(value, FunctionType) and value not in numpys.FUNCTIONS:
         return value in reached or _reaches_only_known(value, reached)
@@ -169,6 +176,8 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
         return False
     if name in OPERATORS:
         return False
+    if isinstance(value, type) and issubclass(value, Exception):
+        return value.__module__ == "builtins"
     return _among(value, _BUILTIN) or _among(value, numpys.FUNCTIONS, count) or _among(value, numpys.MATH)
 
 
@@ -199,18 +208,21 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
 
 
 @lru_cache(maxsize=256)
-def _asking(code: CodeType, asks: bool, mode: Mode) -> CodeType:
-    """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at."""
+def _asking(code: CodeType, asks: bool, looks: bool, mode: Mode) -> CodeType:
+    """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at.
+
+    Where anything is looked at, NumPy warns of nothing, and blocks have no say on that.
+    """
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
     checks: dict[Any, str] = _told(code, found, mode).checks
-    node = changed(found.node, partial(_changed, checks, asks), {node.lineno for node in checks})
+    node = changed(found.node, partial(_changed, checks, asks, looks), {node.lineno for node in checks})
     if asks:
         node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]
     return source.compiled_anew(node, code)
 
 
-def _changed(checks: dict[ast.AST, str], asks: bool, written: ast.AST, node: ast.AST) -> ast.AST:
+def _changed(checks: dict[ast.AST, str], asks: bool, looks: bool, written: ast.AST, node: ast.AST) -> ast.AST:
     """What stands for a part of a function: ``node``, which is ``written`` with its own parts changed, or more."""
     if asks and isinstance(node, ast.For | ast.While):
         node = copied(node)
@@ -218,6 +230,8 @@ def _changed(checks: dict[ast.AST, str], asks: bool, written: ast.AST, node: ast
             node.iter = placed_at(ast.Call(ast.Name(WATCH, ast.Load()), [node.iter], []), node.iter)
         else:
             node.test = placed_at(ast.BoolOp(ast.And(), [_ask(), node.test]), node.test)
+    if looks and isinstance(node, ast.With):
+        return placed_at(ast.If(ast.Constant(True), node.body, []), node)
     return looked_at(node, checks[written]) if written in checks else node
 
 

@@ -91,6 +91,12 @@ def test_roots_that_are_zero_have_no_sign(x):
         assert not np.signbit(tm.tensor(function)(x))
 
 
+def test_angles_that_are_no_numbers_any_more_are_left_as_written():
+    x, y = np.array(-1.3818367636634963e146), np.array(0.11527623571370306)
+    f = lambda x, y: np.sin(x * x + y) - np.sin(x * x - y)  # noqa: E731
+    assert float(tm.tensor(f)(x, y)) == float(f(x, y)) == 0
+
+
 def test_angles_do_not_go_around():
     f = tm.tensor(lambda x, y, z: np.arctan2(x, y) - np.arctan2(z, y))
     assert f(1e-3, -1.0, -1e-3) == np.arctan2(1e-3, -1.0) - np.arctan2(-1e-3, -1.0)

@@ -267,7 +267,7 @@ def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
     """Cosine and sine of the place between two angles, by those of one of them: a rounded place is another angle where that is large."""
     place = a.meant.minus(b.meant.times(-1)).times(Fraction(1, 2))
     if inner.known and len(place) == 1 and isinstance(middle := place.node(), Node):  # x between x + y and x - y
-        return cos(middle), sin(middle), within(inner.value, 1)
+        return cos(middle), sin(middle), both(within(inner.value, 1), within(middle, _LARGE))
     half, at = inner.value * 0.5, b.at()
     if not isinstance(half, Node) or not isinstance(at, Node):
         middle, near = _middle(b, inner)

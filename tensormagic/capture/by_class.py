@@ -224,7 +224,7 @@ def _or(types: Sequence[Type]) -> str:
 
 
 def _unlike(what: str) -> Exception:
-    from tensormagic.capture.staging.trial import UnlikeDTypesError
+    from tensormagic.capture.staging.needs_python import UnlikeDTypesError
 
     return UnlikeDTypesError(what, "Convert it to one type: np.float64(…), float(…).")
 

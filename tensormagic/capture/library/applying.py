@@ -20,7 +20,9 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging.trial import NeedsPython, World, attempt
+from tensormagic.capture.staging.needs_python import NeedsPython
+from tensormagic.capture.staging.trial import attempt
+from tensormagic.capture.staging.world import World
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, ShapeError, TensorError

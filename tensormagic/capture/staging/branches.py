@@ -20,6 +20,7 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.containers import NOTHING, Older, Once
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
+from tensormagic.capture.staging.needs_python import Grows, NeedsPython, UnlikeDTypesError, grows
 from tensormagic.capture.staging.raising import noted, only_raises, way_raised
 from tensormagic.capture.staging.regions import (
     below,
@@ -43,18 +44,8 @@ from tensormagic.capture.staging.sharing import (
     writeable,
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import (
-    CHECKS,
-    Grows,
-    Journaled,
-    NeedsPython,
-    Outcome,
-    UnlikeDTypesError,
-    World,
-    attempt,
-    grows,
-    unasked,
-)
+from tensormagic.capture.staging.trial import Outcome, attempt
+from tensormagic.capture.staging.world import CHECKS, Journaled, World, unasked
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError

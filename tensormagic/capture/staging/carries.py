@@ -10,9 +10,10 @@ from tensormagic.capture import context, number_classes
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
+from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.regions import grown_type, may_be, of_type
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import Grows, Journaled, NeedsPython
+from tensormagic.capture.staging.world import Journaled
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node

@@ -17,8 +17,9 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.plainly import PLAIN, plainly
 from tensormagic.capture.staging.ranges import items_of, used
 from tensormagic.capture.staging.repeating import staged_each
-from tensormagic.capture.staging.trial import World, attempt, refuse_taken
+from tensormagic.capture.staging.trial import attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.staging.world import World
 from tensormagic.capture.stand_ins import StandIn, gone_over
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import hint, nodes_of

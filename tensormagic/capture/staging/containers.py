@@ -11,8 +11,10 @@ from tensormagic.capture import context, usercode
 from tensormagic.capture.deferred import parts_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging.aliases import lead_elsewhere
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import NeedsPython, Outcome, World
+from tensormagic.capture.staging.trial import Outcome
+from tensormagic.capture.staging.world import World
 from tensormagic.capture.tree import is_container, parts_in
 
 ADVICE = "Change each in its own branch, or work on copies."

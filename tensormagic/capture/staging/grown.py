@@ -14,11 +14,12 @@ from tensormagic.capture.elements import Outgrown, Stack
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.merged import Parts, apart, is_number
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.regions import of_type, zeros_of
 from tensormagic.capture.staging.slots import Slot
-from tensormagic.capture.staging.trial import Journaled, NeedsPython, World
 from tensormagic.capture.staging.watched import watch
+from tensormagic.capture.staging.world import Journaled, World
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written

@@ -8,8 +8,10 @@ from typing import Any
 
 from tensormagic.capture.elements import Stack
 from tensormagic.capture.staging.merged import Parts, apart, is_number
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.regions import zeros_of
-from tensormagic.capture.staging.trial import Journaled, NeedsPython, Outcome, World
+from tensormagic.capture.staging.trial import Outcome
+from tensormagic.capture.staging.world import Journaled, World
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor

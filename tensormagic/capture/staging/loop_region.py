@@ -16,10 +16,11 @@ from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.lists import extend, put, start_of
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.merged import Parts, apart
+from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
 from tensormagic.capture.staging.sharing import Joined, Leaf, arrays_of, keep_out, numbers_of, reached, share, writeable
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import Grows, NeedsPython, attempt
+from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir import site

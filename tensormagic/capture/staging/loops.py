@@ -19,6 +19,7 @@ from tensormagic.capture.staging.containers import StandIns
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.lists import Append, appended, own_lists
 from tensormagic.capture.staging.merged import Parts, apart
+from tensormagic.capture.staging.needs_python import BeginsWeakly, NeedsPython
 from tensormagic.capture.staging.regions import zeros_of
 from tensormagic.capture.staging.sharing import (
     Iterations,
@@ -30,8 +31,9 @@ from tensormagic.capture.staging.sharing import (
     once_each,
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import BeginsWeakly, Journaled, NeedsPython, Outcome, World, attempt
+from tensormagic.capture.staging.trial import Outcome, attempt
 from tensormagic.capture.staging.watched import refuse_changed
+from tensormagic.capture.staging.world import Journaled, World
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor

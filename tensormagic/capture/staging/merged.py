@@ -14,8 +14,8 @@ from tensormagic.capture import context
 from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.attributes import is_users_class
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
-from tensormagic.capture.staging.trial import NeedsPython
 from tensormagic.capture.steps import binds
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure

@@ -24,7 +24,8 @@ from tensormagic.capture.staging.iterators import Enumerated, Reversed, Zipped
 from tensormagic.capture.staging.plainly import Plainly, is_of_numbers
 from tensormagic.capture.staging.ranges import After, Appended, Range, Rows
 from tensormagic.capture.staging.slots import UNBOUND
-from tensormagic.capture.staging.trial import World, trial
+from tensormagic.capture.staging.trial import trial
+from tensormagic.capture.staging.world import World
 from tensormagic.capture.value import Tensor, extent
 
 _ASKING = {"branch", "chosen", "both", "either", "compared", "contained", "repeat", "int", "indexed"}

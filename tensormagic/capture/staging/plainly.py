@@ -14,7 +14,7 @@ import numpy as np
 
 from tensormagic.capture.namespace import Module, lending
 from tensormagic.capture.staging import source
-from tensormagic.capture.staging.trial import World
+from tensormagic.capture.staging.world import World
 from tensormagic.capture.value import Tensor
 
 _NAMES = (

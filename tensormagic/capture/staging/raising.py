@@ -18,17 +18,10 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
+from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
 from tensormagic.capture.staging.told import LATER, PLAIN, Text, holds_lazy, part_of
-from tensormagic.capture.staging.trial import (
-    CHECKS,
-    NeedsPython,
-    Outcome,
-    Unknown,
-    fail_trial,
-    place_of,
-    refuse_caught,
-    trial,
-)
+from tensormagic.capture.staging.trial import Outcome, fail_trial, place_of, refuse_caught, trial
+from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap

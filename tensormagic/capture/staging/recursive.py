@@ -12,9 +12,11 @@ from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.merged import Parts, apart, is_number
+from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
 from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
 from tensormagic.capture.staging.sharing import Joined, share
-from tensormagic.capture.staging.trial import CHECKS, NeedsPython, Outcome, Unknown, World, attempt, trial
+from tensormagic.capture.staging.trial import Outcome, attempt, trial
+from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap

@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.agreement import related
 from tensormagic.capture.numbers import as_float
-from tensormagic.capture.staging.trial import NeedsPython, UnlikeDTypesError, UnlikeShapesError
+from tensormagic.capture.staging.needs_python import NeedsPython, UnlikeDTypesError, UnlikeShapesError
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological

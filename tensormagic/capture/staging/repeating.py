@@ -22,10 +22,12 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loop_region import conditional, counted
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.moving import moved
+from tensormagic.capture.staging.needs_python import BeginsWeakly, Grows, NeedsPython
 from tensormagic.capture.staging.plainly import NOTHING, PLAIN, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, LazyIterator, Rest, is_lazy, items_of, used
-from tensormagic.capture.staging.trial import BeginsWeakly, Grows, Journaled, NeedsPython, World, attempt, refuse_taken
+from tensormagic.capture.staging.trial import attempt, refuse_taken
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
+from tensormagic.capture.staging.world import Journaled, World
 from tensormagic.capture.stand_ins import gone_over
 from tensormagic.capture.value import extent, wrap
 from tensormagic.ir.errors import CaptureError, TensorError

@@ -22,10 +22,11 @@ from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.kinds import class_of, interface_of
+from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
 from tensormagic.capture.staging.repeating import each, repeat
-from tensormagic.capture.staging.trial import Grows, fail_trial, trial
+from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.outside import whole_array

@@ -10,8 +10,8 @@ import numpy as np
 
 from tensormagic.capture.staging.alternatives import Alternative, attach
 from tensormagic.capture.staging.merged import Partial, is_number
+from tensormagic.capture.staging.needs_python import ForeignArrayError
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import ForeignArrayError
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.stores.uncertain import listen, reach
 from tensormagic.capture.tree import flatten

@@ -10,7 +10,8 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging import told as texts
-from tensormagic.capture.staging.trial import CHECKS, NeedsPython
+from tensormagic.capture.staging.needs_python import NeedsPython
+from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.outside import whole_array
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node

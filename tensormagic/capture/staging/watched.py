@@ -6,7 +6,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.staging.attributes import differs
-from tensormagic.capture.staging.trial import NeedsPython
+from tensormagic.capture.staging.needs_python import NeedsPython
 
 _MUTABLE = (list, dict, set)
 

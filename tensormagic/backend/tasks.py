@@ -6,6 +6,7 @@ a thread to wake up.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -130,9 +131,8 @@ class Team:
 
 _running: dict[int, int] = {}  # threads that run plans which hand out, and how deep they are in these
 _asked: queue.SimpleQueue[Team] = queue.SimpleQueue()
-_lock = threading.Lock()
 _helpers: list[threading.Thread] = []
-_busy = 0  # threads that help
+_helped: list[Team] = []  # what a thread helps, or has been asked to help: from the moment of asking on
 
 
 def with_team(run: Callable[[Team], Any], *, waits: bool = False) -> Any:
@@ -152,38 +152,41 @@ def with_team(run: Callable[[Team], Any], *, waits: bool = False) -> Any:
 
 def _ask(team: Team) -> None:
     """Have a thread help, as long as there are fewer at work than ``config.threads``, those that run plans among them."""
-    waiting = _asked.qsize()
-    if len(_running) + waiting + _busy >= config.threads:
+    if len(_running) + len(_helped) >= config.threads:
         return
-    if len(_helpers) - _busy <= waiting:
+    if len(_helpers) <= len(_helped):
         helper = threading.Thread(target=_help, args=(_asked,), name="tensormagic helper", daemon=True)
         helper.start()
         _helpers.append(helper)  # an interrupt may come before: there may be more than are known, and never fewer
-    _asked.put(team)
+    try:
+        _helped.append(team)
+        _asked.put(team)
+    except BaseException:
+        _is_helped(team)
+        raise
 
 
 def _help(asked: queue.SimpleQueue[Team]) -> None:
     while True:
         team = asked.get()
-        _count(1)
         try:
             team.help()
         finally:
-            _count(-1)
+            _is_helped(team)
         del team
 
 
-def _count(more: int) -> None:
-    global _busy
-    with _lock:
-        _busy += more
+def _is_helped(team: Team) -> None:
+    with contextlib.suppress(ValueError):  # who was interrupted just after asking has said so already
+        _helped.remove(team)
 
 
 def _after_fork() -> None:
     """A forked child has none of the threads: it starts its own."""
-    global _asked, _lock, _busy
-    _asked, _lock, _busy = queue.SimpleQueue(), threading.Lock(), 0
+    global _asked
+    _asked = queue.SimpleQueue()
     _helpers.clear()
+    _helped.clear()
     _running.clear()
 
 

@@ -340,14 +340,22 @@ def test_no_more_threads_than_asked_for(monkeypatch):
     at_work, most, lock, do = set(), 0, threading.Lock(), tasks.Task.do
 
     def counted(self, context=None):
-        nonlocal most
-        with lock:
-            at_work.add(threading.get_ident())
-            most = max(most, len(at_work))
-        time.sleep(0.002)
-        do(self, context)  # who waits for it goes on before this thread does
-        with lock:
-            at_work.discard(threading.get_ident())
+        call = self.call
+
+        def at(*args):  # counted before who waits for it goes on
+            nonlocal most
+            with lock:
+                at_work.add(threading.get_ident())
+                most = max(most, len(at_work))
+            time.sleep(0.002)
+            try:
+                return call(*args)
+            finally:
+                with lock:
+                    at_work.discard(threading.get_ident())
+
+        self.call = at
+        do(self, context)
 
     monkeypatch.setattr(tasks.Task, "do", counted)
     ours = tm.tensor(heads)
@@ -397,9 +405,9 @@ def test_an_interrupt_ends_the_run_at_once(monkeypatch):
     assert not tasks._running
     assert all(bits(ours(A, B)) == expected for _ in range(5))
     until = time.monotonic() + 60
-    while (tasks._busy or tasks._asked.qsize()) and time.monotonic() < until:  # what had begun ends
+    while tasks._helped and time.monotonic() < until:  # what had begun ends
         time.sleep(0.01)
-    assert not tasks._busy
+    assert not tasks._helped
 
 
 def test_an_interrupt_at_any_moment_leaves_threads_that_help(monkeypatch):
@@ -407,7 +415,7 @@ def test_an_interrupt_at_any_moment_leaves_threads_that_help(monkeypatch):
     monkeypatch.setattr(tm.config, "threads", 2)  # with one thread that does not come, nobody helps
     monkeypatch.setattr(tasks, "_helpers", [])
     monkeypatch.setattr(tasks, "_asked", queue.SimpleQueue())
-    monkeypatch.setattr(tasks, "_busy", 0)
+    monkeypatch.setattr(tasks, "_helped", [])
 
     def handed_out(team):
         on = []

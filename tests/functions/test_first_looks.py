@@ -25,6 +25,9 @@ LOSES = (
     ("np.std(u)", "- np.std(w)"), ("np.cos(u)", "- np.cos(w)"),
     ("np.add", "(np.sqrt(u + 1), -np.sqrt(u))"), ("np.multiply(u, u)", "- np.multiply(w, w)"),
     ("2 * u**2", "/ w**2"), ("u", "/ (u * u + 1)"), ("np.log", "(np.exp(u) * w)"), ("np.log", "(u + np.sqrt(u**2 + 1))"),
+    ("w * (1 + u)", "- w"), ("(u + w) * (u - w)", "- u * u"), ("np.cosh(u)", "- 1"), ("np.sinh(u)", "- np.sinh(w)"),
+    ("np.log2", "(1 + u)"), ("np.log10", "(1 - u)"), ("np.square(u)", "- np.square(w)"), ("np.tan(u)", "- np.sin(u)"),
+    ("np.cbrt(u)", "- np.cbrt(w)"), ("np.exp2(u)", "- np.exp2(w)"),
 )  # fmt: skip
 WAYS = (
     "{t} = {e}",
@@ -108,6 +111,8 @@ LOOKED_AT = {
     "into an array": ("y = np.sqrt(x + 1)\n    np.add(y, -np.sqrt(x), y)\n    return y", [1.0, 2.0], [1e14, 1.0]),
     "through an array": ("y = x * 0\n    np.add(np.sqrt(x + 1), 0, y)\n    return y - np.sqrt(x)", [1.0, 2.0], [1e14, 1.0]),
     "products by a call": ("y = x + 1\n    return np.multiply(y, y) - np.multiply(x, x)", [1.0, 2.0], [1e14, 1.0]),
+    "a product less a factor": ("y = 1 + x[1]\n    return x[0] * y - x[0]", [1.0, 2.0], [1.0, 1e-18]),
+    "compounded": ("return 3.0 * np.square(1 + x) - 3.0", [1.0, 2.0], [1e-18, 1.0]),
     "variance": ("return np.mean(x**2) - np.mean(x)**2", [1.0, 2.0], [1e9, 1e9 + 1]),
     "cosine": ("return 1 - np.cos(x)", [1.0, 2.0], [1e-8, 1.0]),
     "a quotient less a number": ("return x / 3.1 - 1", [1.0, 2.0], [1.0, 3.1]),
@@ -205,7 +210,9 @@ def test_of_what_takes_long_nothing_is_run_again(tmp_path, monkeypatch):
     assert first.result_of(function, (X,)) is first.NOT
 
 
-@pytest.mark.parametrize("name", [n for n in LOOKED_AT if n not in {"variance", "by items", "softmax"}])
+@pytest.mark.parametrize(
+    "name", [n for n in LOOKED_AT if n not in {"variance", "by items", "softmax", "a product less a factor"}]
+)
 def test_large_arrays_are_looked_at_in_parts(name, tmp_path, monkeypatch):
     monkeypatch.setattr(conditioned, "_BLOCK", 8)
     body, fine, lost = LOOKED_AT[name]

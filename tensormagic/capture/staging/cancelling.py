@@ -77,7 +77,7 @@ class Traits(NamedTuple):
     Parameters
     ----------
     holds
-        Whether there is a quotient, a root, a power, a square or a function of angles.
+        Whether there is a quotient, a root, a power, a square or a function of angles, or products and sums of sums.
     negates
         Whether anything is negated or subtracted, or there is a logarithm or an exponential.
     exponentials
@@ -132,8 +132,8 @@ class _Names:
         Parameters that are arrays, as it seems: no constants in captured code.
     near, alone
         Names that have got quotients and the like; functions of angles.
-    less
-        Names that have got differences that are looked at.
+    less, summed
+        Names that have got differences that are looked at; sums and differences.
     atoms
         The parameters that names are made of.
     base
@@ -147,6 +147,7 @@ class _Names:
     near: set[str] = field(default_factory=set[str])
     alone: set[str] = field(default_factory=set[str])
     less: set[str] = field(default_factory=set[str])
+    summed: set[str] = field(default_factory=set[str])
     atoms: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     base: dict[str, str] = field(default_factory=dict[str, str])
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
@@ -197,7 +198,12 @@ class _Names:
             alike = {name for name, base in self.base.items() if base in bases} | bases
         for name in (bound | stored | alike) - anew:
             self.atoms[name] = self.atoms.get(name, _NONE) | made
-        for names, tells in ((self.near, self._is_near), (self.alone, self._is_alone), (self.less, self._is_less)):
+        for names, tells in (
+            (self.near, self._is_near),
+            (self.alone, self._is_alone),
+            (self.less, self._is_less),
+            (self.summed, self._is_summed),
+        ):
             if tells(given):
                 names.update(bound, alike if stored & bound else ())
             else:
@@ -215,7 +221,8 @@ class _Names:
         last: Any = None
         for _ in range(1 if rolled else _PASSES):
             if rolled:  # what iterations hand on is made of what it is made of, and no more is known
-                self.near, self.alone, self.less = set(before.near), set(before.alone), set(before.less)
+                self.near, self.alone = set(before.near), set(before.alone)
+                self.less, self.summed = set(before.less), set(before.summed)
             self._join(before)
             if not rolled and last == (last := self._state()):
                 break  # as the pass before has found it
@@ -226,17 +233,18 @@ class _Names:
     def _state(self) -> tuple[Any, ...]:
         """What a pass hangs on."""
         names = dict(self.atoms), dict(self.base), dict(self.checks)
-        return set(self.near), set(self.alone), set(self.less), *names, self.gives, self.hands
+        return set(self.near), set(self.alone), set(self.less), set(self.summed), *names, self.gives, self.hands
 
     def _other(self) -> _Names:
         """The same, for another way through the code."""
-        sets = {"near": set(self.near), "alone": set(self.alone), "less": set(self.less)}
+        sets = {"near": set(self.near), "alone": set(self.alone), "less": set(self.less), "summed": set(self.summed)}
         return replace(self, atoms=dict(self.atoms), base=dict(self.base), **sets)
 
     def _join(self, other: _Names) -> None:
         self.near |= other.near
         self.alone |= other.alone
         self.less |= other.less
+        self.summed |= other.summed
         self.gives |= other.gives
         self.hands |= other.hands
         for name, made in other.atoms.items():
@@ -286,7 +294,12 @@ class _Names:
                 self.atoms |= {name: self.atoms.get(name, frozenset()) | made for name in names}
 
     def _is_near(self, value: Seen) -> bool:
-        return value.near or not (self.near.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
+        if value.near or not (self.near.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls)):
+            return True
+        return any(any(map(self._is_summed, factors)) for factors in value.products)
+
+    def _is_summed(self, value: Seen) -> bool:
+        return bool(value.sums) or not self.summed.isdisjoint(value.visible)
 
     def _is_alone(self, value: Seen) -> bool:
         return value.alone or not (self.alone.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))

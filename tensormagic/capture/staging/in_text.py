@@ -206,6 +206,8 @@ class Seen(NamedTuple):
         The names of functions that are called in it, whose results rules see.
     sums
         The sums and differences in it.
+    products
+        What stands in the two factors of products in it, where both have names.
     """
 
     names: frozenset[str]
@@ -214,6 +216,7 @@ class Seen(NamedTuple):
     alone: bool = False
     calls: frozenset[str] = frozenset()
     sums: tuple[ast.AST, ...] = ()
+    products: tuple[tuple[Seen, Seen], ...] = ()
 
 
 class Step(NamedTuple):
@@ -328,11 +331,11 @@ class Text:
         else:
             calls, alone = _NONE, False
             sums = (node,) if node.op.__class__ in _SUMS else ()
-        inside = _together([self.seen(part) for part in children(node)])
-        near = is_quotient(node)
+        parts = [self.seen(part) for part in children(node)]
+        inside, near, products = _together(parts), is_quotient(node), _products(node, parts)
         if is_fold(node):
             return Seen(inside.names, _NONE, near, alone, calls, sums)
-        if not (near or alone or sums or calls):
+        if not (near or alone or sums or calls or products):
             return inside
         return Seen(
             inside.names,
@@ -341,7 +344,16 @@ class Text:
             alone or inside.alone,
             calls | inside.calls,
             sums + inside.sums,
+            products + inside.products,
         )
+
+
+def _products(node: ast.AST, parts: list[Seen]) -> tuple[tuple[Seen, Seen], ...]:
+    """What stands in the factors of a product, where both have names."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return ()
+    left, right = parts
+    return ((left, right),) if left.visible and right.visible else ()
 
 
 def _together(parts: list[Seen]) -> Seen:
@@ -356,6 +368,7 @@ def _together(parts: list[Seen]) -> Seen:
         any(part.alone for part in parts),
         _NONE.union(*[part.calls for part in parts]),
         tuple([n for part in parts for n in part.sums]),
+        tuple([p for part in parts for p in part.products]),
     )
 
 

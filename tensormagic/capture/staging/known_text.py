@@ -93,7 +93,8 @@ def written(code: CodeType) -> Written | None:
     own = set(code.co_varnames)
     if any(name.partition(".")[0] in own for name in (*reading.called, *reading.asked)):
         return None
-    traits = Traits(reading.holds, reading.negates, reading.exponentials, frozenset(reading.held), Text())
+    holds = reading.holds or (reading.multiplies and reading.sums)
+    traits = Traits(holds, reading.negates, reading.exponentials, frozenset(reading.held), Text())
     called, asked = tuple(reading.called.items()), tuple(reading.asked)
     ranges = reading.loops == reading.ranges == reading.counted
     return Written(node, called, asked, reading.stores, reading.loops > 0, ranges, traits, {})
@@ -109,7 +110,7 @@ class _Reading:
         self.held: set[str] = set()
         self.shaped: list[str] = []  # names of arrays that get another shape
         self.alone: set[ast.AST] = set()  # what stands as a statement
-        self.stores = self.holds = self.negates = self.exponentials = False
+        self.stores = self.holds = self.negates = self.exponentials = self.multiplies = self.sums = False
         self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops that go over one
 
     def reads(self, body: list[ast.stmt]) -> bool:
@@ -150,6 +151,8 @@ class _Reading:
             if counts:
                 self.negates = self.negates or isinstance(node.op, ast.Sub | ast.USub)
                 self.holds = self.holds or is_quotient(node)
+                self.multiplies = self.multiplies or isinstance(node.op, ast.Mult)
+                self.sums = self.sums or isinstance(node.op, ast.Add | ast.Sub)
             pending += children(node)
             return True
         if isinstance(node, ast.Call):

@@ -57,6 +57,8 @@ class Capture:
         Sizes that the code has turned into numbers.
     lifted
         The lazy arrays that stand for names that are read from outside, by name and dictionary.
+    callers, identities
+        The caller's containers, by the identity of those that the code has for them; whether it has asked by ``is`` which one it has.
     noted
         The names that were read from outside.
     trials
@@ -157,6 +159,8 @@ class Capture:
     abstract: bool = False
     guards: list[Guard] = field(default_factory=list)
     lifted: dict[Any, Any] = field(default_factory=dict)
+    callers: dict[int, Any] = field(default_factory=dict)
+    identities: bool = False
     noted: dict[Any, Any] = field(default_factory=dict)
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)

@@ -210,23 +210,20 @@ class Taken:
     Parameters
     ----------
     items
-        The index, an entry an axis; None for new axes.
-    as_size
-        Makes a size of an integer, known or lazy.
+        The index in sizes, an entry an axis; None for new axes.
     """
 
     items: list[Any]
-    as_size: Callable[[Any], Size]
 
     def __call__(self, layout: Layout) -> Layout:
         """The part of a layout."""
-        return _lies(layout, self.items, self.as_size)
+        return _lies(layout, self.items)
 
     def of(self, array: Layout, number: Callable[[Size], int]) -> Layout:
         """The part of an array; ``number`` says what sizes are."""
 
         def known(item: Any) -> Any:
-            return None if item is None else number(self.as_size(item))
+            return None if item is None else number(item)
 
         slices = [
             slice(*map(known, (i.start, i.stop, i.step))) if isinstance(i, slice) else known(i) for i in self.items
@@ -234,7 +231,18 @@ class Taken:
         return array[(*slices, ...)]
 
 
-def _lies(layout: Layout, items: list[Any], as_size: Callable[[Any], Size]) -> Layout:
+def in_sizes(items: list[Any], as_size: Callable[[Any], Size]) -> list[Any]:
+    """An index whose integers are sizes: it holds no lazy value, which would be known to somebody after the call."""
+
+    def sized(item: Any) -> Any:
+        if isinstance(item, slice):
+            return slice(*map(sized, (item.start, item.stop, item.step)))
+        return None if item is None else as_size(item)
+
+    return [*map(sized, items)]
+
+
+def _lies(layout: Layout, items: list[Any]) -> Layout:
     """The part of a layout that a basic index takes, with the numbers that its sizes were.
 
     A slice whose bounds depend on data keeps the layout of what lies in one piece, where it cuts the first axis that is left.
@@ -246,10 +254,10 @@ def _lies(layout: Layout, items: list[Any], as_size: Callable[[Any], Size]) -> L
     """
 
     def number(item: Any) -> Any:
-        return None if item is None else hint(as_size(item)) or 0
+        return None if item is None else hint(item) or 0
 
     def is_open(item: Any) -> bool:
-        return any(b is not None and hint(as_size(b)) is None for b in (item.start, item.stop))
+        return any(b is not None and hint(b) is None for b in (item.start, item.stop))
 
     found: list[Any] = []
     slices = [i for i in items if isinstance(i, slice)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -130,7 +131,7 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
         leaves += tree.stacks
         return lambda rest: tree.listed([next(rest) for _ in tree.stacks])
     if isinstance(tree, dict):
-        items = {k: _collect(v, leaves, special) for k, v in tree.items()}
+        items = {_key(k): _collect(v, leaves, special) for k, v in tree.items()}
         return lambda rest: remade.mapping(kind, [(k, build(rest)) for k, build in items.items()])
     if isinstance(tree, tuple | list):
         parts = [_collect(v, leaves, special) for v in tree]
@@ -140,6 +141,15 @@ def _taken_apart(tree: Any, leaves: list[Any], special: Special | None) -> Build
         parts = [_collect(getattr(tree, n), leaves, special) for n in names]
         return lambda rest: remade.record(kind, {n: build(rest) for n, build in zip(names, parts, strict=True)})
     return _of_numbers(tree, leaves)
+
+
+def _key(key: Any) -> Any:
+    """The key of a dictionary: a captured size is the number that it has, which the capture has noted when it took the hash."""
+    if isinstance(key, tuple):
+        parts = [_key(part) for part in key]
+        return key if all(map(operator.is_, parts, key)) else remade.sequence(type(key), parts)
+    known = key.specialised() if isinstance(key, Tensor) else None
+    return key if known is None else known
 
 
 def _of_numbers(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:

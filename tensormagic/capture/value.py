@@ -12,7 +12,7 @@ import numpy as np
 from tensormagic.capture import context, door, inputs, memory
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, is_array, put_part
+from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, in_sizes, is_array, put_part
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.lazy import Lazy
 from tensormagic.capture.living import held
@@ -223,7 +223,7 @@ class Tensor(Lazy):
         take = part.take if part.shape else lambda x: to_form(part.take(x), "array")
         if any(type(i) not in _BASIC and _is_array_without_axes(i) for i in items):
             return wrap(context.record(take(node)))  # NumPy chooses by arrays of indices, and copies
-        return self.view_of(take, lambda old, new: put_part(part, old, new), Taken(items, as_size))
+        return self.view_of(take, lambda old, new: put_part(part, old, new), Taken(in_sizes(items, as_size)))
 
     def view_of(
         self,

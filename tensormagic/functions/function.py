@@ -326,6 +326,7 @@ class Function(Specialised):
             else:
                 reads = tuple([(r, signature(v)) for r, v in given.held if is_moving(v)])
                 self._remember(args, options, given, Known(program, sizes, record.holds, given.leaves, reads))
+        callers = program.gives.kept((args, options))  # before the call changes them
         try:
             result = program.run(sizes, given.values, _own_arrays(program, args, options, given), (args, options))
         except KindError:
@@ -336,10 +337,9 @@ class Function(Specialised):
             if not self._is_as_it_was(program, before, error):
                 raise
             return self._as_python(program, args, options, error)
-        if program.left or program.gives.copies:
-            made, program.gives.made = program.gives.made, {}
-            left = {**program.left, **program.gives.kept((args, options))}
-            as_values(left, self._whole((args, options), None), program.objects, made)
+        made, program.gives.made = program.gives.made, {}
+        if program.left or callers or made:
+            as_values({**program.left, **callers}, self._whole((args, options), None), program.objects, made)
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:

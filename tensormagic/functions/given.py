@@ -28,12 +28,15 @@ class Given:
         The parts of the arguments, which of them become inputs, and how arguments are put together again.
     held
         The reads that hold something, and what they hold.
+    call
+        The arguments themselves, by position and by name; None where they are not known.
     """
 
     leaves: list[Any]
     moving: list[bool]
     build: Callable[[Any], Any]
     held: list[tuple[Read, Any]]
+    call: Any = None
 
     @property
     def reads(self) -> list[Read]:
@@ -53,7 +56,7 @@ class Given:
 
     def with_reads(self, new: Sequence[Read]) -> Given:
         """With what more was found to be read."""
-        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, held(r)) for r in new)])
+        return Given(self.leaves, self.moving, self.build, [*self.held, *((r, held(r)) for r in new)], self.call)
 
 
 def held(read: Read) -> Any:

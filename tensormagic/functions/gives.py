@@ -22,8 +22,8 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import bare_symbol
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, Symbol, evaluate
-from tensormagic.ir.type import Type
+from tensormagic.ir.size import Size, Symbol, evaluate, nodes_of
+from tensormagic.ir.type import Type, hint
 
 Path = tuple[Any, ...]  # the keys, indices and names of fields that lead to a container
 
@@ -79,6 +79,10 @@ class Containers:
         if found and self.there is None:
             raise refused(self._label)
         return [(path, dict(_parts(v)) if not isinstance(v, list) else list(v)) for path, v in found]
+
+    def callers(self, call: Any) -> dict[int, Any]:
+        """For the identity of each the caller's container, which is in the arguments of ``call``."""
+        return {} if call is None else {key: _reached(call, path) for key, (_, path, _) in self._found.items()}
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
         """Them, with the places of the caller's: they hold what was ``given`` instead of what stood for it, or was computed of that.
@@ -295,10 +299,14 @@ class Gives:
         Results that are arrays of that.
     classes
         Results that are numbers of data-dependent class: which result says that, and what it may say.
+    numbers
+        For integers that decide where results lie in what they are parts of: which result says that.
     keeps
         Whether the trace has left values in objects, which may hold containers of the result, too.
     made
         These containers as one run has put them together, by the identity of those of the trace.
+    identities
+        Whether the code has asked which object a container of the arguments is: the trace holds for one call.
     copies
         What the trace had in the place of the caller's containers, with the places of these: it may have kept some.
     """
@@ -311,27 +319,34 @@ class Gives:
     there: Mapping[int, Any]
     own: dict[int, Any] = field(default_factory=dict[int, Any])
     classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
+    numbers: dict[Node, int] = field(default_factory=dict[Node, int])
     keeps: bool = False
     made: dict[int, Any] = field(default_factory=dict[int, Any])
+    identities: bool = False
     copies: dict[int, tuple[Any, Path]] = field(default_factory=dict[int, tuple[Any, Path]])
 
     def __bool__(self) -> bool:
         return bool(self.sources or self.own or self.classes) or self.by_call
 
-    def with_classes(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes of results, and behind them what says of which class numbers are, where that is data-dependent."""
+    def with_more(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes of results, and behind them what says of which class numbers are, and where parts lie, where that is data-dependent."""
         capture, every = context.current(), [*nodes]
         for k, node in enumerate(nodes):
             classes = classes_of(node) if is_number(node.type) else None
             if capture is not None and classes is not None and len(classes.types) > 1:
                 self.classes[k] = len(every), capture.number_types
                 every.append(classes.code)
+        for place, shape in (part for source in self.sources.values() for part in source.places):
+            for node in _asked(place, shape):
+                if node not in self.numbers:
+                    self.numbers[node] = len(every)
+                    every.append(node)
         return every
 
     def is_single(self, count: int, build: Build) -> bool:
         """Whether ``count`` results are put together to the one that there is."""
         marker = object()
-        if count - len(self.classes) != 1 or self.by_call:
+        if count - len(self.classes) - len(self.numbers) != 1 or self.by_call:
             return False
         try:
             return build(Rest([marker], _Run(None, {}))) is marker
@@ -355,7 +370,7 @@ class Gives:
             try:
                 for place, shape in source.places:
                     if place not in views:
-                        views[place] = place.taken_from(whole, lambda s: self._size(s, values), shape)
+                        views[place] = place.taken_from(whole, lambda s: self._size(s, values, results), shape)
                     whole = views[place]
                     if whole is None:
                         break
@@ -368,8 +383,10 @@ class Gives:
             results[k] = of_class(results[k], types[int(results[code])])
         return results
 
-    def _size(self, size: Size, values: Sequence[Any]) -> int:
+    def _size(self, size: Size, values: Sequence[Any], results: Sequence[Any]) -> int:
         def extent(a: Any) -> int:
+            if a in self.numbers:
+                return int(results[self.numbers[a]])
             if a in self.extents:
                 number, axis = self.extents[a]
                 return np.shape(values[number])[axis]
@@ -391,9 +408,25 @@ class Gives:
         if not self.changed:
             return found
         result, *contents = found
-        for path, now in zip(self.changed, contents, strict=True):
-            _fill(_reached(call, path), now)
+        own = [_reached(call, path) for path in self.changed]  # before one of them holds others
+        for container, now in zip(own, contents, strict=True):
+            _fill(container, now)
         return result
+
+
+def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
+    """The integers that decide where a place lies in the one that it is a part of."""
+    found: list[Node] = []
+
+    def number(size: Size) -> int:
+        found.extend(nodes_of(size))
+        return hint(size) or 0
+
+    if place.parent is not None and any(map(nodes_of, shape)):
+        whole = place.parent.read().type
+        place.taken_from(np.broadcast_to(np.zeros((), whole.dtype), [*map(number, whole.shape)]), number, shape)
+        _ = [*map(number, shape)]
+    return found
 
 
 def gives_of(

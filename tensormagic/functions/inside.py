@@ -225,16 +225,29 @@ def as_values(
     for check in record.checks:
         for place, _ in places_of(check):
             _put_value(place, left)
+        if check.kind == "items":
+            _put_keys(check.operands[0], left)
     seen, pending = set[int](), [*made]
     while pending:
         value = pending.pop()
-        if id(value) in seen or not (isinstance(value, _WHOLE | tuple) or is_own(value)):
+        if id(value) in seen or not (isinstance(value, _WHOLE | tuple | set) or is_own(value)):
             continue
         seen.add(id(value))
-        for holder, key in () if isinstance(value, tuple) else _places_in(value):
+        _put_keys(value, left)
+        for holder, key in () if isinstance(value, tuple | set) else _places_in(value):
             _put_value((holder, key), left)
             pending.append(held(holder, key))
-        pending += value if isinstance(value, tuple) else ()
+        pending += value if isinstance(value, tuple | set) else ()
+
+
+def _put_keys(container: Any, left: Mapping[int, tuple[Any, Any]]) -> None:
+    """The same for the keys of a dictionary and the members of a set."""
+    if isinstance(container, dict | set):
+        keys = [_valued(key, left) for key in container]
+        if not all(map(operator.is_, keys, container)):
+            now = dict(zip(keys, container.values(), strict=True)) if isinstance(container, dict) else keys
+            remade.refill(container, {})
+            remade.refill(container, now)
 
 
 def _put_value(place: tuple[Any, Any], left: Mapping[int, tuple[Any, Any]]) -> None:

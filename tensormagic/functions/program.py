@@ -95,6 +95,7 @@ def trace(
         )
         with refusing(label), rescued(capture.values):
             containers = Containers((args, options), there, label)
+            capture.callers = containers.callers(given.call)
             try:
                 result = body(*args, **options)
             except Exception as error:
@@ -117,7 +118,8 @@ def trace(
         known = [*given.values, *(capture.values[node] for node in found)]
         stores = stores_of(label, tensors, known if matters else None, capture.looked_at)
         gives = gives_of(label, gave.leaves, tensors, containers, changed)
-        nodes = gives.with_classes(gave.nodes)
+        gives.identities = capture.identities
+        nodes = gives.with_more(gave.nodes)
     gives.copies = containers.released(given.build(iter(given.leaves)))
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     unused = Unused(capture, leaves, nodes)

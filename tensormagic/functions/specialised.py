@@ -132,11 +132,11 @@ class Specialised(Made):
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = self._flattened(args, options)
-        return self._among(leaves, [is_moving(v) for v in leaves], build)
+        return self._among(leaves, [is_moving(v) for v in leaves], build, (args, options))
 
-    def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any]) -> Given:
+    def _among(self, leaves: list[Any], moving: list[bool], build: Callable[[Any], Any], call: Any) -> Given:
         reads = (*self.reads, *self._moving_of(leaves, moving)) if self._moving else self.reads
-        return Given(leaves, moving, build, [(read, held(read)) for read in reads if read[0] in read[1]])
+        return Given(leaves, moving, build, [(read, held(read)) for read in reads if read[0] in read[1]], call)
 
     def _moving_of(self, leaves: list[Any], moving: list[bool]) -> tuple[Read, ...]:
         """The places in objects that are inputs of calls with these arguments."""
@@ -168,20 +168,15 @@ class Specialised(Made):
         if len(self._asked) > _ASKED:
             self._asked.clear()
         self._asked.add(kind)
-        known = (
-            (self.reads, self._moving.get(objects)) == reads
-            and not self._leaves
-            and not before.why
-            and not before.partial
-            and not before.changed()
-        )
-        record = before if known else self.followed(before, call)
+        same = (self.reads, self._moving.get(objects)) == reads
+        record = self._record_after(program, before, call, same_reads=same)
         changed = self._moved(kind, program, whole)
         if changed:
             program, given, record = self._opened(changed, program, given, record, call)
             taken_back(whole)
         if not record.why:
             program.gives.copies.clear()  # nobody has kept one
+            program.gives.keeps = False
             self._keep(key, program, given, record)
         return program, given, record, whole
 
@@ -200,7 +195,10 @@ class Specialised(Made):
             if not inside:
                 raise
             former, self._moving[objects] = self._moving.get(objects, ()), (*moving, *inside)
-            before, given = self.record(call, ahead=True), self._among(given.leaves, given.moving, given.build)
+            before, given = (
+                self.record(call, ahead=True),
+                self._among(given.leaves, given.moving, given.build, given.call),
+            )
             try:
                 return before, *self.specialise(given, whole)
             except CaptureError:
@@ -262,7 +260,7 @@ class Specialised(Made):
     def _trial(self, given: Given, call: Any) -> tuple[Specialisation, Given, Record] | None:
         """The program with the inputs that there are now; None where it does not hold for more than this call."""
         self._unfollowed = 0
-        before, wide = self.record(call), self._among(given.leaves, given.moving, given.build)
+        before, wide = self.record(call), self._among(given.leaves, given.moving, given.build, given.call)
         program, wide = self.specialise(wide, before)
         record = self.record(call)
         known = not (self._leaves or before.why or record.why or before.changed() or record.changed())
@@ -283,6 +281,13 @@ class Specialised(Made):
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=largest)
+
+    def _record_after(self, program: Specialisation, before: Record, call: Any, *, same_reads: bool) -> Record:
+        """What a trace has read: what was ``before`` it, where that is all and as it was."""
+        if program.gives.identities:
+            return Record((), "which container an argument is")
+        known = same_reads and not (self._leaves or before.why or before.partial or before.changed())
+        return before if known else self.followed(before, call)
 
     def followed(self, before: Record, call: Any) -> Record:
         """What a trace has read, with the reads that it has found; not to be followed where the trace has changed that."""
@@ -342,7 +347,7 @@ class Specialised(Made):
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left) or bool(found.objects)
         found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
-        found.gives.keeps = bool(left)
+        found.gives.keeps = True
         values, memory = give_values(left, found.values, self.name, found.noted)
         parts = {k: memory.part(v) for k, v in enumerate(found.gave) if isinstance(v, Place)}
         found.gives.own.update({k: part for k, part in parts.items() if part is not None})

@@ -217,3 +217,61 @@ def test_what_is_bound_once_is_captured_twice_and_then_known(monkeypatch: pytest
     for _ in range(6):
         captured(X)
     assert traces == [2]
+
+
+def test_a_container_is_the_one_that_was_kept():
+    class Model:
+        def __init__(self) -> None:
+            self.params: Any = None
+            self.made = 0
+
+        def __call__(self, params: Any, other: Any, x: Any) -> Any:
+            if params is not self.params:
+                self.params = params
+                self.made += 1
+            return params is other, other is self.params, x.sum() * params["w"]
+
+    def run(wrap: Any) -> list[Any]:
+        model, found = Model(), []
+        step = wrap(lambda params, other, x: model(params, other, x))
+        given = [{"w": 1.0}, {"w": 2.0}]
+        for k in (0, 0, 1, 1, 0, 1):
+            for j in (0, 1):
+                found += [step(given[k], given[j], X), model.made, model.params is given[k]]
+        return found
+
+    assert repr(run(tm.tensor)) == repr(run(lambda f: f))
+
+
+def test_containers_that_change_places_are_changed_each():
+    def f(grid: Any, x: Any) -> Any:
+        for row in grid:
+            for j in range(len(row)):
+                row[j] += x[j]
+        grid[0], grid[1] = grid[1], grid[0]
+        grid.insert(0, [0.0])
+        grid.pop()
+        return grid
+
+    captured = tm.tensor(f)
+    for k in range(3):
+        grids = [[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]] for _ in range(2)]
+        rows = [[*grid] for grid in grids]
+        results = [g(grid, X + k) for g, grid in zip((captured, f), grids, strict=True)]
+        assert results[0] is grids[0]
+        assert repr(grids[0]) == repr(grids[1])
+        assert repr(rows[0]) == repr(rows[1])
+        held, plain = ([[row is old for old in own] for row in grid] for grid, own in zip(grids, rows, strict=True))
+        assert held == plain
+
+
+def test_a_list_that_is_kept_and_given_is_one():
+    def f(o: Any, x: Any) -> Any:
+        o.log = [*getattr(o, "log", []), "called"]
+        return o.log, x.sum()
+
+    captured, o = tm.tensor(f), Holder()
+    for k in range(4):
+        found, _ = captured(o, X)
+        assert found is o.log
+        assert found == ["called"] * (k + 1)

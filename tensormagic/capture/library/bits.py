@@ -12,7 +12,7 @@ from tensormagic.capture.arguments import done, extent_number, strong, tensor
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import needs_value, refuse
-from tensormagic.capture.value import Tensor, read_only, wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops import bits
 from tensormagic.ops.move import broadcast, reshape
@@ -84,7 +84,7 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
 
 @implements(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """``np.trim_zeros``: without the zeros at its ends, as an array of its own, which cannot be stored through; a list stays one."""
+    """``np.trim_zeros``: without the zeros at its ends, a part of the array; a list stays one."""
     array = tensor(filt)
     several = array.ndim != 1 or axis not in {None, 0, -1}
     if several and "axis" not in inspect.signature(np.trim_zeros).parameters:  # of NumPy before 2.2
@@ -94,21 +94,21 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         message = f"unexpected character(s) in `trim`: {trim!r}"
         raise ValueError(message)
     axes = range(array.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    kept = {k % array.ndim: _kept(array, k % array.ndim, sides) for k in map(operator.index, axes)}
+    parts = {k % array.ndim: _between(array, k % array.ndim, sides) for k in map(operator.index, axes)}
     if isinstance(filt, list | tuple):  # a slice of it, from and to places that values decide
         needs_value("np.trim_zeros of a list", "Give it an array: np.trim_zeros(np.array(values)).")
-        places: list[Any] = [slice(*map(int, (m.argmax(), m.argmax() + m.sum()))) for m in kept.values()]
+        places: list[Any] = [slice(*(None if v is None else int(v) for v in (p.start, p.stop))) for p in parts.values()]
         at: Any = tuple(places) if len(places) > 1 else places[0] if places else None
         return filt if at is None else filt[at]
-    for place, mask in kept.items():
-        array = array[(slice(None),) * place + (mask,)]
-    return read_only(array if kept else array.copy())
+    for place, part in parts.items():
+        array = array[(slice(None),) * place + (part,)]
+    return array
 
 
-def _kept(array: Tensor, axis: int, sides: str) -> Any:
-    """Which places along an axis lie between the first and the last that are not all zeros."""
-    others = tuple(k for k in range(array.ndim) if k != axis)
+def _between(array: Tensor, place: int, sides: str) -> slice:
+    """What lies along an axis between the first and the last that are not all zeros."""
+    others = tuple(k for k in range(array.ndim) if k != place)
     other: Any = wrap(scalar.not_equal(array.node, 0))
     other = other.any(axis=others) if others else other
-    before, behind = other.cumsum() > 0, other[::-1].cumsum()[::-1] > 0
-    return before & behind if len(sides) == 2 else before if sides == "f" else behind
+    first = (other.cumsum() == 0).sum() if "f" in sides else None
+    return slice(first, (other[::-1].cumsum() > 0).sum() if "b" in sides else None)

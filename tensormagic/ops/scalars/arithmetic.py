@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 
 from tensormagic.ir.node import Node
@@ -95,6 +96,7 @@ multiply = scalar_op(
     commutative=True,
     complex_source="{0} * {1}",
     complex_elements="complex_multiply({0}, {1})",
+    numbers={"c": operator.mul},
     linear="each",
     doc="The product of two numbers.",
 )

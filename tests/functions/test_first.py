@@ -286,6 +286,7 @@ OTHERS: dict[str, Any] = {
     "another name": "from numpy import sqrt as root\n    return root(x + 1) - root(x)",
     "out": "np.add(x, 1, out=x)\n    return x",
     "out by position": "return np.add(x, 1, x)",
+    "out of a function of a module": "return np.fft.fft(x, 3, 0, None, x)",
     "out and a dtype": "np.add(x, 1, x, dtype=np.float64)\n    return x",
     "out of one": "np.abs(x, x)\n    return x",
     "method": "x.sort()\n    return x",

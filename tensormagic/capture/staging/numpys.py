@@ -92,10 +92,10 @@ INTO_OF_ONE = {
 """Functions of one array that may be given a second one, which they store into."""
 
 
-def is_in_module(dotted: str) -> bool:
-    """Whether ``dotted`` is a known function of a module of NumPy's, as ``linalg.inv``."""
+def is_in_module(dotted: str, count: int = 0) -> bool:
+    """Whether ``dotted`` is a known function of a module of NumPy's, as ``linalg.inv``, that reads so many arguments by position."""
     module, _, name = dotted.partition(".")
-    return name in OF_MODULES.get(module, ())
+    return name in OF_MODULES.get(module, ()) and count <= most_read(getattr(getattr(np, module), name))
 
 
 @lru_cache(maxsize=256)

@@ -166,7 +166,7 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
             (value is np and _MODULES[np]) or (value is math and _MODULES[math]) or (set[Any](), set[str]())
         )
         if "." in attribute:
-            return value is np and numpys.is_in_module(attribute)
+            return value is np and numpys.is_in_module(attribute, count)
         if attribute == "errstate":
             return value is np
         return attribute in constants or _among(getattr(value, attribute, None), functions, count)

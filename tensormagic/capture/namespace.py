@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tensormagic.capture import context, fancy, operators, oracle, random_module
+from tensormagic.capture import context, fancy, oracle, random_module, ufuncs
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
@@ -62,7 +62,7 @@ from tensormagic.ir.errors import CaptureError
 LIBRARY: tuple[ModuleType, ...] = (
     creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
     products, grids, histograms, padding, sets, windows, polynomials, applying,
-    operators, linear_algebra, transforms,
+    ufuncs, linear_algebra, transforms,
     special, storing, views, attributes, norms, equations, scipy_linalg,
     systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits, sharing,
 )  # fmt: skip

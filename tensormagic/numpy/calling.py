@@ -11,7 +11,7 @@ from tensormagic.capture.door import check_dtype
 from tensormagic.capture.inputs import own
 from tensormagic.capture.names import call_numpy
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.operators import call_ufunc
+from tensormagic.capture.ufuncs import call_ufunc
 from tensormagic.capture.value import Tensor, owned, wrap
 
 DEVICE = "cpu"

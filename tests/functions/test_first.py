@@ -12,9 +12,9 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture.names import find
-from tensormagic.capture.operators import UFUNCS
 from tensormagic.capture.staging import conditioned, numpys, source
 from tensormagic.capture.staging.ordinary import TICK, ordinary
+from tensormagic.capture.ufuncs import UFUNCS
 from tensormagic.functions import first
 from tensormagic.functions.function import Function
 from tests.programs.test_programs import PROGRAMS, assert_equal, run

@@ -163,9 +163,11 @@ class Looks:
             left = np.array(np.broadcast_to(left, result.shape))
             left[itself] = 0
         for beside, own in _blocks(left, result) if count else ():
-            size, most = np.abs(own), np.abs(beside)
-            quotient = float((most / size).max())
+            size, most = (np.abs(own), np.abs(beside)) if result.dtype.kind == "c" else (own, beside)
+            quotients = np.divide(most, size)
+            quotient = max(float(_greatest(quotients, axis=None)), -float(_smallest(quotients, axis=None)))
             if math.isnan(quotient):  # 0 less 0 is 0
+                size, most = np.abs(own), np.abs(beside)
                 quotient = float((most / np.where((size == 0) & (most == 0), 1, size)).max())
             self._loses(quotient, deep, short, count)
 

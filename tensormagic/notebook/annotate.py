@@ -102,6 +102,7 @@ def annotate(shown: Portrait, source: str) -> Drawn:
     )[1]
     head = f'<div class="bare head"><span class="number">line</span>{_HEAD}</div>'
     note = "click a line for its code" + (f"; {_MARKED.replace(', *', '')}" if any(marks) else "")
+    note += "; with what the gradient computes for it" if shown.gradients else ""
     title = f'<strong>lines of the cell</strong> · <span class="note">{note}</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
     return Drawn(page, words, _picture(texts, found, gone, whole).picture("lines of the cell", words))

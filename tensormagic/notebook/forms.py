@@ -58,15 +58,16 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
             *(line(row, mark) for row, mark in zip(cells, marks, strict=True)),
         ]
     )
-    top = "".join(f'<th style="text-align:left;overflow-wrap:anywhere">{escape(name)}</th>' for name in head)
-    body = "".join(_row(row, mark, head) for row, mark in zip(cells, marks, strict=True))
+    top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
+    word = max((len(word) for row in cells for word in row[0].split()), default=0) if head else 0
+    body = "".join(_row(row, mark, head, min(word, 12)) for row, mark in zip(cells, marks, strict=True))
     inside = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>" if cells or top else ""
     stacked = (f"<style>{_STACKED}</style>", ' class="tm-table"') if len(head) > _BESIDE else ("", "")
     return f'{stacked[0]}<div{stacked[1]} style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}</div>', text
 
 
-def _row(cells: Sequence[str], mark: bool, head: Sequence[str]) -> str:
-    code = "text-align:left;font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;min-width:7em"
+def _row(cells: Sequence[str], mark: bool, head: Sequence[str], wide: int) -> str:
+    code = f"text-align:left;font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;min-width:{wide}ch"
     styles = [code, *["text-align:left"] * (len(cells) - 1)]
     inside = "".join(
         f'<td style="{style}" data-head={quoteattr(name)}>{escape(cell)}</td>'

@@ -6,6 +6,7 @@ import base64
 import gc
 import re
 import struct
+import time
 import weakref
 import zlib
 from xml.etree import ElementTree as ET
@@ -365,6 +366,27 @@ def test_contours_have_their_values_and_bands(shown):
     middle = rows[len(rows) // 2, 1:].astype(int)
     assert (np.diff(middle[: len(middle) // 2]) <= 0).all()  # from the rim to the middle it gets less deep
     assert middle[0] > middle[len(middle) // 2]
+
+
+def test_a_call_that_other_work_has_held_up_makes_no_coarse_grid(monkeypatch):
+    """The first call took as long as the machine was busy, and contours were drawn of five points a side."""
+    calls, usual = [], Numbers.at
+
+    def at(self, point):
+        calls.append(point)
+        time.sleep(0.05 if len(calls) == 1 else 0)
+        return usual(self, point)
+
+    monkeypatch.setattr(Numbers, "at", at)
+    both = [parameter("a", (-2, 2)), parameter("b", (-2, 2))]
+    numbers = Numbers(of_callable(lambda a, b: a**2 + b**2), both)
+    assert len(calls) > 1
+    assert numbers._seconds < 0.05
+    monkeypatch.setattr(Numbers, "at", lambda self, point: time.sleep(0.3) or usual(self, point))
+    began = time.perf_counter()
+    numbers.begin(numbers.start)
+    assert numbers._seconds >= 0.3  # and is not tried again
+    assert time.perf_counter() - began < 10
 
 
 def test_a_finer_sweep_is_cubic_between_its_points(shown):

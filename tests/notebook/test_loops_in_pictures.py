@@ -173,3 +173,14 @@ def test_results_are_called_as_in_the_rows_above(started, last, called):
     drawn = captured(started, last)
     names = {v.name or v.label for v in drawn.vertices if v.id in drawn.outputs or v.kind == "output"}
     assert called <= names | {v.title.partition(" = ")[0] for v in drawn.vertices}
+
+
+def test_what_a_loop_carries_is_not_called_as_what_it_starts_with(started):
+    """In the gradient rules have rewritten the step, and z had the name of a; comparisons have a type of their own."""
+    started.shell.user_ns["a"] = 2.0
+    started.ok("%%tensor --grad a\nz = a\nwhile abs(z * z - a) > 1e-12:\n    z = (z + a / z) / 2\nz")
+    drawn = captured(started, "grad_a + np.sum((x > 0) - x)")
+    inputs = {v.label for v in drawn.everything() if v.kind == "input"}
+    assert {"z", "a", "count"} <= inputs
+    assert sum(v.label == "z" for v in drawn.everything() if v.kind == "input") == 2  # in the test, and in the body
+    assert next(v.type for v in drawn.everything() if v.title == "· > 0").startswith("bool[")

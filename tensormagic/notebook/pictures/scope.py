@@ -121,6 +121,9 @@ class Scope:
             named = named or (_of_derivative(node["body"].parameters[k], results[iteration]) if carried else "")
             named = named or ("tape" if graph.parameters[k].type.form == "tape" else "")
             names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
+        tapes = [k for k, name in enumerate(names) if name == "tape"]
+        for number, k in enumerate(tapes, 1):
+            names[k] = f"tape {number}" if len(tapes) > 1 else "tape"
         return Scope(graph, tuple(names), numbers, called, fixed)
 
     def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:

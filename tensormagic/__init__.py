@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensormagic import numpy
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.distributed.distribute import distribute
-from tensormagic.distributed.sources import shard
 from tensormagic.functions.assuming import assume
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.check_grads import check_grads
@@ -47,6 +46,10 @@ from tensormagic.ir.errors import (
     TensorError,
     TransferError,
 )
+
+if TYPE_CHECKING:
+    from tensormagic.distributed.distribute import distribute
+    from tensormagic.distributed.sources import shard
 
 __all__ = [
     "CaptureError",
@@ -108,6 +111,20 @@ __all__ = [
 ]
 
 __version__ = "0.1.0.dev0"
+
+_LATE = {"distribute": "tensormagic.distributed.distribute", "shard": "tensormagic.distributed.sources"}
+"""What is imported when it is asked for: a fifth of what all would take."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATE[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
 
 
 def _to_html(self: Tensor, path: str | Path) -> None:

@@ -8,8 +8,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from tensormagic.backend.cuda import choice, memory, transfers
-from tensormagic.backend.cuda import run as cuda
+from tensormagic.backend.cuda import memory, transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, Event, current, is_there
 from tensormagic.backend.cuda.streams import Arriving, by_first_use, copied_out
 from tensormagic.backend.cuda.transfers import Hidden
@@ -216,6 +215,8 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
     sites
         Where the user has written a node of the graph.
     """
+    from tensormagic.backend.cuda import run as cuda  # with all kinds of kernels
+
     given = [resident(v) for v in values]
     told(graph, given, names, sites)
     device = current()
@@ -228,6 +229,8 @@ def run(graph: Graph, values: Sequence[Any], names: Sequence[str], sites: Sites)
 
 def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> None:
     """Tell, or refuse, what a run copies; of ``given`` what has axes is resident."""
+    from tensormagic.backend.cuda import run as cuda
+
     hidden = list(_inputs(graph, given, names, sites))
     fallen = cuda.offenders(graph, sites)
     if config.transfers == "refuse":
@@ -273,6 +276,8 @@ def chosen(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any]) -> tup
     """Whether a graph is to run on the device, and why: where a value belongs there, without a guess."""
     if any(map(stays, values)):
         return True, "on the device: a value lies there"
+    from tensormagic.backend.cuda import choice
+
     copied = sum(
         v.nbytes for v in values if isinstance(v, Resident | np.ndarray) and not getattr(v, "on_device", False)
     )

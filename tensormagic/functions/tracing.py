@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.backend.cuda.listing import device_source
 from tensormagic.backend.numpy_text import numpy_source
 from tensormagic.capture import context, random
 from tensormagic.capture.abstract import abstract_tensor, stand_in_tensor
@@ -270,6 +269,8 @@ def _on_cpu(executable: session.Executable) -> Lines:
 
 
 def _on_card(executable: session.Executable) -> Lines:
+    from tensormagic.backend.cuda.listing import device_source  # with all kinds of kernels
+
     return Lines(device_source(executable.graph))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from json import JSONEncoder
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from IPython.core.error import UsageError
@@ -17,7 +17,6 @@ from tensormagic.capture import inputs, usercode
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.usercode import Cell
 from tensormagic.capture.value import Tensor
-from tensormagic.distributed import report as over_cluster
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
@@ -36,7 +35,12 @@ from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
 from tensormagic.notebook.stale import KnownCell, stored_in
 
+if TYPE_CHECKING:
+    from tensormagic.distributed.report import Report
+
 __all__ = ["load", "unload"]
+
+_REPORT = "tensormagic.distributed.report.Report"  # which is seldom there
 
 _ATTRIBUTE = "_tensormagic"
 
@@ -74,7 +78,7 @@ class Extension:
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
-        shell.display_formatter.mimebundle_formatter.for_type(over_cluster.Report, self.show_call)
+        shell.display_formatter.mimebundle_formatter.for_type(_REPORT, self.show_call)
         shell.displayhook.compute_format_data = partial(
             self.magics.reporting.formats, shell.displayhook.compute_format_data
         )
@@ -102,7 +106,7 @@ class Extension:
         self.progress.end()
         self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
-        shell.display_formatter.mimebundle_formatter.pop(over_cluster.Report, None)
+        shell.display_formatter.mimebundle_formatter.pop(_REPORT, None)
         del shell.displayhook.compute_format_data
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         JSONEncoder.default = self.encode
@@ -233,7 +237,7 @@ class Extension:
             self.failed(error)
             raise
 
-    def show_call(self, report: over_cluster.Report) -> Any:
+    def show_call(self, report: Report) -> Any:
         """The display of what a call over a cluster did: its tables, and before them what runs where."""
         from tensormagic.notebook.placing import bundle_of  # seldom asked for
 

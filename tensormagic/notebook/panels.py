@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensormagic.backend.cuda.listing import device_source
 from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
@@ -75,6 +74,8 @@ def _lines(shown: Portrait, node: Node) -> str:
 def code(shown: Portrait) -> Panel:
     """What is compiled, and what it is compiled from: the kernels' source, and the rewritten graph."""
     if shown.device == "gpu":
+        from tensormagic.backend.cuda.listing import device_source
+
         parts = [listing("kernels for the GPU", device_source(shown.executable.graph))]
     else:
         from tensormagic.notebook.annotate import statements

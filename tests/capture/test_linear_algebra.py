@@ -274,16 +274,3 @@ def test_gradient_of_norms_at_zero():
     assert np.allclose(
         tm.grad(lambda x: np.linalg.norm(x, axis=1).sum())(partly), [[0.0, 0.0], [0.6, 0.8]], rtol=1e-15, atol=0
     )
-
-
-def test_scipy_special_is_not_imported_by_the_package():
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-c", "import tensormagic, sys; print('scipy.special' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "False"

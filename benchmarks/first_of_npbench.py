@@ -1,0 +1,166 @@
+"""First results of NPBench's programs against plain NumPy: ``python benchmarks/first_of_npbench.py CHECKOUT [--preset M] [NAME ...]``.
+
+``CHECKOUT`` is one of https://github.com/spcl/npbench; its programs are run as they are. Each program has a process of its own, in which
+plain NumPy runs it up to five times (the least counts), and then the function is captured and called once. CPU time of the process.
+Writes ``benchmarks/results/first_of_npbench.md`` where no name is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import platform
+import subprocess
+import sys
+import warnings
+from datetime import UTC, datetime
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from first_results import ENOUGH, ROOT, cpu, mean
+
+LIMIT = 300  # seconds of one program
+
+
+def loaded(path: Path, name: str) -> Any:
+    """The module in a file."""
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def program(checkout: Path, name: str, preset: str) -> tuple[Any, list[Any]]:
+    """The function of a program, and its arguments at a size."""
+    said = json.loads((checkout / "bench_info" / f"{name}.json").read_text())["benchmark"]
+    folder = checkout / "npbench" / "benchmarks" / said["relative_path"]
+    data: dict[str, Any] = dict(said["parameters"][preset])
+    if begin := said.get("init"):
+        own = getattr(loaded(folder / f"{said['module_name']}.py", f"begin_{name}"), begin["func_name"])
+        made = own(*[data[k] for k in begin["input_args"]])
+        data.update(zip(begin["output_args"], made if len(begin["output_args"]) > 1 else (made,), strict=True))
+    function = getattr(loaded(folder / f"{said['module_name']}_numpy.py", f"program_{name}"), said["func_name"])
+    return function, [data[k] for k in said["input_args"]]
+
+
+def measured(checkout: Path, name: str, preset: str) -> dict[str, Any]:
+    """Seconds of plain NumPy and of the first call, who ran that, and whether it gave the same."""
+    import numpy as np
+
+    import tensormagic as tm
+    from tensormagic.functions import first
+
+    own, by_python = first.result_of, list[bool]()
+
+    def noted(function: Any, args: tuple[Any, ...]) -> Any:
+        result = own(function, args)
+        by_python.append(result is not first.NOT)
+        return result
+
+    sys.path.insert(0, str(checkout))
+    function, arguments = program(checkout, name, preset)
+    tm.tensor(lambda v: v + 1)(np.ones(3))
+    first.result_of = noted
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        times: list[float] = []
+        expected, there = None, arguments
+        while not times or (sum(times) < ENOUGH and len(times) < 5):
+            given = there = copy.deepcopy(arguments)
+            times.append(cpu(lambda given=given: called(function, given)))
+            expected = RESULT["result"]
+        captured, here = tm.tensor(function), copy.deepcopy(arguments)
+        taken = cpu(lambda: called(captured, here))
+    same = alike(expected, RESULT["result"]) and alike(there, here)
+    return {"numpy": min(times), "first": taken, "python": any(by_python), "same": same}
+
+
+RESULT: dict[str, Any] = {}
+
+
+def called(function: Any, given: list[Any]) -> None:
+    """Call a function and keep what it gives."""
+    RESULT["result"] = function(*given)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether results agree to what their dtype holds."""
+    import numpy as np
+
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if one is None or other is None or isinstance(one, str):
+        return one is other or one == other
+    a, b = np.asarray(one), np.asarray(other)
+    close = 1e-5 if a.dtype.name in {"float32", "complex64"} else 1e-8
+    return a.dtype == b.dtype and a.shape == b.shape and np.allclose(a, b, rtol=close, atol=1e-9, equal_nan=True)
+
+
+def in_a_process(checkout: Path, name: str, preset: str) -> dict[str, Any]:
+    """The same, in a process of its own; what it says of an error where there is one."""
+    command = [sys.executable, __file__, str(checkout), "--preset", preset, "--one", name]
+    paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "kernel")))}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT, env=os.environ | paths, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"more than {LIMIT} s"}
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["?"])[-1][:80]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def report(rows: dict[str, dict[str, Any]], preset: str) -> str:
+    """The table."""
+    import numpy as np
+
+    lines = [
+        "# First results of NPBench's programs", "",
+        f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}, size {preset}.",
+        f"CPU milliseconds, a process a program, on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}.", "",
+        "| program | NumPy | first | first / NumPy | run by | same |", "|---|---:|---:|---:|---|---|",
+    ]  # fmt: skip
+    for name, row in rows.items():
+        if "error" in row:
+            lines.append(f"| {name} | | | | {row['error']} | |")
+            continue
+        by = "Python" if row["python"] else "captured code"
+        times = f"{row['numpy'] * 1e3:.3g} | {row['first'] * 1e3:.3g} | {row['first'] / row['numpy']:.2f}"
+        lines.append(f"| {name} | {times} | {by} | {'yes' if row['same'] else 'NO'} |")
+    ratios = sorted(row["first"] / row["numpy"] for row in rows.values() if "error" not in row)
+    total = f"{mean(ratios):.2f} times NumPy (median {ratios[len(ratios) // 2]:.2f}, worst {ratios[-1]:.1f})"
+    return "\n".join([*lines, "", f"Geometric mean over {len(ratios)}: {total}.", ""])
+
+
+def main() -> None:
+    """Measure, and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--preset", default="S", choices=("S", "M", "L"))
+    parser.add_argument("--one")
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measured(given.checkout, given.one, given.preset)), flush=True)
+        os._exit(0)  # what is compiled on is of no interest
+    names = given.names or sorted(path.stem for path in (given.checkout / "bench_info").glob("*.json"))
+    rows: dict[str, dict[str, Any]] = {}
+    for name in names:
+        rows[name] = in_a_process(given.checkout, name, given.preset)
+        print(name, rows[name], flush=True)
+    text = report(rows, given.preset)
+    print(text)
+    if not given.names:
+        (ROOT / "benchmarks" / "results" / "first_of_npbench.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()

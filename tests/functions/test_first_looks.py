@@ -27,7 +27,8 @@ LOSES = (
     ("2 * u**2", "/ w**2"), ("u", "/ (u * u + 1)"), ("np.log", "(np.exp(u) * w)"), ("np.log", "(u + np.sqrt(u**2 + 1))"),
     ("w * (1 + u)", "- w"), ("(u + w) * (u - w)", "- u * u"), ("np.cosh(u)", "- 1"), ("np.sinh(u)", "- np.sinh(w)"),
     ("np.log2", "(1 + u)"), ("np.log10", "(1 - u)"), ("np.square(u)", "- np.square(w)"), ("np.tan(u)", "- np.sin(u)"),
-    ("np.cbrt(u)", "- np.cbrt(w)"), ("np.exp2(u)", "- np.exp2(w)"),
+    ("np.cbrt(u)", "- np.cbrt(w)"), ("np.exp2(u)", "- np.exp2(w)"), ("u", "- np.mean(w)"), ("np.sum(u) / 5", "- w"),
+    ("np.mean(u * w)", "- np.mean(u) * np.mean(w)"), ("np.sqrt(u)", "- np.sqrt(np.mean(w))"),
 )  # fmt: skip
 WAYS = (
     "{t} = {e}",
@@ -119,6 +120,25 @@ LOOKED_AT = {
     "a power": ("return (1 + x)**1e9", [1e-30, 1e-29], [1e-9, 1e-9]),
     "in a loop": ("for k in range(1):\n        a = np.sqrt(x + 1)\n        b = np.sqrt(x)\n    return a - b", [1.0, 2.0], [1.0, 1e14]),
 }  # fmt: skip
+
+
+MEANS = {
+    "by a name": "m = np.mean(x)\n    return x - m",
+    "a median": "return np.median(x) - x",
+    "a sum over a count": "m = x.sum() / len(x)\n    return x - m",
+    "along an axis": "y = x.reshape(2, -1)\n    return y - y.mean(axis=1, keepdims=True)",
+}
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_what_is_centred_is_not_looked_at(name, tmp_path, monkeypatch):
+    function = of(f"import numpy as np\ndef f(x):\n    {MEANS[name]}\n", tmp_path / "given.py")
+    found = ordinary(function)
+    assert found is not None
+    assert not found.looks
+    x = np.linspace(1e9, 1e9 + 1, 8)
+    monkeypatch.setattr(first, "enabled", False)
+    np.testing.assert_allclose(tm.tensor(function)(x), function(x), rtol=1e-12, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", LOOKED_AT)

@@ -132,8 +132,8 @@ class _Names:
         Parameters that are arrays, as it seems: no constants in captured code.
     near, alone
         Names that have got quotients and the like; functions of angles.
-    less, summed
-        Names that have got differences that are looked at; sums and differences.
+    less, summed, means
+        Names that have got differences that are looked at; sums and differences; means and the like.
     atoms
         The parameters that names are made of.
     base
@@ -148,6 +148,7 @@ class _Names:
     alone: set[str] = field(default_factory=set[str])
     less: set[str] = field(default_factory=set[str])
     summed: set[str] = field(default_factory=set[str])
+    means: set[str] = field(default_factory=set[str])
     atoms: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     base: dict[str, str] = field(default_factory=dict[str, str])
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
@@ -208,11 +209,16 @@ class _Names:
                 names.update(bound, alike if stored & bound else ())
             else:
                 names.difference_update(anew)
+        is_mean = self._is_mean(given)
+        self.means -= bound | stored | alike
+        if is_mean and bound == anew:
+            self.means |= anew
 
     def _loop(self, loop: ast.For | ast.While) -> None:
         self._note(loop.iter if isinstance(loop, ast.For) else loop.test)
         if isinstance(loop, ast.For):
             self.atoms |= dict.fromkeys(roots_of(loop.target), self._atoms(self.text.seen(loop.iter)))
+            self.means.difference_update(roots_of(loop.target))
         before = self._other()
         rolled = isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and name_of(loop.iter.func) == "range"
         self.block(loop.body)
@@ -222,7 +228,7 @@ class _Names:
         for _ in range(1 if rolled else _PASSES):
             if rolled:  # what iterations hand on is made of what it is made of, and no more is known
                 self.near, self.alone = set(before.near), set(before.alone)
-                self.less, self.summed = set(before.less), set(before.summed)
+                self.less, self.summed, self.means = set(before.less), set(before.summed), set(before.means)
             self._join(before)
             if not rolled and last == (last := self._state()):
                 break  # as the pass before has found it
@@ -233,11 +239,26 @@ class _Names:
     def _state(self) -> tuple[Any, ...]:
         """What a pass hangs on."""
         names = dict(self.atoms), dict(self.base), dict(self.checks)
-        return set(self.near), set(self.alone), set(self.less), set(self.summed), *names, self.gives, self.hands
+        return (
+            set(self.near),
+            set(self.alone),
+            set(self.less),
+            set(self.summed),
+            set(self.means),
+            *names,
+            self.gives,
+            self.hands,
+        )
 
     def _other(self) -> _Names:
         """The same, for another way through the code."""
-        sets = {"near": set(self.near), "alone": set(self.alone), "less": set(self.less), "summed": set(self.summed)}
+        sets = {
+            "near": set(self.near),
+            "alone": set(self.alone),
+            "less": set(self.less),
+            "summed": set(self.summed),
+            "means": set(self.means),
+        }
         return replace(self, atoms=dict(self.atoms), base=dict(self.base), **sets)
 
     def _join(self, other: _Names) -> None:
@@ -245,6 +266,7 @@ class _Names:
         self.alone |= other.alone
         self.less |= other.less
         self.summed |= other.summed
+        self.means &= other.means
         self.gives |= other.gives
         self.hands |= other.hands
         for name, made in other.atoms.items():
@@ -290,6 +312,7 @@ class _Names:
                 names |= {n for n, base in self.base.items() if base in bases} | bases
                 self.near |= names
                 self.alone |= names
+                self.means -= names
                 made = self._atoms(self.text.seen(call))
                 self.atoms |= {name: self.atoms.get(name, frozenset()) | made for name in names}
 
@@ -300,6 +323,10 @@ class _Names:
 
     def _is_summed(self, value: Seen) -> bool:
         return bool(value.sums) or not self.summed.isdisjoint(value.visible)
+
+    def _is_mean(self, value: Seen) -> bool:
+        plain = not (value.near or value.sums or value.calls or value.products)
+        return value.mean or (plain and len(value.names) == 1 and value.names <= self.means)
 
     def _is_alone(self, value: Seen) -> bool:
         return value.alone or not (self.alone.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
@@ -317,6 +344,8 @@ class _Names:
         left, right = alone or self._is_near(one), beside or self._is_near(other)
         if left == right:
             return left
+        if self._is_mean(one if left else other):
+            return False
         one, other = (one, other) if left else (other, one)
         made = self._atoms(other)
         return not made & self.solid or bool(made & self._atoms(one))

@@ -208,6 +208,8 @@ class Seen(NamedTuple):
         The sums and differences in it.
     products
         What stands in the two factors of products in it, where both have names.
+    mean
+        Whether it is just a mean or the like, or such a name where ``visible`` is one.
     """
 
     names: frozenset[str]
@@ -217,6 +219,7 @@ class Seen(NamedTuple):
     calls: frozenset[str] = frozenset()
     sums: tuple[ast.AST, ...] = ()
     products: tuple[tuple[Seen, Seen], ...] = ()
+    mean: bool = False
 
 
 class Step(NamedTuple):
@@ -345,7 +348,22 @@ class Text:
             calls | inside.calls,
             sums + inside.sums,
             products + inside.products,
+            _is_mean(node),
         )
+
+
+def _is_mean(node: ast.AST) -> bool:
+    """Whether a value is a mean or the like, or a sum over a number."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return isinstance(node.left, ast.Call) and name_of(node.left.func) == "sum" and _is_number(node.right)
+    return isinstance(node, ast.Call) and name_of(node.func) in numpys.CENTRES
+
+
+def _is_number(node: ast.AST) -> bool:
+    """Whether a value is a number that is written there, or a size."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Constant) or is_of_sizes(node)
 
 
 def _products(node: ast.AST, parts: list[Seen]) -> tuple[tuple[Seen, Seen], ...]:

@@ -25,9 +25,12 @@ _LINALG = {
 _FFT = {
     "fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn", "fftshift", "ifftshift", "fftfreq", "rfftfreq",
 }  # fmt: skip
+CENTRES = {"mean", "nanmean", "median", "average"}
+"""Functions that give what lies among numbers: no rule is about such a one less what is no quotient, root or the like."""
+
 _POWERS = {"sqrt", "power", "square", "cbrt", "hypot"}
-_MEANS = {
-    "mean", "std", "var", "average", "median", "percentile", "quantile", "nanmean", "nanstd", "nanvar", "nanmedian", "cov", "corrcoef",
+_MEANS = CENTRES | {
+    "std", "var", "percentile", "quantile", "nanstd", "nanvar", "nanmedian", "cov", "corrcoef",
     "interp", "polyfit", "prod", "cumprod", "histogram", "logspace", "geomspace", "convolve", "correlate",
 }  # fmt: skip
 QUOTIENTS = _POWERS | _MEANS | _LINALG | _FFT
@@ -112,6 +115,7 @@ def most_read(function: Any) -> int:
 
 
 __all__ = [
+    "CENTRES",
     "CONSTANTS",
     "EXPONENTIALS",
     "FOLDS",

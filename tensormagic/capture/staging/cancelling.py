@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any, NamedTuple
 
 from tensormagic.capture.staging.in_text import (
@@ -32,14 +33,16 @@ class Told(NamedTuple):
     ----------
     checks
         What is looked at when it runs, with the name of what looks (see :mod:`~tensormagic.capture.staging.conditioned`).
-    hands, gives
-        Whether it hands such a thing to a function of the user's, or gives one.
+    hands
+        The names of functions of the user's that it hands such a thing.
+    gives
+        Whether it gives one.
     holds
         Whether there is any in its text.
     """
 
     checks: dict[ast.AST, str]
-    hands: bool
+    hands: frozenset[str]
     gives: bool
     holds: bool
 
@@ -52,7 +55,7 @@ class Mode(NamedTuple):
     givers
         The names of functions of the user's that give what counts as anything.
     wide
-        Whether parameters count as anything.
+        The code of functions whose parameters count as anything.
     exponentials
         Whether any has exponentials.
     stores
@@ -60,7 +63,7 @@ class Mode(NamedTuple):
     """
 
     givers: frozenset[str] = frozenset()
-    wide: bool = False
+    wide: frozenset[CodeType] = frozenset()
     exponentials: bool = False
     stores: bool = False
 
@@ -68,7 +71,7 @@ class Mode(NamedTuple):
 _DIFFERENCES = {DIFFERENCE, DEEP}
 _NONE = frozenset[str]()
 ONE = Mode()  # function by itself
-NONE = Told({}, hands=False, gives=False, holds=False)
+NONE = Told({}, hands=_NONE, gives=False, holds=False)
 
 
 class Traits(NamedTuple):
@@ -95,7 +98,7 @@ class Traits(NamedTuple):
     text: Text
 
 
-def told(body: list[ast.stmt], parameters: tuple[str, ...], traits: Traits, mode: Mode = ONE) -> Told:
+def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE) -> Told:
     """Where a quotient, a root or a power may be subtracted, or a function of angles added to anything or subtracted, and the like.
 
     A name counts as what it has got. A loop may have one iteration, which is no loop in captured code; in one of more, what iterations
@@ -106,14 +109,15 @@ def told(body: list[ast.stmt], parameters: tuple[str, ...], traits: Traits, mode
     """
     if mode == ONE and not traits.holds:
         return NONE
-    own = set(parameters) if mode.wide else set[str]()
+    parameters = code.co_varnames[: code.co_argcount]
+    own = set(parameters) if code in mode.wide else set[str]()
     kinds = frozenset({"Sub", "Add"} if mode.wide or traits.negates else {"Sub"})
     found = _Names(traits.text, kinds, mode, set(traits.held & set(parameters)), own, set(own))
     found.atoms = {name: frozenset({name}) for name in parameters}
     if traits.exponentials:
         found.mode = mode._replace(exponentials=True)
     found.block(body)
-    return Told(found.checks, found.hands, found.gives, traits.holds)
+    return Told(found.checks, frozenset(found.hands), found.gives, traits.holds)
 
 
 @dataclass
@@ -153,7 +157,7 @@ class _Names:
     base: dict[str, str] = field(default_factory=dict[str, str])
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
     gives: bool = False
-    hands: bool = False
+    hands: set[str] = field(default_factory=set[str])
 
     def block(self, block: list[ast.stmt]) -> None:
         """Note what there is in a block."""
@@ -247,7 +251,7 @@ class _Names:
             set(self.means),
             *names,
             self.gives,
-            self.hands,
+            set(self.hands),
         )
 
     def _other(self) -> _Names:
@@ -305,7 +309,9 @@ class _Names:
         elif is_sum(call):
             self._note_difference(call, "Add", args[:2])
         elif is_users(call):
-            self.hands |= any(self._is_near(a) or self._is_alone(a) for a in args)
+            given = (*args, *[self.text.seen(k.value) for k in call.keywords])
+            if any(self._is_near(a) or self._is_alone(a) for a in given):
+                self.hands.add(name)
             if self.mode.stores:
                 names = {n for a in args for n in a.names}
                 bases = {self.base.get(n, n) for n in names}
@@ -322,7 +328,7 @@ class _Names:
         return any(any(map(self._is_summed, factors)) for factors in value.products)
 
     def _is_summed(self, value: Seen) -> bool:
-        return bool(value.sums) or not self.summed.isdisjoint(value.visible)
+        return bool(value.sums) or not self.summed.isdisjoint(value.visible | value.handed)
 
     def _is_mean(self, value: Seen) -> bool:
         plain = not (value.near or value.sums or value.calls or value.products)
@@ -334,7 +340,7 @@ class _Names:
     def _is_less(self, value: Seen) -> bool:
         if any(self.checks.get(n) in _DIFFERENCES for n in value.sums):
             return True
-        return not (self.less.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
+        return not (self.less.isdisjoint(value.visible | value.handed) and self.mode.givers.isdisjoint(value.calls))
 
     def _is_difference(self, kind: str, sides: tuple[Seen, ...]) -> bool:
         one, other = sides

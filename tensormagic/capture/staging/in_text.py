@@ -198,8 +198,8 @@ class Seen(NamedTuple):
     ----------
     names
         The names in it.
-    visible
-        Those that rules see.
+    visible, handed
+        Those that rules see; those that functions of the user's are handed, of which it is known what they give.
     near, alone
         Whether there is a quotient or the like, a function of angles.
     calls
@@ -220,6 +220,7 @@ class Seen(NamedTuple):
     sums: tuple[ast.AST, ...] = ()
     products: tuple[tuple[Seen, Seen], ...] = ()
     mean: bool = False
+    handed: frozenset[str] = frozenset()
 
 
 class Step(NamedTuple):
@@ -336,6 +337,9 @@ class Text:
             sums = (node,) if node.op.__class__ in _SUMS else ()
         parts = [self.seen(part) for part in children(node)]
         inside, near, products = _together(parts), is_quotient(node), _products(node, parts)
+        if is_users(node) and calls.isdisjoint(numpys.NAMES):
+            handed = inside.handed | inside.visible
+            return Seen(inside.names, _NONE, calls=calls | inside.calls, sums=inside.sums, handed=handed)
         if is_fold(node):
             return Seen(inside.names, _NONE, near, alone, calls, sums)
         if not (near or alone or sums or calls or products):
@@ -349,6 +353,7 @@ class Text:
             sums + inside.sums,
             products + inside.products,
             _is_mean(node),
+            inside.handed,
         )
 
 
@@ -387,6 +392,7 @@ def _together(parts: list[Seen]) -> Seen:
         _NONE.union(*[part.calls for part in parts]),
         tuple([n for part in parts for n in part.sums]),
         tuple([p for part in parts for p in part.products]),
+        handed=_NONE.union(*[part.handed for part in parts]),
     )
 
 

@@ -87,6 +87,9 @@ _IN_MATH = (
 )  # fmt: skip
 MATH = {getattr(math, name) for name in _IN_MATH}
 
+NAMES = QUOTIENTS | FOLDS | _PARTS | EXPONENTIALS | LOGARITHMS | IN_SUMS | {*_IN_MATH}
+"""What these functions are called, imported by name as well."""
+
 _ANY = 2**10  # arguments
 
 INTO_OF_ONE = {
@@ -125,6 +128,7 @@ __all__ = [
     "KEYWORDS",
     "LOGARITHMS",
     "MATH",
+    "NAMES",
     "QUOTIENTS",
     "is_in_module",
     "most_read",

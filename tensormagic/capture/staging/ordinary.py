@@ -117,9 +117,10 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
         tells = {f: _told(f, found, mode) for f, found in reached.items()}
         giving = {f for f in called if tells[f].gives}
         names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
-        wide = any(t.hands for t in tells.values())
+        handed = {f.__globals__.get(name) for f, t in tells.items() for name in t.hands}
+        wide = frozenset(f.__code__ for f in called if f in handed)
         stores = bool(storing and (wide or names)) or any(tells[f].holds for f in storing)
-        wider = mode._replace(givers=mode.givers | names, wide=mode.wide or wide, stores=mode.stores or stores)
+        wider = mode._replace(givers=mode.givers | names, wide=mode.wide | wide, stores=mode.stores or stores)
         if wider == mode:
             return mode
         mode = wider
@@ -203,7 +204,7 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
     known = found.told.get(mode)
     if known is None:
         code = function.__code__ if isinstance(function, FunctionType) else function
-        known = found.told[mode] = told(found.node.body, code.co_varnames[: code.co_argcount], found.traits, mode)
+        known = found.told[mode] = told(found.node.body, code, found.traits, mode)
     return known
 
 

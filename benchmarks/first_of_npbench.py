@@ -1,7 +1,8 @@
 """First results of NPBench's programs against plain NumPy: ``python benchmarks/first_of_npbench.py CHECKOUT [--preset M] [NAME ...]``.
 
-``CHECKOUT`` is one of https://github.com/spcl/npbench; its programs are run as they are. Each program has a process of its own, in which
-plain NumPy runs it up to five times (the least counts), and then the function is captured and called once. CPU time of the process.
+``CHECKOUT`` is one of https://github.com/spcl/npbench; its programs are run as they are. Each program has three processes of its own, in
+which plain NumPy runs it up to five times, and then the function is captured and called once. CPU time of the process, the least of all, as
+threads of BLAS that wait for each other count, too.
 Writes ``benchmarks/results/first_of_npbench.md`` where no name is given.
 """
 
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from first_results import ENOUGH, ROOT, cpu, mean
+from first_results import ENOUGH, PROCESSES, ROOT, cpu, mean
 
 LIMIT = 300  # seconds of one program
 
@@ -118,14 +119,24 @@ def in_a_process(checkout: Path, name: str, preset: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def in_some_processes(checkout: Path, name: str, preset: str) -> dict[str, Any]:
+    """The least times of some processes; an error where one has any."""
+    found = [in_a_process(checkout, name, preset) for _ in range(PROCESSES)]
+    failed = next((one for one in found if "error" in one), None)
+    least = {key: min(one[key] for one in found) for key in ("numpy", "first", "python", "same")} if not failed else {}
+    return failed or least
+
+
 def report(rows: dict[str, dict[str, Any]], preset: str) -> str:
     """The table."""
     import numpy as np
 
+    load = f"on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}"
+    versions = f"CPython {platform.python_version()}, numpy {np.__version__}"
     lines = [
         "# First results of NPBench's programs", "",
-        f"{datetime.now(UTC).date()}, {platform.machine()}, CPython {platform.python_version()}, numpy {np.__version__}, size {preset}.",
-        f"CPU milliseconds, a process a program, on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}.", "",
+        f"{datetime.now(UTC).date()}, {platform.machine()}, {versions}, size {preset}.",
+        f"CPU milliseconds, the least of {PROCESSES} processes a program, {load}.", "",
         "| program | NumPy | first | first / NumPy | run by | same |", "|---|---:|---:|---:|---|---|",
     ]  # fmt: skip
     for name, row in rows.items():
@@ -154,7 +165,7 @@ def main() -> None:
     names = given.names or sorted(path.stem for path in (given.checkout / "bench_info").glob("*.json"))
     rows: dict[str, dict[str, Any]] = {}
     for name in names:
-        rows[name] = in_a_process(given.checkout, name, given.preset)
+        rows[name] = in_some_processes(given.checkout, name, given.preset)
         print(name, rows[name], flush=True)
     text = report(rows, given.preset)
     print(text)

@@ -156,7 +156,14 @@ class Looks:
             beside = np.divide(left, result)
             if itself is not None:
                 beside[itself] = 0
-            if _greatest(beside, axis=None) <= _FINE and _smallest(beside, axis=None) >= -_FINE:
+            quotient = _largest(beside)
+            if math.isnan(quotient) and beside.ndim:  # 0 less 0 is 0
+                beside[(result == 0) & (left == 0)] = 0
+                quotient = _largest(beside)
+            if quotient <= _FINE:
+                return
+            if not math.isnan(quotient):
+                self._loses(quotient, deep, _is_short(left, right), count)
                 return
         short = _is_short(left, right, result)
         if itself is not None:
@@ -165,7 +172,7 @@ class Looks:
         for beside, own in _blocks(left, result) if count else ():
             size, most = (np.abs(own), np.abs(beside)) if result.dtype.kind == "c" else (own, beside)
             quotients = np.divide(most, size)
-            quotient = max(float(_greatest(quotients, axis=None)), -float(_smallest(quotients, axis=None)))
+            quotient = _largest(quotients)
             if math.isnan(quotient):  # 0 less 0 is 0
                 size, most = np.abs(own), np.abs(beside)
                 quotient = float((most / np.where((size == 0) & (most == 0), 1, size)).max())
@@ -209,6 +216,12 @@ class Looks:
         return _ranged(value)
 
 
+def _largest(numbers: Any) -> float:
+    """The largest number of an array by its size; nan where there is one."""
+    greatest = float(_greatest(numbers, axis=None))
+    return greatest if math.isnan(greatest) else max(greatest, -float(_smallest(numbers, axis=None)))
+
+
 def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:
     """Parts of values that stay in the cache: what is made of large arrays would take new memory, which takes longer than the rest."""
     if max(map(np.size, values)) <= _BLOCK:
@@ -223,7 +236,7 @@ def _itself(left: Any, right: Any, result: Any) -> Any:
     if not arrays or not left.ndim or left.dtype != right.dtype or not np.may_share_memory(left, right):
         return None
     sides = (left.strides, left.shape), (right.strides, right.shape)
-    between = left.ctypes.data - right.ctypes.data
+    between = left.__array_interface__["data"][0] - right.__array_interface__["data"][0]
     if sides[0] == sides[1] and between:
         return None  # of a stencil: no element is itself
     return _where_alike(*sides, between, result.shape)

@@ -15,6 +15,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 import warnings
 from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from first_results import ENOUGH, PROCESSES, ROOT, cpu, mean
+from first_results import ENOUGH, PROCESSES, ROOT, mean
 
 LIMIT = 300  # seconds of one program
 
@@ -71,24 +72,22 @@ def measured(checkout: Path, name: str, preset: str) -> dict[str, Any]:
     first.result_of = noted
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        times: list[float] = []
-        expected, there = None, arguments
-        while not times or (sum(times) < ENOUGH and len(times) < 5):
-            given = there = copy.deepcopy(arguments)
-            times.append(cpu(lambda given=given: called(function, given)))
-            expected = RESULT["result"]
-        captured, here = tm.tensor(function), copy.deepcopy(arguments)
-        taken = cpu(lambda: called(captured, here))
-    same = alike(expected, RESULT["result"]) and alike(there, here)
-    return {"numpy": min(times), "first": taken, "python": any(by_python), "same": same}
+        there = copy.deepcopy(arguments)
+        seconds, expected = timed(function, there)
+        taken = [seconds]
+        while sum(taken) < ENOUGH and len(taken) < 5:
+            taken.append(timed(function, copy.deepcopy(arguments))[0])
+        here = copy.deepcopy(arguments)
+        seconds, found = timed(tm.tensor(function), here)
+    same = alike(expected, found) and alike(there, here)
+    return {"numpy": min(taken), "first": seconds, "python": any(by_python), "same": same}
 
 
-RESULT: dict[str, Any] = {}
-
-
-def called(function: Any, given: list[Any]) -> None:
-    """Call a function and keep what it gives."""
-    RESULT["result"] = function(*given)
+def timed(function: Any, given: list[Any]) -> tuple[float, Any]:
+    """CPU seconds of a call, and what it gives."""
+    start = time.process_time()
+    result = function(*given)
+    return time.process_time() - start, result
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -113,7 +113,7 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _LATE = {"distribute": "tensormagic.distributed.distribute", "shard": "tensormagic.distributed.sources"}
-"""What is imported when it is asked for: a fifth of what all would take."""
+"""What is imported when it is asked for, and where from: few use it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -231,8 +231,8 @@ class _Names:
         last: Any = None
         for _ in range(1 if rolled else _PASSES):
             if rolled:  # what iterations hand on is made of what it is made of, and no more is known
-                self.near, self.alone = set(before.near), set(before.alone)
-                self.less, self.summed, self.means = set(before.less), set(before.summed), set(before.means)
+                for name, had in before.sets().items():
+                    setattr(self, name, had)
             self._join(before)
             if not rolled and last == (last := self._state()):
                 break  # as the pass before has found it
@@ -243,27 +243,15 @@ class _Names:
     def _state(self) -> tuple[Any, ...]:
         """What a pass hangs on."""
         names = dict(self.atoms), dict(self.base), dict(self.checks)
-        return (
-            set(self.near),
-            set(self.alone),
-            set(self.less),
-            set(self.summed),
-            set(self.means),
-            *names,
-            self.gives,
-            set(self.hands),
-        )
+        return self.sets(), *names, self.gives, set(self.hands)
+
+    def sets(self) -> dict[str, set[str]]:
+        """Which names have got what, as sets of their own."""
+        return {name: set(getattr(self, name)) for name in ("near", "alone", "less", "summed", "means")}
 
     def _other(self) -> _Names:
         """The same, for another way through the code."""
-        sets = {
-            "near": set(self.near),
-            "alone": set(self.alone),
-            "less": set(self.less),
-            "summed": set(self.summed),
-            "means": set(self.means),
-        }
-        return replace(self, atoms=dict(self.atoms), base=dict(self.base), **sets)
+        return replace(self, atoms=dict(self.atoms), base=dict(self.base), **self.sets())
 
     def _join(self, other: _Names) -> None:
         self.near |= other.near

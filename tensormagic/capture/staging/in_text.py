@@ -209,7 +209,7 @@ class Seen(NamedTuple):
     products
         What stands in the two factors of products in it, where both have names.
     mean
-        Whether it is just a mean or the like, or such a name where ``visible`` is one.
+        Whether it is just a mean or the like.
     """
 
     names: frozenset[str]

@@ -76,7 +76,8 @@ class Ordinary(NamedTuple):
         """The function, whose loops and calls take one from a clock each time, and whose differences are looked at by ``look``."""
         own: Any = self.function  # no method: it is held as it is
         watch: Callable[..., Any] = partial(itertools.compress, selectors=clock)
-        if self.asks and not self.hands and not self.looks and self.reached[own].ranges:  # as it is written
+        looks = self.looks
+        if self.asks and not self.hands and not looks and self.reached[own].ranges:  # as it is written
             space = {**own.__globals__, "range": lambda *of: watch(range(*of))}
             return FunctionType(own.__code__, space, own.__name__, own.__defaults__)
         spaces: dict[int, dict[str, Any]] = {}
@@ -84,7 +85,7 @@ class Ordinary(NamedTuple):
         for function in self.reached:
             space = function.__globals__
             space = spaces.setdefault(id(space), {**space, WATCH: watch, TICK: clock.__next__} | look)
-            code = _asking(function.__code__, self.asks, self.looks, self.mode)
+            code = _asking(function.__code__, self.asks, looks, self.mode)
             made[function] = FunctionType(code, space, function.__name__, function.__defaults__)
         for function, found in self.reached.items():
             for name, _ in found.called:

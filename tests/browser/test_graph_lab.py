@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.lab import OpenNotebook
 
@@ -89,11 +90,12 @@ def test_the_kernel_answers_what_a_graph_asks(notebook: Callable[[str, Path | li
     large.locator(".tm-header").click()
     large.locator(".tm-boxes > g.group").first.click()
     page.keyboard.press("Enter")
-    large.locator(".tm-boxes > g.group", has_text="line").first.wait_for()
+    said = large.locator("[aria-live]")
+    expect(said).to_have_text("lines 2–4: 6 ops, open")
     large.get_by_role("searchbox").fill("line 150")  # in a group that nobody has opened
-    large.get_by_text("2 found").wait_for()
+    expect(said).to_contain_text("2 found", timeout=30_000)
     large.get_by_role("searchbox").press("Enter")
-    large.get_by_text("1 of 2: ").wait_for()
+    expect(said).to_contain_text("1 of 2: ", timeout=30_000)
     assert "line 150" in large.locator(".tm-details").inner_text()
     large.get_by_role("button", name="kernels", exact=True).click()
     large.locator(".tm-boxes > g.group", has_text="kernel 1").first.wait_for()

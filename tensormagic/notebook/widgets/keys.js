@@ -41,28 +41,29 @@ function addKeys(graph) {
     event.stopPropagation();
   });
 
-  let hits = [], hit = -1;
-  // what was found stays bright, and the groups around it
+  let hits = [], hit = -1, elsewhere = [];
+  // what was found stays bright, and the groups around it; what nobody has opened yet is known by its name alone
   graph.seek = function seek() {
     const wanted = graph.search.value.trim().toLowerCase();
-    hits = wanted ? [...graph.table.leaves.keys()].filter((key) => graph.words(key).toLowerCase().includes(wanted)) : [];
+    const here = wanted ? [...graph.table.leaves.keys()].filter((key) => graph.words(key).toLowerCase().includes(wanted)) : [];
+    hits = [...new Set([...here, ...elsewhere])];
     hit = -1;
-    graph.found = wanted ? new Set(hits.flatMap((key) => [key, graph.visible(key)])) : null;
+    graph.found = wanted ? new Set(here.flatMap((key) => [key, graph.visible(key)])) : null;
     graph.highlight();
     graph.say(wanted ? `${hits.length} found${hits.length ? ", Enter goes to the next" : ""}` : "");
     return wanted;
   };
   graph.search.addEventListener("input", () => {
+    elsewhere = [];
     const wanted = graph.seek(), apart = () => [...graph.table.groups.values()].some(graph.isUnread);
     if (!wanted || !graph.model.send || !apart()) return;
     // groups that were never opened are looked through by Python, once somebody stops to type
     setTimeout(() => {
-      if (graph.search.value.trim().toLowerCase() !== wanted) return;
-      graph.ask(["search", graph.viewNumber(), wanted], (keys) => {
-        if (graph.search.value.trim().toLowerCase() !== wanted || hit >= 0) return;
-        const here = new Set(hits);
-        hits = hits.concat(keys.filter((key) => !here.has(key) && !graph.table.around.has(key)));
-        graph.say(`${hits.length} found${hits.length ? ", Enter goes to the next" : ""}`);
+      const meant = () => graph.search.value.trim().toLowerCase() === wanted;
+      if (meant()) graph.ask(["search", graph.viewNumber(), wanted], (keys) => {
+        if (!meant() || hit >= 0) return;
+        elsewhere = keys;
+        graph.seek();
       });
     }, 200);
   });

@@ -47,7 +47,8 @@ pyright_says() {
 }
 check "ruff check" "$venv_python" -m ruff check --output-format concise .
 check "ruff format" "$venv_python" -m ruff format --check --output-format concise .
-check "pytest" "$venv_python" -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+processes=$(($("$venv_python" -c 'import os; print(os.cpu_count())') + 1)) # one more than cores: kernels, browsers and pauses are waited for
+check "pytest" "$venv_python" -m pytest --numprocesses "$processes" --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
   -p nbval.plugin --nbval --nbval-current-env --nbval-cell-timeout=120 --nbval-sanitize-with tests/nbval-sanitize.cfg "$@"
 check "pyright" pyright_says
 

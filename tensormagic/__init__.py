@@ -27,6 +27,7 @@ from tensormagic.functions.saving import load
 from tensormagic.functions.submitting import submit
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import parse, rewrite, trace
+from tensormagic.functions.value_grad import tensor_grad
 from tensormagic.ir.errors import (
     CaptureError,
     DerivativeCheckError,
@@ -150,6 +151,9 @@ def _formula(self: Tensor, name: str = "", wrt: str | Iterable[str] = ()) -> Any
 
 
 hooks.methods["formula"] = _formula
+
+
+hooks.methods["grad"] = tensor_grad
 
 
 def live(shown: Any, /, **ranges: Any) -> Any:

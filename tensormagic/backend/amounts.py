@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tensormagic.ir.size import Atom, Size, Symbol, atoms, evaluate, is_at_least, substitute, text
+from tensormagic.ir.size import Atom, Size, Symbol, atoms, evaluate, is_at_least, text
+from tensormagic.ir.substituting import substitute
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.operation import Operation
-from tensormagic.ir.size import Atom, Dim, Size, apply, atoms, bare_atom, evaluate, hint, substitute
+from tensormagic.ir.size import Atom, Dim, Size, apply, atoms, bare_atom, evaluate, hint
+from tensormagic.ir.substituting import substitute
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fft import FFT, IFFT
 from tensormagic.ops.indices.scatter import SCATTER_SET

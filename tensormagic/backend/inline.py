@@ -12,7 +12,8 @@ from tensormagic.backend.complex_text import COMPLEX, source_of
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized, topological
-from tensormagic.ir.size import Atom, Size, nodes_of, substitute
+from tensormagic.ir.size import Atom, Size, nodes_of
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import FIXED

@@ -15,7 +15,8 @@ from tensormagic.backend import costs
 from tensormagic.distributed.report import Tables, in_bytes, page_of, text_of
 from tensormagic.distributed.stages import Split, Stage
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, Symbol, evaluate, substitute
+from tensormagic.ir.size import Size, Symbol, evaluate
+from tensormagic.ir.substituting import substitute
 from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.regions.loops import LOOP
 

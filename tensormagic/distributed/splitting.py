@@ -26,7 +26,8 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, resized, topological, users
 from tensormagic.ir.site import Site
-from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of, substitute
+from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.draws.random import DRAW, SEED
 from tensormagic.ops.effects.telling import is_effect

@@ -22,10 +22,12 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
-from tensormagic.functions.derivatives import Closed, jvp, kept, lazily_read, like, normal_form, pushed
+from tensormagic.functions.closed import Closed, lazily_read
+from tensormagic.functions.derivatives import jvp, kept, like, pushed
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.given import Given
 from tensormagic.functions.gives import Copies
+from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.inside import taken_back
 from tensormagic.functions.moving import moved
 from tensormagic.functions.passes import Pulled, passes_of

@@ -18,7 +18,8 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Atom, Size, Symbol, bare_atom, product, substitute
+from tensormagic.ir.size import Atom, Size, Symbol, bare_atom, product
+from tensormagic.ir.substituting import substitute
 from tensormagic.ops.leaf import CONSTANT
 
 _TYPE = re.compile(r"\w+\[(?P<shape>.*)\]\s*$")

@@ -9,7 +9,7 @@ from typing import Any
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
-from tensormagic.functions.derivatives import Closed
+from tensormagic.functions.closed import Closed
 from tensormagic.functions.function import Function
 from tensormagic.functions.tracing import traced
 from tensormagic.ir.graph import Graph

@@ -14,8 +14,10 @@ from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.derivatives import ArgNums, Closed, argument_positions, normal_form
+from tensormagic.functions.closed import Closed
+from tensormagic.functions.derivatives import ArgNums, argument_positions
 from tensormagic.functions.function import Function
+from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.left import bare
 from tensormagic.functions.program import Specialisation
 from tensormagic.functions.record import Record

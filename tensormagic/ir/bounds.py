@@ -20,9 +20,9 @@ from tensormagic.ir.size import (
     nodes_of,
     normal,
     number_in,
-    substitute,
     terms_of,
 )
+from tensormagic.ir.substituting import substitute
 
 _STEPS = 64
 """How many replacements by a bound are tried for one size."""

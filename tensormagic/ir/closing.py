@@ -22,7 +22,7 @@ from tensormagic.ir.size import (
     nodes_of,
     size_text,
 )
-from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.substituting import substitute as substitute_size
 from tensormagic.ir.type import Type
 
 

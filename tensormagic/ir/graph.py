@@ -21,7 +21,7 @@ from tensormagic.ir.size import (
     nodes_of,
     without_more,
 )
-from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.substituting import substitute as substitute_size
 
 Guard = tuple[Size, str, Size]
 

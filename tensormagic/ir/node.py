@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tensormagic.ir.operation import Bounds, Operation
-from tensormagic.ir.size import Atom, Dim, Size, Symbol, atom, substitute_in
+from tensormagic.ir.size import Atom, Dim, Size, Symbol, atom
+from tensormagic.ir.substituting import substitute_in
 from tensormagic.ir.type import Type
 
 Params = tuple[tuple[str, Any], ...]

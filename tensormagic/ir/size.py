@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -387,58 +387,11 @@ def evaluate(size: Size, value_of: Callable[[Atom], int]) -> int:
     return total
 
 
-def substitute(size: Size, replacement: Mapping[Atom, Size]) -> Size:
-    """``size`` with symbols and nodes replaced."""
-    return _substitute(size, replacement, {})
-
-
-def _substitute(size: Size, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size:
-    """The same, with what has been ``done``: one part of a size may stand at many places of it."""
-    if isinstance(size, int):
-        return size
-    alone = bare_atom(size)
-    if alone is not None and not isinstance(alone, Apply):
-        return replacement.get(alone, size)
-    if not any(a in replacement for a in size.atoms):
-        return size
-    total: dict[Monomial, int] = {}
-    for monomial, coefficient in size.terms:
-        kept: list[tuple[Atom, int]] = []
-        term: Size = coefficient
-        for a, power in monomial:
-            base = _replacing(a, replacement, done)
-            if base is None:
-                kept.append((a, power))
-            else:
-                for _ in range(power):
-                    term = term * base
-        add_terms(total, term, tuple(kept))
-    return normal(total)
-
-
-def _replacing(a: Atom, replacement: Mapping[Atom, Size], done: dict[Apply, Size]) -> Size | None:
-    """What an atom becomes; None where it stays."""
-    if not isinstance(a, Apply):
-        return replacement.get(a)
-    if a not in done:
-        if not any(inner in replacement for inner in a.atoms):
-            return None
-        done[a] = apply(a.function, *(_substitute(s, replacement, done) for s in (a.left, a.right)))
-    return done[a]
-
-
 def add_terms(total: dict[Monomial, int], term: Size, factor: Monomial) -> None:
     """Add a size times a monomial to the terms of a sum."""
     for monomial, coefficient in terms_of(term):
         product = _monomial_product(monomial, factor)
         total[product] = total.get(product, 0) + coefficient
-
-
-def substitute_in(value: Any, replacement: Mapping[Atom, Size]) -> Any:
-    """A parameter of a node with symbols and nodes replaced in the sizes that it holds."""
-    if isinstance(value, Dim):
-        return substitute(value, replacement)
-    return tuple(substitute_in(v, replacement) for v in value) if type(value) is tuple else value
 
 
 def atoms(size: Size) -> tuple[Atom, ...]:

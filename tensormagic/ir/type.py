@@ -24,9 +24,9 @@ from tensormagic.ir.size import (
     lower_bound,
     product,
     size_text,
-    substitute,
     symbol,
 )
+from tensormagic.ir.substituting import substitute
 
 __all__ = [
     "Apply",

@@ -16,7 +16,7 @@ from tensormagic.functions.disagreement import disagreement_of
 from tensormagic.ir.closing import close
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, table
-from tensormagic.notebook.run import Outcome
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.speeds.by_numpy import difference, in_numpy, longer
 from tensormagic.ops.leaf import INPUT, parameter
 from tensormagic.transform.grad import depends

@@ -20,11 +20,11 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.type import hint
 from tensormagic.notebook.forms import Drawn
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.pictures.labels import clean, wrapped
 from tensormagic.notebook.pictures.scene import Scene
-from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.graph import GraphView
 
 __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_text"]

@@ -18,7 +18,8 @@ from tensormagic.capture.stores.overlap import through_memory
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.constant import reason_of_zero
-from tensormagic.functions.derivatives import gradient_nodes, not_alone
+from tensormagic.functions.gradient_nodes import gradient_nodes
+from tensormagic.functions.value_grad import not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site

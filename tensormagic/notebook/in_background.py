@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.error import UsageError
 
@@ -15,10 +15,8 @@ from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.submitting import Submitted, background
 from tensormagic.ir.node import Node
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.residence import Resident
-
-if TYPE_CHECKING:
-    from tensormagic.notebook.run import Outcome
 
 __all__ = ["refuse", "work"]
 

@@ -18,10 +18,10 @@ from tensormagic.notebook.display import Page, Views, bundle
 from tensormagic.notebook.forms import forms_of
 from tensormagic.notebook.formulas.equations import formula_of, inputs_of
 from tensormagic.notebook.inspecting import default_wrt
+from tensormagic.notebook.option_names import near
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS, Draw, nan, rules
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
-from tensormagic.notebook.run import near
 
 __all__ = ["TensorLooks"]
 

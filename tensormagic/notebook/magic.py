@@ -26,9 +26,10 @@ from tensormagic.notebook.check import check
 from tensormagic.notebook.display import Report, Reporting, Views, headline, portrait_of
 from tensormagic.notebook.forms import Panel, forms_of, seconds_text
 from tensormagic.notebook.options import CHOICES, Options, declare, of_line, read
+from tensormagic.notebook.outcome import Outcome, Source
 from tensormagic.notebook.outgrown import run_as_it_can
 from tensormagic.notebook.panels import PANELS
-from tensormagic.notebook.run import Outcome, Source, compiled, run_plain
+from tensormagic.notebook.run import compiled, run_plain
 from tensormagic.notebook.stale import Gradients, Origins
 
 __all__ = ["TensorMagics"]

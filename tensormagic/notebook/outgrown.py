@@ -25,7 +25,8 @@ from tensormagic.ir.errors import LimitError, PlainRunWarning
 from tensormagic.ir.modules import module_of
 from tensormagic.notebook.handed_on import numbers
 from tensormagic.notebook.options import Options
-from tensormagic.notebook.run import Outcome, run, run_plain
+from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.run import run, run_plain
 
 __all__ = ["is_repeatable", "run_as_it_can"]
 

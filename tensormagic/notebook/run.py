@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import linecache
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
 import numpy as np
-from IPython.core.error import UsageError
 
 from tensormagic import session
 from tensormagic.capture import inputs, living, random, taken, usercode
@@ -39,132 +36,16 @@ from tensormagic.notebook.effects import own_iterators, without_effects
 from tensormagic.notebook.gradients import differentiated, value_site
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.lines import plain_python
-from tensormagic.notebook.lost import lost
+from tensormagic.notebook.option_names import checked
 from tensormagic.notebook.options import Options
-from tensormagic.notebook.parted import Parted, is_container, root_of
-from tensormagic.notebook.result_names import names_in, rows_of
+from tensormagic.notebook.outcome import Outcome, Source
+from tensormagic.notebook.parted import Parted, is_container
 from tensormagic.ops.leaf import INPUT, constant
 
 _WHOLE = (bool, int, np.bool_, np.integer)
 _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
 
-__all__ = ["Outcome", "Source", "compiled", "run", "run_plain"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A cell as the user wrote it: its text below the magic's line, its label, how often a cell has run, the magic's line and its own text.
-
-    The text of a ``%tensor`` line stands in that line itself.
-    """
-
-    text: str
-    label: str
-    count: int
-    line: int = 0
-    magic: str = ""
-
-
-@dataclass
-class Outcome:
-    """What a run of a cell gave.
-
-    Parameters
-    ----------
-    code
-        The cell, compiled.
-    result
-        The last expression's value, or that of the final assignment.
-    given
-        What ``Out`` holds for it, where that is something else: arrays of the notebook, and views of them.
-    name
-        What the result is called, where it has a name.
-    shown
-        Whether the result is to be shown with its value.
-    gradients, moving
-        Of the result, by variable; and the variable's node.
-    inputs
-        The lazy array of each input.
-    stored
-        Names of notebook arrays that the cell has stored into.
-    target
-        What the gradients are of.
-    notebook
-        What the cell has read: the notebook's variables at that time.
-    kept
-        What the cell could reach and change, as it was before.
-    wholes
-        Of the containers that gradients are with respect to: containers of gradients, by the container's name.
-    on_values
-        The functions that were not captured and ran on values.
-    formed
-        The levels of the rules that formulas of plain numbers were computed by.
-    plain
-        Whether Python ran the cell, as it is written.
-    seconds
-        From the cell's text to its results.
-    later
-        The future of a cell that is computed in the background.
-    unused
-        What the cell has computed for its errors alone.
-    """
-
-    code: Code
-    options: Options
-    result: Any
-    name: str
-    shown: bool
-    gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    moving: dict[str, Node] = field(default_factory=dict[str, Node])
-    inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    stored: tuple[str, ...] = ()
-    on_values: tuple[str, ...] = ()
-    formed: frozenset[str] = frozenset()
-    plain: bool = False
-    target: Any = None
-    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
-    notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    kept: Kept | None = None
-    wholes: dict[str, Any] = field(default_factory=dict[str, Any])
-    seconds: float = 0.0
-    later: Any = None
-    given: Any = None
-    unused: list[Node] = field(default_factory=list[Node])
-
-    @property
-    def _written(self) -> str:
-        """The name that the cell ends in, where it ends in one."""
-        last = self.code.parsed.last
-        return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
-
-    @property
-    def rows(self) -> tuple[str, ...]:
-        """What the cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
-        return rows_of(self.code.parsed.last, self.source)
-
-    @property
-    def source(self) -> str:
-        """The cell's text, as it was written."""
-        return usercode.cells.get(self.code.filename, self.code.cell).source
-
-    def release(self) -> None:
-        """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
-        self.notebook, self.inputs, self.kept = {}, {}, None
-        self.outputs = {} if tensors_in(self.result) else self.outputs
-
-    @property
-    def results(self) -> dict[str, Tensor]:
-        """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
-        found = tensors_in(self.result)
-        if isinstance(self.result, Tensor):
-            named = {self.name or self._written or "value": self.result}
-        elif found:
-            named = dict(zip(names_in(self.result, self.rows), found, strict=True))
-        else:
-            named = {n: v for n, v in self.outputs.items() if isinstance(v, Tensor)}
-        if isinstance(self.target, Tensor) and all(self.target.node is not t.node for t in named.values()):
-            named[self.options.of] = self.target
-        return named
+__all__ = ["compiled", "run", "run_plain"]
 
 
 def compiled(source: Source, shell: Any) -> Code:
@@ -260,51 +141,6 @@ def plain(code: Code, space: dict[str, Any]) -> Any:
 
 
 # before ---------------------------------------------------------------------------------------------------------------
-
-
-def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
-    """Refuse names in options that do not exist, before anything runs."""
-    binds = code.parsed.binds
-    _checked_name(code, options, notebook)
-    for name in options.inputs or ():
-        if name not in code.parsed.reads:
-            raise UsageError(f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads)}")
-        if name not in notebook:
-            raise UsageError(f"%%tensor --input: the notebook has no variable {name}{near(name, notebook)}")
-    for name in options.outputs or ():
-        if name not in binds and name not in notebook:
-            raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
-    for name in map(root_of, options.grad):
-        if name not in notebook and name not in binds:
-            raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
-    if options.of and options.of not in binds and options.of not in notebook:
-        raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
-
-
-def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
-    """Refuse a name for the cell that the cell itself, or the notebook, uses for something else."""
-    if options.name and options.name in code.parsed.binds:
-        raise UsageError(
-            f"%%tensor {options.name}: the cell assigns {options.name}, so the cell cannot have that name, too; "
-            f"call it {'objective' if options.name != 'objective' else 'cost'}, for example"
-        )
-    asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
-    if options.name and options.name in code.parsed.reads:
-        raise UsageError(
-            f"%%tensor {options.name}: the cell reads {options.name}, and a function of that name would replace it{asked}"
-        )
-    if options.name in notebook and not callable(notebook[options.name]):
-        raise UsageError(
-            f"%%tensor {options.name}: {options.name} is a variable of the notebook, and a function of that name would replace it{asked}"
-        )
-
-
-def near(word: str, words: Iterable[str]) -> str:
-    """`` (did you mean …?)``, where a name is near; or which cell should have set it."""
-    if said := lost.hint(word):
-        return f". {said}"
-    found = difflib.get_close_matches(word, [w for w in words if not w.startswith("_")], 2, 0.6)
-    return f" (did you mean {' or '.join(found)}?)" if found else ""
 
 
 def cast(code: Code, notebook: Mapping[str, Any], options: Options) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from tensormagic.ir.node import Node, moves
-from tensormagic.ir.size import Size, atoms, substitute
+from tensormagic.ir.size import Size, atoms
+from tensormagic.ir.substituting import substitute
 
 Axes = Sequence[Any]
 """The axis of rows in each operand; None for one that is the same for all rows; a tuple of these for a node of several results."""

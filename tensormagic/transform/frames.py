@@ -15,7 +15,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological, users
 from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size, nodes_of
-from tensormagic.ir.size import substitute as with_sizes
+from tensormagic.ir.substituting import substitute as with_sizes
 from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.move import SLICE, broadcast, slice_
 from tensormagic.ops.opaque import items

@@ -14,7 +14,8 @@ from typing import Any
 
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, topological
-from tensormagic.ir.size import Size, atoms, hint, is_at_least, nodes_of, product, substitute
+from tensormagic.ir.size import Size, atoms, hint, is_at_least, nodes_of, product
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, LETTERS, einsum, split
 from tensormagic.ops.leaf import constant, constant_value, size_of

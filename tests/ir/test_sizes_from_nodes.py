@@ -20,7 +20,7 @@ from tensormagic.ir.size import (
     size_text,
     symbol,
 )
-from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.substituting import substitute as substitute_size
 from tensormagic.ir.text import parse
 from tensormagic.ir.type import Type, array, python
 from tensormagic.ops.fold import reduce_sum

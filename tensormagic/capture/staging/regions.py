@@ -14,7 +14,8 @@ from tensormagic.capture.staging.needs_python import NeedsPython, UnlikeDTypesEr
 from tensormagic.ir.closing import close
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute
+from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.effects.telling import has_effect

@@ -10,8 +10,8 @@ from IPython.core.getipython import get_ipython
 
 from tensormagic.capture.inputs import lift
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.derivatives import replace as replaced
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.gradient_nodes import replace as replaced
 from tensormagic.functions.space import place_of
 from tensormagic.ir.node import Node
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
@@ -19,8 +19,8 @@ from tensormagic.notebook.backprop.subject import Subject, of_function
 from tensormagic.notebook.display import Views, seen
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.parted import root_of
-from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.widgets.backprop import BackpropView
 from tensormagic.ops.leaf import INPUT
 

@@ -26,7 +26,8 @@ from tensormagic.functions.given import Given
 from tensormagic.functions.program import Specialisation
 from tensormagic.functions.record import Record
 from tensormagic.notebook.export.source import Cell, ExportError
-from tensormagic.notebook.run import Outcome, Source, compiled, run, run_plain
+from tensormagic.notebook.outcome import Outcome, Source
+from tensormagic.notebook.run import compiled, run, run_plain
 
 __all__ = ["EXPORTED", "Call", "Run"]
 

@@ -26,7 +26,7 @@ from tensormagic.notebook.export.marks import Marks, names_of
 from tensormagic.notebook.export.observe import Run
 from tensormagic.notebook.export.program import Program, Writer
 from tensormagic.notebook.export.source import Cell, ExportError, Lines
-from tensormagic.notebook.run import Outcome
+from tensormagic.notebook.outcome import Outcome
 
 __all__ = ["PlainWriter"]
 

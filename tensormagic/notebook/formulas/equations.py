@@ -12,7 +12,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture.value import Tensor
-from tensormagic.functions.derivatives import input_of
+from tensormagic.functions.value_grad import input_of
 from tensormagic.ir import site
 from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import DifferentiationError, GuardError, TensorError

@@ -16,16 +16,17 @@ from ipywidgets import Widget
 from tensormagic.capture.cell import Code
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.cells import of_cell
-from tensormagic.functions.derivatives import input_of
 from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.value_grad import input_of
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views, gradient_text
 from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.live.variables import function_of, notebook_variables, variables_of
+from tensormagic.notebook.option_names import near
 from tensormagic.notebook.options import Options
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.run import Outcome, near
 from tensormagic.notebook.widgets.live import LiveView
 
 __all__ = ["LiveReport", "live", "missing_names", "view_of_cell"]

@@ -16,8 +16,8 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.summary import is_on_device
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.derivatives import replace
 from tensormagic.functions.function import Function
+from tensormagic.functions.gradient_nodes import replace
 from tensormagic.functions.reading import Read, look
 from tensormagic.ir import site
 from tensormagic.ir.errors import DTypeError, ShapeError

@@ -14,7 +14,8 @@ import numpy as np
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, Symbol, atom, evaluate, nodes_of, substitute
+from tensormagic.ir.size import Size, Symbol, atom, evaluate, nodes_of
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.text import extents
 from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded

@@ -13,7 +13,8 @@ import numpy as np
 from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
-from tensormagic.notebook.run import Outcome, plain
+from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.run import plain
 
 __all__ = ["beside", "copies", "difference", "in_numpy", "longer", "wanted"]
 

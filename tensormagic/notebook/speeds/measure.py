@@ -25,11 +25,12 @@ from tensormagic.backend.schedule import Kernel
 from tensormagic.config import config
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import symbol
 from tensormagic.notebook.pictures.views import places
 from tensormagic.notebook.pictures.watching import Looking, watched
-from tensormagic.notebook.run import Outcome, plain
+from tensormagic.notebook.run import plain
 from tensormagic.notebook.speeds import against, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
 from tensormagic.notebook.speeds.machine import Machine

@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 from tensormagic.backend.costs import Cost
 from tensormagic.config import config
 from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
+from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.run import Outcome
 from tensormagic.notebook.speeds import strip
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
 from tensormagic.notebook.speeds.on_device import COPIES, THERE

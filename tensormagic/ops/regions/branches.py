@@ -13,7 +13,8 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.operation import Guard
-from tensormagic.ir.size import Size, bare_atom, nodes_of, substitute
+from tensormagic.ir.size import Size, bare_atom, nodes_of
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import run
 from tensormagic.ops.leaf import constant

@@ -16,7 +16,8 @@ from tensormagic.ir.errors import DataShapeError, DifferentiationError, DTypeErr
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, resized, topological
 from tensormagic.ir.operation import Guard
-from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, substitute, symbol
+from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of, symbol
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import Source, constant, input_node, parameter, size_of

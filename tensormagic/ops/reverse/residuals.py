@@ -7,7 +7,7 @@ from typing import Any
 
 from tensormagic.ir.node import Node, as_size, substitute, topological
 from tensormagic.ir.size import Size, atom, evaluate, hint, nodes_of, product
-from tensormagic.ir.size import substitute as substitute_size
+from tensormagic.ir.substituting import substitute as substitute_size
 from tensormagic.ir.type import Type
 from tensormagic.ops.op import is_cheap
 from tensormagic.ops.reverse.cut import cheapest_cut

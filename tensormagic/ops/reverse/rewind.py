@@ -16,7 +16,8 @@ import numpy as np
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, make, topological
 from tensormagic.ir.node import substitute as substitute_nodes
-from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, substitute
+from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of
+from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET

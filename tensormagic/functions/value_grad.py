@@ -1,0 +1,108 @@
+"""The gradient of a lazy value: ``y.grad(w)``, and which node is meant by what it is asked for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import living, taken, usercode
+from tensormagic.capture.inputs import Snapshot, same_bits, unread
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.stores.overlap import through_memory
+from tensormagic.capture.value import Tensor, owned, wrap
+from tensormagic.functions.gradient_nodes import gradient_nodes
+from tensormagic.ir import site
+from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.leaf import INPUT
+from tensormagic.ops.named import NAMED, is_bare
+
+
+def not_alone(value: Any, name: str = "the value", result: Node | None = None) -> str:
+    """What is to be told of a gradient by a value that another one is, too: an expression that is there twice; else nothing.
+
+    The other one may have no name: ``result`` then is made of an expression that says the same once more.
+
+    Raises
+    ------
+    DifferentiationError
+        For what was made of constants alone.
+    """
+    if not isinstance(value, Tensor) or not value.type.inexact or (node := value.node).op in {INPUT, NAMED}:
+        return ""
+    if is_bare(node):
+        raise DifferentiationError(
+            f"{name} is computed from constants alone: it cannot be distinguished from equal constants",
+            "Make it a lazy value first, tm.tensor(np.asarray(w)), and compute with that.",
+        )
+    named = any(other.node is node for other in living.held() if other is not value and not _shares(other, value))
+    if not named and (result is None or not _is_said_again(node, result)):
+        return ""
+    return (
+        f"{name} and another lazy value are the same expression, so the gradient counts both. To tell them apart, "
+        "write a function and differentiate that: tm.grad(lambda w: ...)(w)"
+    )
+
+
+def _is_said_again(node: Node, result: Node) -> bool:
+    """Whether what uses ``node`` in ``result`` has the expression in it, written out, and ``node`` was built elsewhere, too."""
+    places = site.of(node)
+    if len(places) < 2:
+        return False
+    users = [s for n in topological([result]) if node in n.args for s in site.of(n)]
+    return any(any(s in user for s in places) and any(s not in user for s in places) for user in users)
+
+
+def _shares(other: Any, value: Tensor) -> bool:
+    return not isinstance(other, Tensor) or other.place.buffer is value.place.buffer
+
+
+def input_of(result: Node, wrt: Any) -> Node:
+    """The node that a gradient is with respect to: a lazy value's, or the input of that name, or that array's or number's."""
+    number = not isinstance(wrt, Tensor) and isinstance(wrt, int | float | complex | np.number)
+    if not number and not isinstance(wrt, str | np.ndarray):
+        if told := not_alone(wrt, result=result):
+            warnings.warn(told, UserWarning, stacklevel=4)
+        taken.tell(result, node_of(wrt), "what it is differentiated by")
+        return node_of(wrt)
+    sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
+    if isinstance(wrt, str):
+        found = [n for n, source in sources.items() if source.name == wrt]
+    elif not isinstance(wrt, np.ndarray):
+        found = _inputs_of(wrt, sources)
+    else:
+        found = [n for n, source in sources.items() if isinstance(source, Snapshot) and source.is_of(wrt)]
+        leaf = unread(wrt)
+        if not found and through_memory(result, leaf) is not result:  # a part of what it depends on, or the whole
+            return leaf
+    what = repr(wrt) if isinstance(wrt, str) or number else "the array"
+    if len(found) != 1:
+        names = ", ".join(sorted({source.name for source in sources.values()})) or "nothing"
+        many = f"several inputs have this {'value' if number else 'name'}" if found else f"it depends on {names}"
+        raise DifferentiationError(
+            f"{what} is not an input of this value: {many}",
+            "Name an input, as in y.grad('x'); an array must be the one that the cell read, and unchanged since.",
+        )
+    taken.tell(result, found[0], what)
+    return found[0]
+
+
+def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
+    """The inputs that were read as this number: where there are several, those under a name that it has where the user's code is."""
+    array, held = np.asarray(number), [(n, s) for n, s in sources.items() if isinstance(s, Snapshot)]
+    same = [(n, s) for n, s in held if not isinstance(s.value, np.ndarray) and same_bits(np.asarray(s.value), array)]
+    names = {name for name, value in usercode.user_names(usercode.user_frame()).items() if value is number}
+    named = [n for n, s in same if s.name in names]
+    return named or [n for n, _ in same]
+
+
+def tensor_grad(self: Tensor, wrt: Any) -> Any:
+    """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
+    several = isinstance(wrt, tuple | list)
+    nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
+    with self.leveled():
+        found = [owned(wrap(n), numbers=True) for n in gradient_nodes(self.node, nodes)]
+    return tuple(found) if several else found[0]

@@ -1,0 +1,59 @@
+"""Names in options that do not exist, or that stand for something else: refused before a cell runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from tensormagic.capture.cell import Code
+from tensormagic.notebook.lost import lost
+from tensormagic.notebook.options import Options
+from tensormagic.notebook.parted import root_of
+
+
+def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
+    """Refuse names in options that do not exist, before anything runs."""
+    binds = code.parsed.binds
+    _checked_name(code, options, notebook)
+    for name in options.inputs or ():
+        if name not in code.parsed.reads:
+            raise UsageError(f"%%tensor --input: the cell does not read {name}{near(name, code.parsed.reads)}")
+        if name not in notebook:
+            raise UsageError(f"%%tensor --input: the notebook has no variable {name}{near(name, notebook)}")
+    for name in options.outputs or ():
+        if name not in binds and name not in notebook:
+            raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
+    for name in map(root_of, options.grad):
+        if name not in notebook and name not in binds:
+            raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
+    if options.of and options.of not in binds and options.of not in notebook:
+        raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
+
+
+def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
+    """Refuse a name for the cell that the cell itself, or the notebook, uses for something else."""
+    if options.name and options.name in code.parsed.binds:
+        raise UsageError(
+            f"%%tensor {options.name}: the cell assigns {options.name}, so the cell cannot have that name, too; "
+            f"call it {'objective' if options.name != 'objective' else 'cost'}, for example"
+        )
+    asked = f"; for several gradients write --grad {','.join(options.grad)},{options.name}" if options.grad else ""
+    if options.name and options.name in code.parsed.reads:
+        raise UsageError(
+            f"%%tensor {options.name}: the cell reads {options.name}, and a function of that name would replace it{asked}"
+        )
+    if options.name in notebook and not callable(notebook[options.name]):
+        raise UsageError(
+            f"%%tensor {options.name}: {options.name} is a variable of the notebook, and a function of that name would replace it{asked}"
+        )
+
+
+def near(word: str, words: Iterable[str]) -> str:
+    """`` (did you mean …?)``, where a name is near; or which cell should have set it."""
+    if said := lost.hint(word):
+        return f". {said}"
+    found = difflib.get_close_matches(word, [w for w in words if not w.startswith("_")], 2, 0.6)
+    return f" (did you mean {' or '.join(found)}?)" if found else ""

@@ -1,0 +1,133 @@
+"""A cell as the user wrote it, and what a run of it gave."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.capture import usercode
+from tensormagic.capture.cell import Code
+from tensormagic.capture.tree import tensors_in
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+from tensormagic.notebook.keeping import Kept
+from tensormagic.notebook.options import Options
+from tensormagic.notebook.result_names import names_in, rows_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """A cell as the user wrote it: its text below the magic's line, its label, how often a cell has run, the magic's line and its own text.
+
+    The text of a ``%tensor`` line stands in that line itself.
+    """
+
+    text: str
+    label: str
+    count: int
+    line: int = 0
+    magic: str = ""
+
+
+@dataclass
+class Outcome:
+    """What a run of a cell gave.
+
+    Parameters
+    ----------
+    code
+        The cell, compiled.
+    result
+        The last expression's value, or that of the final assignment.
+    given
+        What ``Out`` holds for it, where that is something else: arrays of the notebook, and views of them.
+    name
+        What the result is called, where it has a name.
+    shown
+        Whether the result is to be shown with its value.
+    gradients, moving
+        Of the result, by variable; and the variable's node.
+    inputs
+        The lazy array of each input.
+    stored
+        Names of notebook arrays that the cell has stored into.
+    target
+        What the gradients are of.
+    notebook
+        What the cell has read: the notebook's variables at that time.
+    kept
+        What the cell could reach and change, as it was before.
+    wholes
+        Of the containers that gradients are with respect to: containers of gradients, by the container's name.
+    on_values
+        The functions that were not captured and ran on values.
+    formed
+        The levels of the rules that formulas of plain numbers were computed by.
+    plain
+        Whether Python ran the cell, as it is written.
+    seconds
+        From the cell's text to its results.
+    later
+        The future of a cell that is computed in the background.
+    unused
+        What the cell has computed for its errors alone.
+    """
+
+    code: Code
+    options: Options
+    result: Any
+    name: str
+    shown: bool
+    gradients: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    moving: dict[str, Node] = field(default_factory=dict[str, Node])
+    inputs: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    stored: tuple[str, ...] = ()
+    on_values: tuple[str, ...] = ()
+    formed: frozenset[str] = frozenset()
+    plain: bool = False
+    target: Any = None
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    notebook: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    kept: Kept | None = None
+    wholes: dict[str, Any] = field(default_factory=dict[str, Any])
+    seconds: float = 0.0
+    later: Any = None
+    given: Any = None
+    unused: list[Node] = field(default_factory=list[Node])
+
+    @property
+    def _written(self) -> str:
+        """The name that the cell ends in, where it ends in one."""
+        last = self.code.parsed.last
+        return last.body.id if last is not None and isinstance(last.body, ast.Name) else ""
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What the cell's last line lists, as it is written, where it is a tuple or a list: nothing for what is long."""
+        return rows_of(self.code.parsed.last, self.source)
+
+    @property
+    def source(self) -> str:
+        """The cell's text, as it was written."""
+        return usercode.cells.get(self.code.filename, self.code.cell).source
+
+    def release(self) -> None:
+        """Let go of what only comparisons need, so that what is shown keeps no variable of the notebook alive."""
+        self.notebook, self.inputs, self.kept = {}, {}, None
+        self.outputs = {} if tensors_in(self.result) else self.outputs
+
+    @property
+    def results(self) -> dict[str, Tensor]:
+        """The lazy arrays that the cell is about: those in its value, else those it binds; and what gradients are of."""
+        found = tensors_in(self.result)
+        if isinstance(self.result, Tensor):
+            named = {self.name or self._written or "value": self.result}
+        elif found:
+            named = dict(zip(names_in(self.result, self.rows), found, strict=True))
+        else:
+            named = {n: v for n, v in self.outputs.items() if isinstance(v, Tensor)}
+        if isinstance(self.target, Tensor) and all(self.target.node is not t.node for t in named.values()):
+            named[self.options.of] = self.target
+        return named

@@ -25,21 +25,15 @@ from tensormagic.capture.staging.special import written
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
+from tensormagic.functions.footprint_notes import LARGEST, Notes, Unfollowed
 from tensormagic.functions.inside import Inside
 from tensormagic.functions.named import Named, named
-from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
+from tensormagic.functions.record import Check, Record
 from tensormagic.functions.space import CellSpace, Read, place_of
 from tensormagic.ir.node import Node
 
 LIMIT = 1000  # objects that are looked into
-_LARGEST = 2048  # bytes of an array that is compared at each call
 _LONGEST = 512  # items of a container that are compared at each call
-
-
-class Unfollowed(Exception):  # noqa: N818 (no error: an answer)
-    """What was found has no record that can be checked."""
-
-    lazy = ""
 
 
 UNKNOWN = Record((), "what it read at an earlier call")
@@ -66,7 +60,7 @@ def record_of(
     *,
     fixed: bool = False,
     generators: bool = True,
-    largest: float | None = _LARGEST,
+    largest: float | None = LARGEST,
     ahead: bool = False,
 ) -> Record:
     """What functions can read, as it is now.
@@ -119,59 +113,18 @@ def constants_of(tree: Any) -> list[Any]:
     return found
 
 
-def _is_beside(value: Any, home: Any) -> bool:
-    """Whether a value is a function over these globals."""
-    return isinstance(value, types.FunctionType) and value.__globals__ is home
-
-
 _CONTAINERS = {tuple, list, dict}
 _WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft"}  # which tests replace parts of
 
 
-class _Walk:
+class _Walk(Notes):
     """One search: by the names that are known so far, again until there are no more."""
-
-    def __init__(self, noted: set[Any], inputs: set[int], is_moving: Callable[[Any], bool], *, fixed: bool) -> None:
-        self.fixed = fixed
-        self.noted = noted
-        self.inputs = inputs  # arrays inside of containers and objects, by identity
-        self.is_moving = is_moving
-        self.names: set[str] = set()
-        self.stored: set[str] = set()  # attributes that code binds or deletes, which objects need not have
-        self.every = False  # whether attributes are read by names that are not in the code
-        self.asks = False  # whether it is asked which attributes there are
-        self.generators = True
-        self.ahead = False
-        self.largest: float | None = _LARGEST  # None where it is only asked where something is held
-        self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
-        self.typed = False  # whether code asks for types
-        self.makes = False  # whether code can come from an object to its class, and call that
-        self.unstaged = False  # whether Python runs code as it is written
-        self.asked: set[str] = set()  # of the names those that may be asked of a module
-        self.held = False  # whether something else than NumPy leads to its module of random numbers
-        self.random = ""  # what makes generators, or draws from NumPy's own
-        self.users: list[types.FunctionType] = []
-        self._begin()
-
-    def _begin(self) -> None:
-        self.partial = False  # whether elements of arrays are not compared because they may become inputs
-        self.room = self.largest or 0  # bytes of arrays whose elements are still to be compared
-        self.checks: dict[Any, Check] = {}
-        self.seen: dict[Any, Any] = {}
-        self.pending: list[tuple[Any, str, bool]] = []
-
-    def is_typed(self) -> bool:
-        """Whether code that Python runs as it is written may ask for the type of what it reads."""
-        return self.typed and self._is_unstaged()
-
-    def _is_unstaged(self) -> bool:
-        return self.unstaged or any(map(kinds.is_unstaged, self.users))
 
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
         """Look at everything."""
         while True:
-            known = self._known()
-            self._begin()
+            known = self.known()
+            self.begin()
             self.pending += [
                 (r, vars(r)["__name__"] if "__name__" in getattr(r, "__dict__", ()) else "the function", True)
                 for r in roots
@@ -181,59 +134,11 @@ class _Walk:
                 if not isinstance(
                     read[1].get(read[0]), types.FunctionType
                 ):  # which the code leads to, as it reads them
-                    self._read(*read, True)
+                    self.read(*read, True)
             while self.pending:
                 self._visit(*self.pending.pop())
-            if known == self._known():
+            if known == self.known():
                 return
-
-    def _known(self) -> tuple[object, ...]:
-        return len(self.names), len(self.stored), len(self.asked), self.every, self.asks, self.makes, self.held
-
-    # what is noted ----------------------------------------------------------------------------------------------------
-
-    def _check(self, kind: str, a: Any, b: Any, c: Any, told: str) -> None:
-        self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told))
-
-    def _entry(
-        self, space: Mapping[str, Any], name: Any, told: str, *, lifted: bool = False, owner: Any = None
-    ) -> None:
-        """An entry of a dictionary, by a name, and what it leads to; of that of a class, the ``owner``."""
-        owner = space if owner is None else owner
-        if (id(owner), name) in self.moving:
-            return
-        value = space.get(name, MISSING)
-        kind = "entry value" if kinds.is_atom(value) else "entry"
-        key = "entry", id(space), name
-        if key not in self.checks:
-            self.checks[key] = Check(kind, (space.get, name, value), told, (owner, name))
-            self.seen[id(space), "space"] = space
-        self._push(value, told, lifted=lifted)
-
-    def _push(self, value: Any, told: str, *, lifted: bool = False) -> None:
-        if value is not MISSING and value is not ANYTHING and not kinds.is_atom(value):
-            self.held |= value is np.random
-            self.pending.append((value, told, lifted))
-
-    def _read(self, name: str, space: Mapping[str, Any], lifted: bool, home: Any = None) -> None:
-        """A name that code reads: where inputs are made of it (``lifted``), an input's value does not matter.
-
-        Functions over the globals ``home`` are captured as the code is.
-        """
-        value = space.get(name, MISSING)
-        if lifted and value is not MISSING and self.is_moving(value) and place_of((name, space)) in self.noted:
-            return
-        lifted = lifted and (type(value) is np.ndarray or _is_beside(value, home))
-        if not isinstance(space, CellSpace):
-            self._entry(space, name, name, lifted=lifted)
-            return
-        if value is MISSING:
-            raise Unfollowed(f"{name}, which has no value yet")
-        if (id(space.cell), None) in self.moving:
-            return
-        kind = "cell value" if kinds.is_atom(value) else "cell"
-        self.checks.setdefault((kind, id(space.cell)), Check(kind, (space.cell, None, value), name, (space.cell, None)))
-        self._push(value, name, lifted=lifted)
 
     # what is looked into ----------------------------------------------------------------------------------------------
 
@@ -265,7 +170,7 @@ class _Walk:
 
     def refuse_random(self) -> None:
         """Refuse makers of generators in code that Python runs as it is written: they need no seed there."""
-        if self.random and self._is_unstaged():
+        if self.random and self.is_unstaged():
             raise Unfollowed(self.random)
 
     def _other(self, value: Any, told: str, lifted: bool) -> None:
@@ -281,7 +186,7 @@ class _Walk:
             self.unstaged |= isinstance(value, property)
             self.makes |= isinstance(value, classmethod)
             for name in names:
-                self._push(getattr(value, name), told)
+                self.push(getattr(value, name), told)
         elif isinstance(value, np.ndarray):
             self._array(value, told, lifted)
         else:
@@ -292,7 +197,7 @@ class _Walk:
         if roots is None:
             raise Unfollowed(told)
         for root in roots:
-            self._push(root, told, lifted=True)
+            self.push(root, told, lifted=True)
 
     def _array(self, array: Any, told: str, lifted: bool) -> None:
         if id(array) in self.inputs or self.largest is None:
@@ -303,7 +208,7 @@ class _Walk:
         if type(array) is not np.ndarray or array.dtype.hasobject or array.nbytes > self.room:
             raise Unfollowed(f"the elements of {told}")
         self.room -= array.nbytes if self.fixed else 0
-        self._check("array", array, None, (array.dtype, array.shape, array.strides, array.tobytes()), told)
+        self.check("array", array, None, (array.dtype, array.shape, array.strides, array.tobytes()), told)
 
     # functions
 
@@ -321,13 +226,13 @@ class _Walk:
 
     def _beside(self, function: types.FunctionType, told: str, lifted: bool) -> None:
         """What a function holds: its code, defaults, closure and attributes."""
-        self._check("code", function, None, written(function), told)
-        self._check("defaults", function, None, function.__defaults__, f"the defaults of {told}")
-        self._check("options", function, None, function.__kwdefaults__, f"the defaults of {told}")
-        self._push(function.__defaults__, f"a default of {told}")
-        self._push(function.__kwdefaults__, f"a default of {told}")
+        self.check("code", function, None, written(function), told)
+        self.check("defaults", function, None, function.__defaults__, f"the defaults of {told}")
+        self.check("options", function, None, function.__kwdefaults__, f"the defaults of {told}")
+        self.push(function.__defaults__, f"a default of {told}")
+        self.push(function.__kwdefaults__, f"a default of {told}")
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            self._read(name, CellSpace(name, cell), lifted and name != "__class__", function.__globals__)
+            self.read(name, CellSpace(name, cell), lifted and name != "__class__", function.__globals__)
         self._attributes(function, function.__dict__, (), told)
 
     def _code(self, found: Sequence[Named], space: Mapping[str, Any], home: Any, lifted: bool) -> None:
@@ -351,10 +256,10 @@ class _Walk:
         if name not in space and hasattr(builtins, name):
             if name in kinds.LOUD:
                 raise Unfollowed(f"{name}()")
-            self._entry(space, name, name)
-            self._entry(vars(builtins), name, name)
+            self.entry(space, name, name)
+            self.entry(vars(builtins), name, name)
         else:
-            self._read(name, space, lifted, home)
+            self.read(name, space, lifted, home)
 
     def _import(self, name: str) -> None:
         parts = name.split(".")
@@ -362,7 +267,7 @@ class _Walk:
             whole = ".".join(parts[: k + 1])
             if whole not in sys.modules:
                 raise Unfollowed(f"the module {name}, which is imported by the call")
-            self._entry(sys.modules, whole, whole)
+            self.entry(sys.modules, whole, whole)
 
     def builtin(self, function: Any, told: str, _lifted: bool) -> None:
         """A function of C's."""
@@ -376,7 +281,7 @@ class _Walk:
             if not kinds.is_quiet(owner.__module__):
                 raise Unfollowed(f"{owner.__module__}.{owner.__qualname__}.{function.__name__}()")
         else:
-            self._push(owner, told)
+            self.push(owner, told)
 
     def dispatched(self, function: Any, told: str, _lifted: bool) -> None:
         """A function of NumPy's that others may implement for their arrays."""
@@ -385,8 +290,8 @@ class _Walk:
 
     def method(self, method: types.MethodType, told: str, _lifted: bool) -> None:
         """A method, and its object."""
-        self._push(method.__func__, told)
-        self._push(method.__self__, told)
+        self.push(method.__func__, told)
+        self.push(method.__self__, told)
 
     # modules and classes
 
@@ -396,20 +301,20 @@ class _Walk:
             return
         space, users = vars(module), kinds.is_users_module(module)
         for name in sorted(self.stored - space.keys()) if users else ():
-            self._entry(space, name, f"{told}.{name}")
+            self.entry(space, name, f"{told}.{name}")
         if self.every:
             raise Unfollowed(f"attributes of {told}, by names that are not in the code")
         # a method of a generator that the call makes (`rng.normal`) is no function of the module
         methods = self.names - self.asked if module is np.random and not self.held else set[str]()
         for name in sorted((self.names - methods) & space.keys()):
             if users or kinds.is_atom(space[name]) or self._is_of_random(space[name]):
-                self._entry(space, name, f"{told}.{name}")
+                self.entry(space, name, f"{told}.{name}")
             else:
                 raise Unfollowed(f"{told}.{name}")
         if users and (self.asks or "__getattr__" in space):
             for name in sorted(self.names - space.keys()):
-                self._entry(space, name, f"{told}.{name}")
-            self._entry(space, "__getattr__", f"{told}.__getattr__")
+                self.entry(space, name, f"{told}.{name}")
+            self.entry(space, "__getattr__", f"{told}.__getattr__")
 
     def _library(self, module: types.ModuleType, told: str) -> None:
         """The names of NumPy's or another module that is known: whether they still are what they were, in one check."""
@@ -420,9 +325,9 @@ class _Walk:
             if isinstance(value, types.ModuleType):
                 self.pending.append((value, f"{told}.{name}", False))
             elif not kinds.is_quiet(getattr(value, "__module__", None)):
-                self._entry(space, name, f"{told}.{name}")
+                self.entry(space, name, f"{told}.{name}")
         if names:
-            self._check("entries", space, tuple(names), tuple([space[n] for n in names]), f"{told}.{names[0]}")
+            self.check("entries", space, tuple(names), tuple([space[n] for n in names]), f"{told}.{names[0]}")
 
     def _class(self, kind: type, told: str, *, called: bool = True) -> None:
         """A class; where it is not ``called``, only objects of it are there, and what makes them is not run."""
@@ -430,22 +335,22 @@ class _Walk:
             return
         if not kinds.is_pythons(kind) or not kinds.is_users_class(kind):
             raise Unfollowed(f"{kind.__module__}.{kind.__qualname__}")
-        self._check("bases", kind, None, kind.__mro__, told)
+        self.check("bases", kind, None, kind.__mro__, told)
         if type(kind) is not type:
-            self._push(type(kind), told)
+            self.push(type(kind), told)
         found: set[str] = set()
         for base in reversed(kind.__mro__):  # a name that a base has is asked of those before it, too
             space = vars(base)
             own = {n for n in space if self._wanted(n) and (called or n not in kinds.MAKING)}
             if base is kind or kinds.is_users_class(base):
                 for name in sorted(own | found):
-                    self._entry(space, name, f"{base.__name__}.{name}", owner=base)
+                    self.entry(space, name, f"{base.__name__}.{name}", owner=base)
                 found |= own
             else:
-                self._push(base, told)
+                self.push(base, told)
         if self.asks:
             for name in sorted(self.names - found):
-                self._entry(vars(kind), name, f"{kind.__name__}.{name}", owner=kind)
+                self.entry(vars(kind), name, f"{kind.__name__}.{name}", owner=kind)
 
     def _wanted(self, name: str) -> bool:
         if name.startswith("__") and name.endswith("__"):
@@ -458,9 +363,9 @@ class _Walk:
         kind = type(value)
         if not kinds.is_followed(kind):
             raise Unfollowed(f"{told} ({kind.__module__}.{kind.__qualname__})")
-        self._check("type", value, None, kind, told)
+        self.check("type", value, None, kind, told)
         if self.makes or self.every or type(kind) is not type or kinds.is_partly_librarys(kind):
-            self._push(kind, told)
+            self.push(kind, told)
         elif ("objects of", id(kind)) not in self.seen:
             self.seen["objects of", id(kind)] = kind
             self._class(kind, told, called=False)
@@ -469,12 +374,12 @@ class _Walk:
         of_class = {n for c in kind.__mro__ if c is not object for n in vars(c) if self._wanted(n) and n[:2] != "__"}
         inside, whole = getattr(value, "__dict__", None), kinds.is_partly_librarys(kind)
         if isinstance(inside, dict):
-            self._check("dict", value, None, inside, told)
+            self.check("dict", value, None, inside, told)
             self._attributes(value, inside, of_class, told, whole=whole)
         for base in kind.__mro__:
             for name, slot in vars(base).items():
                 if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):
-                    self._slot(value, slot.__get__, f"{told}.{name}", name)
+                    self.slot(value, slot.__get__, f"{told}.{name}", name)
 
     def _attributes(
         self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
@@ -482,45 +387,30 @@ class _Walk:
         names = {n for n in inside if whole or self._wanted(n) or n in self.names} | set(of_class)
         names |= self.stored  # a call that binds them again does so, where somebody has unbound them
         if self.every:
-            self._check("names", inside, len(inside), tuple(inside), f"the attributes of {told}")
+            self.check("names", inside, len(inside), tuple(inside), f"the attributes of {told}")
         if self.asks or (hasattr(type(value), "__getattr__") and not isinstance(value, types.FunctionType)):
             names |= self.names
         for name in sorted(names):
-            self._entry(inside, name, f"{told}.{name}")
-
-    def _slot(self, value: Any, get: Callable[[Any], Any], told: str, name: str = "") -> None:
-        if (id(value), name) in self.moving:
-            return
-        try:
-            held = get(value)
-        except AttributeError:
-            raise Unfollowed(f"{told}, which has no value yet") from None
-        kind = "holds value" if kinds.is_atom(held) else "holds"
-        self.checks[kind, id(value), told] = Check(kind, (get, value, held), told, (value, name) if name else None)
-        self._push(held, told)
+            self.entry(inside, name, f"{told}.{name}")
 
     def items(self, items: Any, told: str, _lifted: bool) -> None:
         """What a container holds, in its order."""
         if len(items) > _LONGEST:
             raise Unfollowed(f"the {len(items)} items of {told}")
-        held = tuple(items) if isinstance(items, dict) else self._still(items, enumerate(items))
+        held = tuple(items) if isinstance(items, dict) else self.still(items, enumerate(items))
         if not isinstance(items, tuple | frozenset) or isinstance(items, dict):
             place = (items, None) if isinstance(items, list | deque) else None
             self.checks["items", id(items)] = Check("items", (items, len(held), held), told, place)
         for k, item in enumerate(held):
-            self._push(item, f"{told}[{k}]")
+            self.push(item, f"{told}[{k}]")
         if isinstance(items, dict | types.MappingProxyType):
-            held = self._still(items, items.items())
+            held = self.still(items, items.items())
             place = (items, None) if isinstance(items, dict) else None
             self.checks["values", id(items)] = Check("items", (items.values(), len(held), held), told, place)
             for key, item in zip(items, held, strict=True):
-                self._push(item, f"{told}[{key!r}]" if kinds.is_atom(key) else told)
+                self.push(item, f"{told}[{key!r}]" if kinds.is_atom(key) else told)
         if isinstance(items, defaultdict):
-            self._slot(items, lambda d: d.default_factory, f"{told}.default_factory")
-
-    def _still(self, holder: Any, entries: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
-        """What a container holds, but for the inputs of the trace."""
-        return tuple([ANYTHING if self.moving and (id(holder), k) in self.moving else v for k, v in entries])
+            self.slot(items, lambda d: d.default_factory, f"{told}.default_factory")
 
     def namespace(self, value: types.SimpleNamespace, told: str, _lifted: bool) -> None:
         """What a `SimpleNamespace` holds."""
@@ -529,7 +419,7 @@ class _Walk:
     def lazy(self, value: Any, told: str, _lifted: bool) -> None:
         """A lazy value."""
         if self.fixed:
-            self._slot(value, operator.attrgetter("node"), told)
+            self.slot(value, operator.attrgetter("node"), told)
             return
         found = Unfollowed(f"the lazy value {told}")
         found.lazy = told
@@ -541,12 +431,12 @@ class _Walk:
     def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
         """What computes a cached property."""
         self.unstaged = True
-        self._push(value.func, told)
+        self.push(value.func, told)
 
     def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
         """What `np.vectorize` calls."""
         for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
-            self._entry(vars(value), name, f"{told}.{name}", lifted=False)
+            self.entry(vars(value), name, f"{told}.{name}", lifted=False)
 
 
 _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {

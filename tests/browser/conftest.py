@@ -12,7 +12,9 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 import tensormagic as tm
 from tests.browser.lab import CHROMIUM_FLAGS, Lab, OpenNotebook, open_notebook, running_lab
 
-expect.set_options(timeout=30_000)  # as long as for clicks: where much else runs, a kernel does not answer in the usual 5 s
+expect.set_options(
+    timeout=30_000
+)  # as long as for clicks: where much else runs, a kernel does not answer in the usual 5 s
 BOTH = ("lab", pytest.param("notebook", marks=pytest.mark.share(5)))  # what differs is the page around the views
 
 

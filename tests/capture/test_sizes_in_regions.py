@@ -219,49 +219,6 @@ def test_an_index_in_a_branch_is_checked_for_other_sizes_of_what_the_loop_goes_o
         captured(np.ones(40), np.zeros(90), np.array([90, 0]))
 
 
-def test_a_branch_of_which_less_is_read_keeps_what_says_its_sizes():
-    x = np.arange(16.0).reshape(4, 4)
-    program = """for i in range(3):
-    s = w[2:]
-if not (w > 1).all():
-    for row in x:
-        found = z + 1
-else:
-    w[2:] = 7
-"""
-    captured = cell(program, {"x": x, "w": x[:, 0], "z": np.ones(3)})
-    stored = session.compute([b.node for b in captured.stores])  # first: after it less of the branches is read
-    for buffer, value in zip(captured.stores, stored, strict=True):
-        assert np.array_equal(buffer.array, value)
-    assert np.array_equal(captured.outputs["found"].numpy(), np.full(3, 2.0))
-
-
-def untaken_store(x: Any, chosen: Any) -> Any:
-    part, found = x[0, chosen], x * 2
-    if x[0, 0] > 3:
-        found = x + part
-    return found, part
-
-
-def untaken_else(x: Any, chosen: Any) -> Any:
-    part, found = x[0, chosen], x * 2
-    found = found + 1 if x[0, 0] < 3 else x + part
-    return found, part
-
-
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-@pytest.mark.parametrize("program", [untaken_store, untaken_else])
-def test_a_way_that_is_not_taken_may_not_fit(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
-    x, captured = np.arange(12.0).reshape(3, 4), tm.tensor(program)
-    for chosen in ([True, False, True, False], [True] * 4):
-        for found, expected in zip(captured(x, np.array(chosen)), program(x, np.array(chosen)), strict=True):
-            assert np.array_equal(found, expected)
-    with pytest.raises(ValueError, match="do not fit"):
-        captured(x + 4, np.array([True, False, True, False]))
-    assert np.array_equal(captured(x + 4, np.array([True] * 4))[0], (x + 4) + (x[0] + 4))
-
-
 def later_part(x: Any, k: Any, s: Any) -> Any:
     part = x[k[0] :]
     if s > 7:
@@ -314,11 +271,6 @@ def test_what_numpy_stretches_in_a_loop_is_refused(tier: str, monkeypatch: pytes
     assert np.array_equal(stored["x"], expected["x"])
 
 
-def test_a_check_in_a_branch_keeps_what_says_its_sizes():
-    """Where one result is asked for, and the array is that of another one."""
-    check("if s > 1:\n    t = 0\n    w[: t // 2] |= w[w > t]", w=np.zeros((3, 0), np.int8), s=1.5)
-
-
 def test_a_size_that_data_make_a_number_that_does_not_fit():
     source = "v = z @ z[[[0], [1]]]\nv[k[-1], ::-1, k[0]:-2, k[:2]] = z"
     z = np.arange(8.0).reshape(2, 2, 2)
@@ -327,43 +279,6 @@ def test_a_size_that_data_make_a_number_that_does_not_fit():
     check(
         f"try:\n    {source.replace(chr(10), chr(10) + '    ')}\nexcept ValueError:\n    v = 3", z=z, k=np.array([1, 0])
     )
-
-
-def stored_twice(x: Any, y: Any, k: Any) -> Any:
-    v = x[k[k > 0], 0]
-    for _ in range(2):
-        if v.max() > v.min():
-            v[...] = y[::-1]
-    return v
-
-
-def added_where_it_fits(x: Any, y: Any, k: Any) -> Any:
-    v = x[k[k > 0], 0]
-    for _ in range(k.max()):
-        if v.max() > v.min():
-            v[...] += y
-        else:
-            v = v * 2
-    return v
-
-
-def one_way_alone_fits(x: Any, y: Any, k: Any) -> Any:
-    v = x[k[k > 0], 0]
-    v = v + y if v.max() > v.min() else v * 2
-    return v + 1, v.sum()
-
-
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-@pytest.mark.parametrize("program", [stored_twice, added_where_it_fits, one_way_alone_fits])
-def test_sizes_that_are_equal_on_one_way_are_not_on_the_other(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    """The result of a branch has a data-dependent length, whatever the branch that is not taken needs."""
-    monkeypatch.setattr(tm.config, "tier", tier)
-    x, captured = np.arange(20.0).reshape(4, 5), tm.tensor(program)
-    for k in ([1, 0, 1], [3, 1, 2, 0, 1, 2], [0, 1, -2]):  # of one value, as long as y and of several, one alone
-        for y in (np.ones(5), np.arange(5.0)):
-            expected = program(x.copy(), y.copy(), np.array(k))
-            for ours, theirs in zip(captured(x, y, np.array(k)), expected, strict=True):
-                assert np.array_equal(ours, theirs)
 
 
 def test_sizes_that_differ_by_a_number_do_not_fit():
@@ -401,28 +316,6 @@ def test_what_numpy_stretches_in_what_a_loop_joins_is_refused():
             captured(np.array(stretched), k)
         with pytest.raises(ValueError, match="do not fit"):
             captured(np.array(wrong), k)
-
-
-EMPTY_ON_ONE_WAY = (
-    "if k[0] > 1:\n    v[...] = v[[]]",
-    "if k[0] > 1:\n    v[::-1] += v[[]]",
-    "if k[0] > 1:\n    v[...] = v[[]]\nelse:\n    v[...] = np.arange(4)",
-    "if k[0] > 1:\n    v[...] = x[0, :3]\nelif k[0] < -1:\n    v += np.zeros(0)",
-    "for i in range(k[0] - 1):\n    v[...] = v[[]]",
-    "i = 1\nwhile i < k[0]:\n    v += np.arange(3)\n    i += 1",
-    "for i in k:\n    if i < k[0] + 1:\n        break\nelse:\n    v[::-1] += np.zeros(0)",
-)
-
-
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-@pytest.mark.parametrize("way", EMPTY_ON_ONE_WAY)
-def test_a_way_that_would_need_another_number_says_nothing_of_the_size(
-    way: str, tier: str, monkeypatch: pytest.MonkeyPatch
-):
-    """What is stored on a way that is not taken has a size that is written: the array has its own afterwards."""
-    monkeypatch.setattr(tm.config, "tier", tier)
-    source = f"v = x[x < 4]\n{way}\nv[1:] = [5.5, 6.5, 7.5]\nw = v + np.arange(4)\nn = len(v)"
-    check(source, x=np.arange(12.0).reshape(3, 4), k=np.array([1, 2, 0]))
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
@@ -500,16 +393,3 @@ def test_what_only_a_later_iteration_raises_is_refused(kind: str):
     for k, error in (([0], None), ([2], TypeError)):
         with contextlib.nullcontext() if error is None else pytest.raises(error, match="Cannot cast ufunc"):
             assert np.array_equal(captured(y, np.float64(4), z, np.array(k)), y)
-
-
-def test_a_refusal_of_a_way_keeps_its_advice():
-    def program(y: Any, v: Any, s: Any) -> Any:
-        if s > 1:
-            y[y > 0] = v
-        return y
-
-    captured = tm.tensor(program)
-    y, v = np.array([1, 2]), np.array([1j, 2j])
-    assert np.array_equal(captured(y, v, 0.5), y)
-    with pytest.raises(TypeError, match=r"Take its \.real first"):
-        captured(y, v, 1.5)

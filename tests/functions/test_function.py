@@ -1,7 +1,5 @@
 """Captured functions: sizes without retracing, guards, names from outside, containers, errors, threads."""
 
-import functools
-import math
 import sys
 import threading
 import traceback
@@ -11,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import scipy
 
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
@@ -425,55 +422,6 @@ def test_nothing_to_divide_by_or_to_take_the_largest_of(function, x):
         warnings.simplefilter("ignore")
         expected = function(x)
     np.testing.assert_array_equal(tm.tensor(function)(x), expected)
-
-
-# functions of libraries -----------------------------------------------------------------------------------------------
-
-SQUARE = np.array([[2.0, 1.0], [0.5, 3.0]])
-PASSED_AS_THEY_ARE = [
-    (scipy.special.logsumexp, np.array([0.5, 1.0, 2.0])),
-    (functools.partial(scipy.special.logsumexp, axis=0), np.array([0.5, 1.0, 2.0])),
-    (scipy.linalg.det, SQUARE),
-    (scipy.linalg.norm, SQUARE),
-    (np.linalg.det, SQUARE),
-    (np.std, np.array([0.5, 1.0, 2.0])),
-    (np.add.reduce, np.array([0.5, 1.0, 2.0])),
-    (scipy.special.gammaln, 1.3),
-    (np.square, 0.5),
-    (math.sin, 0.5),
-]
-
-
-@pytest.mark.parametrize(("function", "x"), PASSED_AS_THEY_ARE)
-def test_functions_of_libraries_are_passed_as_they_are(function, x):
-    def inside(x):
-        return function(x)
-
-    assert tm.tensor(function)(x) == pytest.approx(function(x), rel=1e-14)
-    assert np.array_equal(tm.grad(function)(x), tm.grad(inside)(x))
-    tm.check_grads(function, (x,))
-    rows = np.stack([x, np.multiply(x, 0.5)])
-    assert np.allclose(tm.vmap(function)(rows), [function(row) for row in rows], rtol=1e-13)
-    assert np.array_equal(tm.jacobian(function)(x), tm.grad(function)(x))
-    assert np.array_equal(tm.hessian(function)(x), tm.hessian(inside)(x))
-
-
-def test_a_librarys_function_takes_its_options_by_keyword():
-    x = np.array([[0.5, 1.0], [2.0, -1.0]])
-    assert np.allclose(tm.tensor(scipy.special.softmax)(x, axis=1), scipy.special.softmax(x, axis=1), rtol=1e-14)
-    assert np.allclose(tm.grad(scipy.special.logsumexp)(x, b=2.0), scipy.special.softmax(x), rtol=1e-14)
-
-
-def test_a_bound_method_is_captured_with_its_loops():
-    class Model:
-        def power(self, x, n):
-            y = x
-            for _ in range(n - 1):
-                y = y * x
-            return y if y > 0 else -y
-
-    assert tm.grad(Model().power)(2.0, 3) == 12.0
-    assert tm.grad(Model().power)(-2.0, 3) == -12.0
 
 
 @tm.tensor

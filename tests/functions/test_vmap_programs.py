@@ -12,6 +12,7 @@ import tensormagic as tm
 from tensormagic.ir.errors import GuardError, ShapeError, TensorError
 from tests.programs import (
     discrete,  # noqa: F401 (they enter the collection)
+    errors_of_programs,
     matrices,  # noqa: F401
     nets,  # noqa: F401
     physics,  # noqa: F401
@@ -102,11 +103,11 @@ def compared(seed):
     given = copy.deepcopy(given)
     axes = tuple(0 if n in STACKED else None for n in lanes[0])
     try:
-        each = [random_programs.quiet(lambda a=a: space["f"](*a.values())) for a in lanes]
+        each = [errors_of_programs.quiet(lambda a=a: space["f"](*a.values())) for a in lanes]
     except Exception:  # noqa: BLE001 (which error it is does not matter here)
         return "error"
     try:
-        found = random_programs.quiet(lambda: tm.vmap(space["f"], in_axes=axes)(*given))
+        found = errors_of_programs.quiet(lambda: tm.vmap(space["f"], in_axes=axes)(*given))
     except GuardError:  # a stand-in that got out
         raise
     except (TensorError, ValueError):

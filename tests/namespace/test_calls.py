@@ -13,7 +13,8 @@ import tensormagic as tm
 from tensormagic.ir.errors import CaptureError, LayoutError
 from tests.capture.harness import captured, check
 from tests.programs.calls import call
-from tests.programs.random_programs import DifferenceError, compare_cell, compare_function
+from tests.programs.errors_of_programs import DifferenceError
+from tests.programs.random_programs import compare_cell, compare_function
 
 
 @pytest.mark.share(3)

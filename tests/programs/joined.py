@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import tensormagic as tm
+from tests.programs.errors_of_programs import DifferenceError, is_refusal, places, quiet, told
 from tests.programs.growing import INDENT, Program, compiled
-from tests.programs.random_programs import DifferenceError, is_refusal, places, quiet, told
 from tests.programs.storing import COPIES, HELPERS, NUMBERS, PARTS, STORES, TESTS, arguments
 
 # Statements behind which ``x`` is one of several arrays, or of several parts of one.

@@ -12,7 +12,8 @@ from tensormagic.ir.errors import CaptureError, UndefinedError
 from tests.backend.interpreted import interpreted
 from tests.capture.harness import captured, cell, check
 from tests.programs.drawn import PLACES, SIZES, Words, drawn
-from tests.programs.random_programs import DifferenceError, close, compare_cell, compare_function, memory, program
+from tests.programs.errors_of_programs import DifferenceError
+from tests.programs.random_programs import close, compare_cell, compare_function, memory, program
 
 
 @pytest.fixture(autouse=True)

@@ -62,6 +62,7 @@ LISTS = {  # lists of names that are those of ops, too, and name something else:
     "capture/library/statistics.py": 1,
     "capture/library/transforms.py": 1,
     "capture/operators.py": 2,
+    "capture/pythons.py": 1,
     "capture/staging/known_text.py": 2,
     "capture/staging/numpys.py": 7,
     "capture/stores/at.py": 1,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.pythons import IN_NAMESPACES
 from tensormagic.capture.steps import named
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of, package_of
@@ -43,7 +44,7 @@ _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what these lead to, by at
     (property, ("fget", "fset")),
 )
 _LIBRARIES = {"numpy", "scipy", "pandas", "matplotlib", "IPython", "builtins"}
-_WHOLE = {"globals", "vars", "eval", "exec", "get_ipython"}  # lead to every variable
+_WHOLE = IN_NAMESPACES | {"get_ipython"}  # lead to every variable
 _MISSING: Any = object()
 _HISTORY = re.compile(r"_i?\d+")
 _history: set[str] = set()  # such names, that were met

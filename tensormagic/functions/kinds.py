@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tensormagic.capture.pythons import ELSEWHERE
 from tensormagic.capture.staging import attributes
 from tensormagic.capture.staging.source import staged_code
 from tensormagic.functions.named import named
@@ -28,9 +29,7 @@ _QUIET = {  # modules whose functions depend on their operands alone
     "re", "abc", "_abc", "enum", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
     "__future__", "typing_extensions", "reprlib",
 }  # fmt: skip
-LOUD = frozenset({  # builtins that look elsewhere than at their operands
-    "eval", "exec", "compile", "globals", "locals", "input", "open", "__import__", "breakpoint", "id", "help", "exit", "quit",
-})  # fmt: skip
+LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that look elsewhere than at their operands
 _DRAW: Any = type(np.random.normal)
 _MAKERS: tuple[Any, ...] = (
     np.random.default_rng, np.random.Generator, np.random.RandomState,

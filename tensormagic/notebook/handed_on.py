@@ -17,6 +17,7 @@ import numpy as np
 from tensormagic.capture import home, taken
 from tensormagic.capture.door import is_table
 from tensormagic.capture.items import root_of
+from tensormagic.capture.pythons import STEPS
 from tensormagic.capture.stores.lent import look_at_all
 from tensormagic.capture.taken import Mark
 from tensormagic.capture.value import Tensor
@@ -26,10 +27,9 @@ __all__ = ["HandedOn", "numbers"]
 
 _LOOKED_AT = 50  # items of one container
 _DEPTH = 3  # of containers within containers
-_WITHOUT_SLOPE = {  # what does not move with the numbers that it is made of, or not smoothly
-    "len", "isinstance", "type", "range", "int", "bool", "str", "repr", "id", "hash", "round", "print", "format", "any", "all",
-    "shape", "size", "ndim", "dtype", "nbytes", "argmax", "argmin", "argsort",
-}  # fmt: skip
+_WITHOUT_SLOPE = STEPS | {  # what does not move with the numbers that it is made of, or not smoothly
+    *("shape", "size", "ndim", "dtype", "nbytes", "argmax", "argmin", "argsort"),
+}
 _SAID = "was computed here from numbers of lazy values"
 _MAGICS = {"run_cell_magic", "run_line_magic"}
 _COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.Try, ast.TryStar, ast.Match)

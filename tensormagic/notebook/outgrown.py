@@ -18,6 +18,7 @@ import numpy as np
 from tensormagic.capture import taken
 from tensormagic.capture.cell import Code, free_names
 from tensormagic.capture.home import Reach, content
+from tensormagic.capture.pythons import REPEATABLE
 from tensormagic.capture.staging.source import code_as_written, syntax_of
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.value import Tensor
@@ -33,13 +34,6 @@ __all__ = ["is_repeatable", "run_as_it_can"]
 _MODULES = {
     "numpy", "scipy", "math", "cmath", "random", "itertools", "functools", "collections", "operator", "time", "statistics",
     "fractions", "decimal", "heapq", "bisect", "copy", "string", "re", "datetime", "dataclasses", "typing", "enum", "abc",
-}  # fmt: skip
-_BUILTINS = {
-    "abs", "all", "any", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod", "complex", "dict", "divmod",
-    "enumerate", "filter", "float", "format", "frozenset", "getattr", "hasattr", "hash", "hex", "id", "int", "isinstance",
-    "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object", "oct", "ord", "pow", "print", "property", "range",
-    "repr", "reversed", "round", "set", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "zip",
-    "NotImplemented", "Ellipsis", "__name__", "__debug__", "__build_class__",
 }  # fmt: skip
 _FILES = {
     "save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "tofile", "memmap", "dump",
@@ -240,7 +234,7 @@ class _Look:
         for names in (closed, space):
             if name in names:
                 return self._value(names[name])
-        return not hasattr(builtins, name) or name in _BUILTINS or _is_exception(getattr(builtins, name))
+        return not hasattr(builtins, name) or name in REPEATABLE or _is_exception(getattr(builtins, name))
 
     def _value(self, value: Any) -> bool:
         """Whether a value, and what it leads to, are data or known functions."""
@@ -291,7 +285,7 @@ class _Look:
         if _is_known(kind.__module__) or _is_exception(kind):
             return True
         if not _is_users(kind):
-            return vars(builtins).get(kind.__name__) is kind and kind.__name__ in _BUILTINS
+            return vars(builtins).get(kind.__name__) is kind and kind.__name__ in REPEATABLE
         parts = [part for name, part in vars(kind).items() if name not in _OF_CLASSES]
         return all(map(self._value, [*(f for p in parts for f in _functions_in(p)), *kind.__bases__]))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace, usercode
+from tensormagic.capture import context, names, namespace, pythons, usercode
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.hooks import hooks
@@ -49,20 +49,7 @@ _QUIET = (
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
     "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum",
 )  # fmt: skip
-_LOUD = {
-    "print",
-    "input",
-    "open",
-    "exec",
-    "eval",
-    "compile",
-    "breakpoint",
-    "help",
-    "exit",
-    "quit",
-    "next",
-    "__import__",
-}
+_LOUD = pythons.ELSEWHERE | {"print", "next"}
 _LONG = 1000  # elements
 _OWNERS = (
     list,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import namespace
+from tensormagic.capture import namespace, pythons
 from tensormagic.capture.home import content
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.staging import source
@@ -44,12 +44,9 @@ _METHODS = {
     "argmin", "argmax", "get", "keys", "values", "items", "format", "upper", "lower", "strip", "split", "join", "replace", "startswith",
     "endswith", "find", "count", "index", "isdigit", "tolist",
 }  # fmt: skip
-_NAMES = (
-    "print", "abs", "len", "int", "float", "bool", "str", "complex", "range", "min", "max", "sum", "round", "divmod", "pow", "sorted",
-    "enumerate", "zip", "repr", "chr", "ord", "any", "all", "tuple", "list", "dict", "ArithmeticError", "AssertionError", "IndexError",
-    "KeyError", "TypeError", "ValueError", "ZeroDivisionError",
-)  # fmt: skip
-_BUILTIN = {getattr(builtins, name) for name in _NAMES}
+_BUILTIN = pythons.called(pythons.READING) | {
+    *(ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError),
+}
 _ATTRIBUTES = {"shape", "size", "ndim", "T", "dtype", "real", "imag"}
 _ATOMS = (int, float, complex, str, bytes, type(None), np.number, np.bool_, np.dtype)
 

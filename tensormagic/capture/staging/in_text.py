@@ -7,12 +7,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeGuard
 
+from tensormagic.capture.pythons import ORDINARY
 from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.trees import children, walk
 from tensormagic.capture.stores.at import AT
-
-PYTHONS = ("range", "len", "abs", "min", "max", "int", "float", "bool", "enumerate", "zip", "round", "divmod")
-"""Names of Python's functions that give what is made of their arguments."""
 
 
 def sides_of(node: ast.AST) -> tuple[ast.expr, ast.expr]:
@@ -106,7 +104,7 @@ def is_exponential(node: ast.AST) -> bool:
 
 def is_users(node: ast.AST) -> bool:
     """Whether a call may be of a function of the user's."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in PYTHONS
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in ORDINARY
 
 
 def is_store(node: ast.AST) -> TypeGuard[ast.Call]:

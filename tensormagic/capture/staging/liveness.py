@@ -6,27 +6,17 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from tensormagic.capture.pythons import CONSUMING
 from tensormagic.capture.staging.jumps import STOPS
 from tensormagic.capture.staging.trees import children, walk
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_CONSUMERS = {
-    "all",
-    "any",
-    "dict",
+_CONSUMERS = CONSUMING | {
     "extend",
-    "frozenset",
     "fromiter",
     "fsum",
     "join",
-    "list",
-    "max",
-    "min",
     "prod",
-    "set",
-    "sorted",
-    "sum",
-    "tuple",
     "update",
 }  # go over what they are given before they return
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensormagic.capture import pythons
 from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.cancelling import ONE, Mode, Told, told
 from tensormagic.capture.staging.conditioned import looked_at
-from tensormagic.capture.staging.in_text import PYTHONS
 from tensormagic.capture.staging.known_text import OPERATORS, Written, written
 from tensormagic.capture.staging.overwritten import overwritten
 from tensormagic.capture.staging.trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
-_BUILTIN = {getattr(builtins, name) for name in PYTHONS}
+_BUILTIN = set(pythons.called(pythons.ORDINARY))
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (numpys.FUNCTIONS, numpys.CONSTANTS), math: (numpys.MATH, {"pi", "e", "inf", "nan", "tau"})}
 

@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import pythons
 from tensormagic.capture.namespace import Module, lending
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.world import World
 from tensormagic.capture.value import Tensor
 
-_NAMES = (
-    "range", "abs", "len", "int", "float", "bool", "round", "divmod", "min", "max", "sum", "complex", "pow", "chr", "ord", "str",
-)  # fmt: skip
-_BUILTIN = {getattr(builtins, name) for name in _NAMES}
+_BUILTIN = pythons.called(pythons.OF_NUMBERS)
 _NUMPY = {np.round, np.around, np.clip, np.isclose}  # beside ufuncs: what gives a number for numbers
 _MISSING = object()
 PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tensormagic.capture.pythons import IN_FRAMES
 from tensormagic.capture.staging import formulas, liveness, matching, texts
 from tensormagic.capture.staging.jumps import STOPS, Jumps
 from tensormagic.capture.staging.made import arguments as _arguments
@@ -23,7 +24,6 @@ from tensormagic.capture.staging.trees import parts_of, placed_at, walk
 
 LEFT = "__tensor_left__"  # the name of what is left of a loop for Python
 
-_FRAMES = {"super", "locals", "vars", "eval", "exec", "dir"}  # look at the frame that they are called in
 _SUSPEND = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _UNBRANCHED = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Pass, ast.Delete)
 _OPERATORS: dict[type[ast.cmpop], str] = {
@@ -56,7 +56,7 @@ def _movable(*nodes: ast.AST) -> bool:
 
 
 def _looks_at_frame(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FRAMES
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IN_FRAMES
 
 
 def _swallows(statement: ast.Try | ast.TryStar) -> bool:

@@ -32,6 +32,8 @@ __all__ = ["Report", "Reporting", "ShownTensor", "Views", "headline", "value_tex
 MOST_COPIED = 1 << 16  # bytes of a value on the device that are copied to be shown
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_ROWS = 20  # items of a container, a row each
+MOST_UNBROKEN = 40  # characters of what is kept on one line of a narrow page
+NO_BREAK = "\N{NO-BREAK SPACE}"
 MOST_BESIDE = 4  # gradients on the line itself
 Bundle = dict[str, Any]
 
@@ -393,7 +395,7 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") ->
     shown = portrait({"value": value.node}, {}, place.cell if place is not None else "", value.level)
     line = headline("", value, {}, shown, computed=True)
     source = source_of(shown.cell)
-    words = [line, *([str(place)] if place is not None else []), *([note] if note else [])]
+    words = [line, *([f"from {place}"] if place is not None else []), *([note] if note else [])]
     return bundle(" · ".join(words), shown.scene(source) if shown.computes else None, views, rich)
 
 
@@ -415,7 +417,7 @@ def bundle(
         if panels:
             made["text/html"] = "".join(
                 [
-                    f'<div class="tm-line" style="white-space:pre-line">{escape(line)}</div>',
+                    f'<div class="tm-line" style="white-space:pre-line">{escape(_unbroken(line))}</div>',
                     *(page for page, _ in panels),
                 ]
             )
@@ -432,6 +434,12 @@ def bundle(
     }, metadata
 
 
+def _unbroken(line: str) -> str:
+    """The line with spaces that do not break within what it says, where that is short."""
+    facts = (fact.replace(" ", NO_BREAK) if len(fact) <= MOST_UNBROKEN else fact for fact in line.split(" · "))
+    return f"{NO_BREAK}· ".join(facts)
+
+
 _ROOT = re.compile(r'<svg xmlns="http://www.w3.org/2000/svg" width="([\d.]+)" height="([\d.]+)"[^>]*>')
 
 
@@ -441,9 +449,12 @@ def with_heading(picture: str, line: str) -> str:
     if found is None:
         return picture
     wide, tall = max(float(found[1]), svg.NARROW + 2 * svg.MARGIN), float(found[2])
-    rows = [row for one in line.split("\n") for row in wrapped(clean(one, 600), wide - 2 * svg.MARGIN, 14)]
+    rows = [row for one in line.split("\n") for row in wrapped(_unbroken(clean(one, 600)), wide - 2 * svg.MARGIN, 14)]
     top = 20.0 * len(rows) + 8
-    texts = "".join(f'<text class="view" x="16" y="{20 * k + 22}">{escape(row)}</text>' for k, row in enumerate(rows))
+    texts = "".join(
+        f'<text class="view" x="16" y="{20 * k + 22}">{escape(row.replace(NO_BREAK, " "))}</text>'
+        for k, row in enumerate(rows)
+    )
     inner = (
         found[0]
         .replace(f'width="{found[1]}"', f'y="{top:g}" width="{found[1]}"', 1)

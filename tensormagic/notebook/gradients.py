@@ -6,8 +6,10 @@ import ast
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 from IPython.core.error import UsageError
 
 from tensormagic.capture import taken
@@ -21,11 +23,12 @@ from tensormagic.functions.constant import reason_of_zero
 from tensormagic.functions.gradient_nodes import gradient_nodes
 from tensormagic.functions.value_grad import not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site
 from tensormagic.notebook import errors
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import Parted, is_container, is_in, root_of
+from tensormagic.ops.leaf import INPUT
 from tensormagic.transform.grad import depends
 
 __all__ = ["differentiated"]
@@ -91,9 +94,19 @@ def _tell_zeros(code: Code, options: Options, top: Node, nodes: Mapping[str, Nod
         if all(reasons):
             reason = next((r for r in reasons if "only through" in r), f"does not depend on {name}")
             what = options.of or "the cell's value"
+            others = [] if "only through" in reason else _computed_from(top)
+            told = (
+                f"{what} {reason}: grad_{name} is zero{'; it is computed from ' + ', '.join(others) if others else ''}"
+            )
             place = errors.of_site(value_site(code, options.of))
-            message = f"{what} {reason}: grad_{name} is zero\n" + "\n".join(place.drawn())
+            message = "\n".join([told, *place.drawn()])
             warnings.warn_explicit(message, ConstantGradientWarning, code.cell.label, place.line)
+
+
+def _computed_from(top: Node) -> list[str]:
+    """The variables that a value is computed from and that have a derivative, a few of them."""
+    inputs = (n["source"] for n in topological([top]) if n.op is INPUT and n.type.inexact)
+    return list(dict.fromkeys(source.name for source in inputs if source.name))[:5]
 
 
 def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
@@ -181,7 +194,7 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
         if first is not value and depends([node], before):
             _tell_rebound(code, name)
     if node is None or not node.type.inexact:
-        what = f"{node.type}" if node is not None else type(value).__name__
+        what = f"{node.type}" if node is not None else _kind(value)
         raise DifferentiationError(
             f"{name} is {what}: there is no derivative with respect to it", _as_floats(name, value)
         )
@@ -199,13 +212,29 @@ def _tell_rebound(code: Code, name: str) -> None:
     warnings.warn_explicit(message, UserWarning, code.cell.label, place.line)
 
 
+def _kind(value: Any) -> str:
+    """What a value is that is no number: ``a list``."""
+    kind = type(value).__name__
+    return kind if np.isscalar(value) or value is None else f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
 def _as_floats(name: str, value: Any) -> str:
     """How to make a variable one that has a derivative."""
     if isinstance(value, int):
         return f"Write {float(value)} for {value}, or {name} = float({name})."
-    if hasattr(value, "astype"):
+    if hasattr(value, "astype") and not isinstance(value, ModuleType):  # NumPy has it, too
         return f"Convert it: {name} = {name}.astype(float)."
+    if isinstance(value, list | tuple) and _whole_numbers(value):
+        return f"Make it an array of floats: {name} = np.array({name}, dtype=float)."
     return "There are derivatives with respect to floats, arrays of floats, and containers and objects that hold such."
+
+
+def _whole_numbers(value: Any) -> bool:
+    """Whether lists hold integers alone, and would be an array of them."""
+    try:
+        return np.asarray(value).dtype.kind in "iu"
+    except (ValueError, OverflowError):
+        return False
 
 
 def _at_entry(tensor: Tensor) -> Node:

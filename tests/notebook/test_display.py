@@ -190,7 +190,7 @@ def test_check_says_which_operation_and_line_have_a_wrong_derivative(notebook):
 def test_a_lazy_value_alone(notebook):
     notebook.ok("%%tensor\nz = X @ w + b\nq = z.sum()")
     data = notebook.ok("q").data
-    assert data["text/plain"].splitlines()[:2] == ["0 · float64 · In[1] line 3", "graph: 3 ops → 1 kernel"]
+    assert data["text/plain"].splitlines()[:2] == ["0 · float64 · from In[1] line 3", "graph: 3 ops → 1 kernel"]
     assert WIDGET in data
     assert "image/svg+xml" in data
     assert notebook.ok("v = tm.tensor(np.arange(3.0))\nv").data == {"text/plain": "[0., 1., 2.] · float64[3]"}

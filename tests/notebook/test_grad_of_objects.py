@@ -140,7 +140,8 @@ def test_an_error_leaves_the_object_as_it_was(notebook):
         "m.name": "m.name is str: there is no derivative with respect to it",
         "cfg['models'][5]": "there is no cfg['models'][5]",
         "own.w": "there is no own before the cell runs\nHint: Make own in an earlier cell.",
-        "np": "np is module: there is no derivative with respect to it",
+        "np": "np is a module: there is no derivative with respect to it",
+        "whole": "Hint: Make it an array of floats: whole = np.array(whole, dtype=float).",
         "m.w[i]": "'m.w[i]' is neither a variable nor a path like net.layers[0].w",
         "cfg['models'][-1]": "is neither a variable nor a path",
         "1": "'1' is neither a variable nor a path",
@@ -148,10 +149,11 @@ def test_an_error_leaves_the_object_as_it_was(notebook):
     }.items(),
 )
 def test_what_has_no_derivative_is_refused_by_name(notebook, asked, said):
-    notebook.ok(f"{START}\nk = 3")
+    notebook.ok(f"{START}\nk = 3\nwhole = [[1, 2], [3, 4]]")
     ran = notebook(f"%%tensor --grad {asked}\nown = Linear()\nloss(m) * k")
     assert ran.error is not None
     assert said in ran.out
+    assert "np.astype" not in ran.out
 
 
 def test_a_zero_gradient_names_the_path(notebook):

@@ -465,3 +465,24 @@ def test_contours_are_of_values_that_were_found(points):
     written = [float(s["text"]) for s in made.shapes if s["class"].startswith("tick halo")]
     assert len(written) > 2
     assert min(written) > values.min()
+
+
+def levels_of(values, x=(-2, 2), y=(-1, 3)):
+    spans = [s for name, ends in (("u", x), ("v", y)) for s in parameter(name, ends).spans]
+    axes = tuple(np.linspace(s.low, s.high, 41) for s in spans)
+    grid = values(axes[0][:, None], axes[1][None, :])
+    made = contour("value", (0, 1), spans, Sweep(axes, grid, (0 * grid, 0 * grid)))
+    return grid, [float(s["text"].replace("−", "-")) for s in made.shapes if s["class"].startswith("tick halo")], made
+
+
+def test_a_valley_has_lines_of_its_own():
+    """Where most of the picture lies between two values, there are more of them; what is tiny beside the whole is left."""
+    grid, written, made = levels_of(lambda u, v: (1 - u) ** 2 + 100 * (v - u**2) ** 2)
+    assert (grid < 250).mean() > 0.6  # the first of the evenly spaced ones
+    assert min(written) <= 10
+    assert max(written) >= 500
+    _, bell, _ = levels_of(lambda u, v: -np.exp(-5 * (u**2 + v**2)))
+    assert 1e-3 <= -max(bell) <= 0.05
+    _, even, _ = levels_of(lambda u, v: u + v)
+    assert np.ptp(np.diff(sorted(even))) < 1e-9
+    assert "arrow: uphill" in [s.get("text", "") for s in made.shapes if "last" in s["class"]][-1]

@@ -80,8 +80,8 @@ def draw(sheet: Sheet, shown: Sequence[Part], y: float) -> float:
                 sheet.bar(MARGIN, y - 11, max(150 * row.share, 1.5), 14, shade, round_by=1)
                 sheet.text(MARGIN + 196, y, f"{100 * row.share:.0f} %", "ink small", anchor="end")
                 sheet.text(MARGIN + 260, y, seconds_text(row.seconds), "soft small", anchor="end")
-            sheet.text(MARGIN + 292, y, str(row.number), "soft small", anchor="end")
-            sheet.text(MARGIN + 300, y, row.text, "ink mono", room=490, size=12)
+            sheet.text(MARGIN + 312, y, f"line {row.number}", "soft small", anchor="end")
+            sheet.text(MARGIN + 322, y, row.text, "ink mono", room=468, size=12)
         y += 26
     return y
 
@@ -99,4 +99,4 @@ def _line(row: Row) -> str:
     strip = (
         f'<span class="strip"><b style="width:{100 * row.share:.1f}%;opacity:{0.35 + 0.65 * row.share:.2f}"></b></span>'
     )
-    return f'<div class="line">{strip}{told}<i>{row.number}</i><code>{escape(clean(row.text, 400))}</code></div>'
+    return f'<div class="line">{strip}{told}<i>line {row.number}</i><code>{escape(clean(row.text, 400))}</code></div>'

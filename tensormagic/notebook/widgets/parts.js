@@ -42,9 +42,10 @@ function addParts(graph, body) {
   graph.groupButton = button("open all", "open or close all groups", () => graph.flipAll());
   const files = node("div", { class: "tm-views", role: "group", "aria-label": "save as" });
   files.append(...["SVG", "PNG", "HTML", "DOT", "Mermaid"].map((kind) => button(kind, `save as ${kind}`, () => graph.save(kind))));
-  graph.tools.append(graph.names, graph.groupings, graph.groupButton,
-    button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
-    button("fit", "fit the graph into the view", () => graph.fit(true)), graph.search, files);
+  const zoom = node("div", { class: "tm-zoom", role: "group", "aria-label": "zoom" });
+  zoom.append(button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
+    button("fit", "fit the graph into the view", () => graph.fit(true)));
+  graph.tools.append(graph.names, graph.groupings, graph.groupButton, zoom, graph.search, files);
   const { line, summary, rules = [] } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
   // the line above says "graph" already, and without it the summary stands there
   const told = [line ? summary.replace("graph: ", "") : "", rules.length ? `${rules.length} rule${rules.length === 1 ? "" : "s"} that may change digits` : ""];

@@ -1,5 +1,15 @@
 // The widget: a scene that Python laid out. Places, outlines and lines of text come in the message: nothing is measured here.
 
+// the line above a graph: on a narrow page it breaks between what it says, not within
+function said(line, meant) {
+  const made = node("span", { class: "tm-said", title: meant });
+  line.split("\n").forEach((row, k) => {
+    const facts = row.split(" \u00b7 ");
+    made.append(k ? "\n" : "", ...facts.flatMap((fact, n) => [n ? " " : "", node("span", {}, n < facts.length - 1 ? `${fact} \u00b7` : fact)]));
+  });
+  return made;
+}
+
 function render({ model, el }) {
   el.classList.add("tm-graph");
   const header = node("button", { type: "button", class: "tm-header" });
@@ -16,7 +26,7 @@ function render({ model, el }) {
   const toggle = () => {
     const open = Boolean(model.get("expanded"));
     const { line, meant, summary } = model.get("scene");
-    header.replaceChildren(node("span", { class: "tm-said", title: meant || "" }, line || ""), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
+    header.replaceChildren(said(line || "", meant || ""), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
     header.setAttribute("aria-expanded", String(open));
     body.hidden = !open;
     if (open && !close) close = build(body, model, sync);

@@ -38,6 +38,8 @@ __all__ = ["Contour", "contour"]
 SQUARE = 360.0
 REACH = 60.0  # of the longest arrow
 LEVELS = 10
+# levels that are added, at most; the share of the picture that lies between two; into how many parts the whole range may fall
+_MORE, _WIDEST, _FINEST = 8, 0.2, 1000
 _LINES, _BANDS = 81, 161  # points along each side: of the grid that lines go through, and of the bands' picture
 _DEEPEST = 150  # of 255: how much of the colour the highest band has
 _APART, _SHORTEST = 44.0, 60.0  # between two written values; of a line that has its value written on it
@@ -96,17 +98,57 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     there = sweep.values[np.isfinite(sweep.values)]  # the smooth picture between these may go below the least
     least, most = (float(there.min()), float(there.max())) if there.size else (low, high)
     levels = [v for v in ticks(low, high) if max(low, least) < v < min(high, most)]
-    levels = sorted({*levels, *((a + b) / 2 for a, b in pairwise(levels))})[: 2 * LEVELS]
+    levels = _divided(sorted({*levels, *((a + b) / 2 for a, b in pairwise(levels))})[: 2 * LEVELS], there)
     fine = finer(sweep, _LINES)
     ways = {level: found for level in levels if (found := _ways(made, fine, level))}
     lines: list[Shape] = [
         {"tag": "path", "class": "contour", "d": "".join(map(_path, found)), "inside": True} for found in ways.values()
     ]
-    told = "the bluer, the larger" if ways else f"{label(name, 160)}: the same everywhere"
+    told = "bluer: larger" if ways else f"{label(name, 160)}: the same everywhere"
+    told += " \N{MIDDLE DOT} arrow: uphill" if ways and sweep.slopes is not None else ""
     legend = text(told, WIDE - RIGHT, TOP + made.frame[3] + 35, "tick last")
     bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
     shapes = (*bands, *lines, *axes(made, spans[0].label, spans[1].label), legend, *_written(made, ways))
     return Contour(SQUARE, along, shapes, made.x, made.y, _steepest(made, sweep))
+
+
+def _divided(levels: Sequence[float], values: np.ndarray) -> list[float]:
+    """The levels, and more of them where much of the picture lies between two: in a valley, of which the rest is far above."""
+    if not values.size:
+        return list(levels)
+    least, most = float(values.min()), float(values.max())
+    ends = [least, *levels, most]
+    found, whole = list(levels), set[tuple[float, float]]()  # what has no round number where it could be divided
+    while len(found) < len(levels) + _MORE:
+        shares = {(a, b): ((values > a) & (values <= b)).mean() for a, b in pairwise(ends) if (a, b) not in whole}
+        low, high = max(shares, key=shares.__getitem__, default=(0.0, 0.0))
+        if not shares or shares[low, high] <= max(_WIDEST, 2 / (len(ends) - 1)):
+            break
+        inside, apart = values[(values > low) & (values <= high)], (most - least) / _FINEST
+        most_of = [float(v) for v in np.quantile(inside, [0.3, 0.7])]
+        near, far = (min(max(v, low + apart), high - apart) for v in most_of)
+        level = _roundest(max(near - apart, low + apart), min(far + apart, high - apart))
+        if level is None or most_of[0] == most_of[1]:
+            whole.add((low, high))
+            continue
+        found.append(level)
+        ends = [least, *sorted(found), most]
+    return sorted(found)
+
+
+def _roundest(low: float, high: float) -> float | None:
+    """The number between two that is written with the fewest digits, near the middle."""
+    if not high - low > 1e-9 * max(abs(low), abs(high)):
+        return None
+    if low < 0 < high:
+        return 0.0
+    step = 10.0 ** math.floor(math.log10(max(abs(low), abs(high))))
+    while True:
+        for factor in (1.0, 0.5, 0.2):
+            first, last = math.ceil(low / (step * factor)), math.floor(high / (step * factor))
+            if first <= last:
+                return (first + last) // 2 * (step * factor)
+        step /= 10
 
 
 def _steepest(made: Contour, sweep: Sweep) -> float:

@@ -29,7 +29,7 @@ from tensormagic.ops.reverse.tape import EMPTY
 from tensormagic.ops.update import ADD_AT, SET
 
 
-def numpy_source(graph: Graph, name: str = "f") -> str:
+def numpy_source(graph: Graph) -> str:
     """The text of a function of the graph's parameters that computes its results by NumPy.
 
     Raises
@@ -37,7 +37,7 @@ def numpy_source(graph: Graph, name: str = "f") -> str:
     CaptureError
         Where a node has no text in NumPy.
     """
-    imports, helpers, lines = numpy_parts(graph, name)
+    imports, helpers, lines = numpy_parts(graph)
     return "\n".join([*imports, "", "", *(line for helper in helpers for line in (*helper, "", "")), *lines, ""])
 
 

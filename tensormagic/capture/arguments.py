@@ -12,7 +12,7 @@ from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.value import Tensor, as_size, wrap
-from tensormagic.ir.errors import AxisError, DTypeError, ShapeError
+from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, is_at_least, nodes_of
 from tensormagic.ir.type import Size
@@ -187,12 +187,6 @@ def into_out(result: Node, out: Any, name: str) -> Any:
     if not isinstance(out, Tensor):
         not_own(f"{name} with out=")
     return store_result(out, result, name, reduced=name not in _AS_UFUNCS)
-
-
-def no_axis(axis: Any, rank: int) -> None:
-    """Refuse an axis of an array without axes, where NumPy does."""
-    if not rank and axis is not None and axis != ():
-        raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
 
 
 def _lazy_in(value: Any) -> Iterator[Tensor]:

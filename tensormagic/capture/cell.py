@@ -134,7 +134,7 @@ def lift_inputs(
         if tensor is not None:
             found[name] = tensor
         visible[name] = namespace.value_of(value) if tensor is None else tensor
-    _note_overlaps(code, found, notebook)
+    _note_overlaps(found, notebook)
     return visible, found
 
 
@@ -146,7 +146,7 @@ def _place(code: Code, name: str) -> Site:
     )
 
 
-def _note_overlaps(code: Code, found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
+def _note_overlaps(found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:
     """Inputs that share memory see each other's stores; the same array is one lazy array."""
     arrays = [(n, notebook[n]) for n in found if isinstance(notebook[n], np.ndarray)]
     distinct = {id(a): (n, a) for n, a in reversed(arrays)}.values()

@@ -45,7 +45,7 @@ _SEE_LAZY = (
 class Lazy:
     """What is not yet computed: its type is there, its value is computed when Python needs it, and kept."""
 
-    __slots__ = ("__weakref__", "_cached", "_origin", "place")
+    __slots__ = ("__weakref__", "_cached", "place")
     _held_unread = True  # whether it is known to be there before anybody has read it
 
     def __init__(self, place: Place | float) -> None:
@@ -53,7 +53,6 @@ class Lazy:
             place = Place(Buffer(constant(np.float64(place))))
         self.place = place
         self._cached: tuple[Place, int, Node] | None = None
-        self._origin: str = ""
         if self._held_unread:
             hold(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -81,44 +81,6 @@ class Drawn:
         """The buffers that the block has stored into, and those of ``given`` that it has made."""
         made = (b for b in given if b.born >= self._start)
         return [b for b in dict.fromkeys([*self._journal, *made]) if b.choice is None]
-
-
-class Moment:
-    """The states that generators have now, for what is to draw the same numbers again later.
-
-    Parameters
-    ----------
-    values
-        What may be generators, beside the global one and those that are captured.
-    """
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        capture = context.current()
-        known = [*values, *(() if capture is None else capture.lifted.values())]
-        self.buffers = {g.buffer: g.buffer.node for g in known if isinstance(g, LazyGenerator)}
-        found = {id(g): g for g in [*known, global_generator()] if is_generator(g)} if capture is None else {}
-        self.states = {key: (g, encoded(g)) for key, g in found.items()}
-
-    def knows(self, value: Any) -> bool:
-        """Whether a value is no generator, or one whose state was noted."""
-        return not is_generator(value) or not self.states or id(value) in self.states
-
-    @contextmanager
-    def again(self) -> Generator[None]:
-        """For a while, the generators are as they were."""
-        now = {b: b.node for b in self.buffers}, [(g, encoded(g)) for g, _ in self.states.values()]
-        _put_all(self.buffers, self.states.values())
-        try:
-            yield
-        finally:
-            _put_all(*now)
-
-
-def _put_all(buffers: Mapping[Buffer, Node], states: Iterable[tuple[Any, Words]]) -> None:
-    for buffer, node in buffers.items():
-        buffer.put(node)
-    for generator, words in states:
-        put_back(generator, words)
 
 
 _STATES: weakref.WeakSet[Buffer] = weakref.WeakSet()

@@ -49,7 +49,7 @@ def differentiated(
     _refuse_lost(captured, moving)
     with placed(lambda: value_site(code, options.of)):
         found = _gradients(code, options, target, moving)
-    _tell_taken(code, captured, moving)
+    _tell_taken(captured, moving)
     return found, moving
 
 
@@ -121,7 +121,7 @@ def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
                     )
 
 
-def _tell_taken(code: Code, captured: Captured, nodes: Mapping[str, Node]) -> None:
+def _tell_taken(captured: Captured, nodes: Mapping[str, Node]) -> None:
     """Warn, once for each place, where Python took numbers of what depends on a variable: what it made of them has no derivative."""
     told = {
         (name, site)

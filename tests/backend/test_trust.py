@@ -196,12 +196,6 @@ def linked_by_the_user(home):
     home.place.symlink_to("../../real")
 
 
-def linked_by_root(home):
-    home.place.rename(home.top / "real")
-    home.place.symlink_to(home.top / "real")
-    os.lchown(home.place, 0, 0)
-
-
 def readable_by_all(home):
     home.place.chmod(0o755)
     home.file.chmod(0o644)

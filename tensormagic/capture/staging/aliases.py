@@ -19,7 +19,7 @@ from tensormagic.capture.staging.source import is_part
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.modules import is_users, module_of, package_of
+from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.leaf import INPUT
 
@@ -153,9 +153,3 @@ _NOT_USERS = (_LIBRARIES - {"builtins"}) | (sys.stdlib_module_names - {"__main__
 def _is_users_class(value: type) -> bool:
     """Whether a class may keep the user's arrays: one that Python code has made, not a library's."""
     return bool(value.__flags__ & 1 << 9) and value.__module__.partition(".")[0] not in _NOT_USERS
-
-
-def is_users_object(value: Any) -> bool:
-    """Whether a value is an object whose attributes may be the user's."""
-    module = package_of(type(value))
-    return hasattr(value, "__dict__") and not isinstance(value, type) and module not in _LIBRARIES

@@ -62,7 +62,6 @@ class GrownList(Journaled):
         self.types: list[Type] = []
         self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy for some data
         self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
-        self.holds_arrays = False
         for value in self.first:
             self._learn(apart(value))
         self.prepare()
@@ -105,7 +104,6 @@ class GrownList(Journaled):
         watch(value)
         for leaf in flatten(value)[0]:
             if isinstance(leaf, Tensor) and leaf.type.form == "array":
-                self.holds_arrays = True
                 leaf.place.buffer.overlaps.append(WHAT)  # not to be stored into any more
 
     def extend(self, values: Iterable[Any]) -> None:

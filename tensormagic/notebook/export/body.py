@@ -63,11 +63,6 @@ class Body:
         """The options of the cell."""
         return self.cell.options or Options()
 
-    @property
-    def value_name(self) -> str:
-        """The name that the value has in the program; empty where it is an expression."""
-        return self.value if self.value in self.outputs else ""
-
 
 def taken_apart(cell: Cell, text: str, scope: Scope) -> Body:
     """Take a captured cell apart; ``text`` is it without IPython's lines."""

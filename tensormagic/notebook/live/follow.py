@@ -39,7 +39,7 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     if not ranges:
         raise TypeError("tm.live takes at least one range, as in tm.live(f, a=(0, 10))")
     space = notebook_variables()
-    axis = _axis_of(shown, ranges)
+    axis = _axis_of(ranges)
     if isinstance(shown, Tensor):
         moved = {n: input_of(shown.node, n) for n in ranges}
         function = function_of(shown, "value", moved, space)
@@ -62,7 +62,7 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     return view
 
 
-def _axis_of(shown: Any, ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:
+def _axis_of(ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:
     """What ``x=`` gives, where that is no range: the numbers that a vector is drawn over; it is no parameter then."""
     given = ranges.get("x")
     if isinstance(given, Tensor | np.ndarray) and np.ndim(given) == 1:

@@ -78,7 +78,7 @@ def _of_loop(region: Node, place: int, search: Search) -> Node | None:
     given = _of_operands(operands, search)
     fixed = {p: mark(p) for p, s in zip(own[carries:], given[carries:], strict=True) if s is not None}
     moving = {k: mark(own[k]) for k in range(carries) if own[k].type.inexact and not is_tape(own[k])}
-    found = _over_iterations(body, own[:carries], moving, fixed, search)
+    found = _over_iterations(body, own[:carries], moving, fixed)
     if place not in found:
         return None
     starts = [marked(given[k], own_operand) for k, own_operand in enumerate(operands[:carries]) if k in found]
@@ -90,7 +90,7 @@ def _of_loop(region: Node, place: int, search: Search) -> Node | None:
 
 
 def _over_iterations(
-    body: Graph, own: Sequence[Node], moving: Mapping[int, Node], fixed: Mapping[Node, Node], search: Search
+    body: Graph, own: Sequence[Node], moving: Mapping[int, Node], fixed: Mapping[Node, Node]
 ) -> dict[int, Node]:
     """The marks after an iteration of those carries of which they are seen, from the marks of these before it."""
     kept = dict(moving)

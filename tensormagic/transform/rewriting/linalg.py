@@ -133,7 +133,7 @@ def traces_of_products(node: Node) -> Node | None:
     product, first, second = found
     if not {first, second} & set(node["axes"]):
         return None
-    return _on_axes(node, product, first, second, [k for k in range(product.type.ndim) if k not in node["axes"]])
+    return _on_axes(product, first, second, [k for k in range(product.type.ndim) if k not in node["axes"]])
 
 
 @stable(roots="gather", heads="reshape", neutral=True)
@@ -157,7 +157,7 @@ def diagonals_of_products(node: Node) -> Node | None:
     if part is not None and matrices.op is CONTRACT:
         matrices = _part_of(matrices, dict(zip(order, part, strict=True)))
     first, second = order[-2:]
-    return _on_axes(node, matrices, first, second, [k for k in order if k != second])
+    return _on_axes(matrices, first, second, [k for k in order if k != second])
 
 
 def _part_of(product: Node, part: Mapping[int, tuple[Size, Size, int]]) -> Node:
@@ -171,8 +171,8 @@ def _part_of(product: Node, part: Mapping[int, tuple[Size, Size, int]]) -> Node:
     return make(CONTRACT, args, subscripts=product["subscripts"])
 
 
-def _on_axes(node: Node, product: Node, first: int, second: int, axes: Sequence[int]) -> Node | None:
-    """For ``node``, a product of which only what lies on the diagonal of two axes is computed, and summed but over ``axes``."""
+def _on_axes(product: Node, first: int, second: int, axes: Sequence[int]) -> Node | None:
+    """A product of which only what lies on the diagonal of two axes is computed, and summed but over ``axes``."""
     if product.op is not CONTRACT or product.type.dtype.kind != "f":
         return None
     (left, right), out = split(product["subscripts"])

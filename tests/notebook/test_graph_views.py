@@ -449,3 +449,22 @@ def test_a_size_that_a_loop_reads_is_called_by_what_it_measures(notebook):
 def test_operators_of_one_operand_are_drawn_as_they_are_written(notebook):
     _, scene = shown_of(notebook, "%%tensor\nopposite = -(X @ w)\nnp.sum(opposite)")
     assert "opposite = \N{MINUS SIGN} ·" in drawn(scene.view("captured"))
+
+
+def test_a_value_that_is_checked_has_its_name(notebook):
+    """Python's power raises where it runs over: what asks for that is no value of its own."""
+    for cell in ("%%tensor\nu = 1.5\npower = u**3\npower", "%%tensor\nu = 2.0\nquotient = 1 / u\nquotient"):
+        _, scene = shown_of(notebook, cell)
+        name = cell.rsplit("\n", 1)[1]
+        assert any(title.startswith(f"{name} = ") for title in drawn(scene.view("captured")))
+        assert [v for v in scene.view("captured").drawn.vertices if v.kind == "output"] == []
+
+
+def test_what_stands_in_a_box_is_whole(notebook):
+    """Of what is in a closed group as many names as there is room for, none of them cut; a rule's name has lines enough."""
+    lines = "".join(f"z = np.tanh(z) * 1.01\nz = np.log1p(np.exp(z)) + {k}.5\n" for k in range(60))
+    _, scene = shown_of(notebook, f"%%tensor\nz = X @ w\n{lines}z.sum()")
+    for view in scene.views:
+        for box in view.grouped(view.groupings[0]).boxes:
+            listed = [text.text for text in box.face.texts if text.style == "tag" and "…" in text.text]
+            assert all(text.endswith(", …") for text in listed)

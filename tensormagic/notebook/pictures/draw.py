@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
-from tensormagic.notebook.pictures.labels import clean, counted, operation, shorten
+from tensormagic.notebook.pictures.labels import clean, counted, operation, whole_items
 from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route, narrowest
 from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
@@ -338,7 +338,7 @@ class _Composer:
         ops = sum(names.values()) + sum(body.ops for body in inner)
         note = f"{ops} op{'s' * (ops != 1)}"
         common = counted(dict(names.most_common(4)))
-        face = group_face(title, note, shorten(", ".join(common) + ", …" * (len(names) > len(common)), 150, 12))
+        face = group_face(title, note, whole_items(common, 150, 12, more=len(names) > len(common)))
         entries, exits = crossing
         heading = title if vertices[0].place and title.startswith(vertices[0].place) else f"{title}: {note}"
 

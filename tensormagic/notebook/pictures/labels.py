@@ -7,7 +7,7 @@ Widths are of a wide sans-serif face, so that text fits in whatever face the rea
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
@@ -154,6 +154,20 @@ def shorten(text: str, most: float, size: float, *, bold: bool = False) -> str:
         if room < 0:
             return text[:count] + "…"
     return text
+
+
+def whole_items(items: Sequence[str], most: float, size: float, *, more: bool = False) -> str:
+    """A list with as many of its items as there is room for, none of them cut but the first one.
+
+    >>> whole_items(["exp", "tanh", "logistic"], 80, 10)
+    'exp, tanh, …'
+    """
+    for count in range(len(items), 1, -1):
+        text = clean(", ".join(items[:count]) + ", …" * (more or count < len(items)))
+        if width(text, size) <= most:
+            return text
+    ends = ", …" * (more or len(items) > 1)
+    return shorten(items[0], most - width(ends, size), size) + ends if items else ""
 
 
 def wrapped(text: str, most: float, size: float) -> list[str]:

@@ -134,11 +134,16 @@ class Naming:
             for _, cell, place in self._keys(node):
                 name = self._text(cell).assigned.get(place)
                 before = found.get((cell, place))
-                if name is None or (before is not None and node.op in CARRYING and before.op not in CARRYING):
+                if name is None:
                     continue
-                called.pop(before or node, None)
-                found[cell, place] = node
-                called[node] = name
+                value = node
+                if before is not None and node.op in CARRYING and before.op not in CARRYING:
+                    value = unfolded(node)  # checks of it may have been made after it
+                    if (value.op.name, cell, place) not in self._keys(value):
+                        continue
+                called.pop(before or value, None)
+                found[cell, place] = value
+                called[value] = name
         return called
 
     def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:

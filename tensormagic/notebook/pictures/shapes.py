@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, width
+from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, width, wrapped
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
@@ -104,12 +104,18 @@ def _tag(vertex: Vertex) -> str:
     return " · ".join([*told, *(["NumPy"] if vertex.yellow else [])])
 
 
+def _rows(text: str, style: str) -> list[tuple[str, str]]:
+    """A text as lines: what a rule is called may need two or three."""
+    rows = wrapped(clean(text), WIDEST, STYLES[style][0]) if style == "tag" else [text]
+    return [(row, style) for row in (rows if len(rows) < 3 else [*rows[:2], " ".join(rows[2:])])]
+
+
 @lru_cache(maxsize=1024)  # the views of a cell show the same boxes
 def _face(kind: str, lines: tuple[tuple[str, str], ...]) -> Face:
     aside, above = _PADDING.get(kind, (11, 5))
     texts: list[tuple[str, str]] = []
     wide = tall = 0.0
-    for text, style in lines:
+    for text, style in (row for one in lines for row in _rows(*one)):
         size, line, bold = STYLES[style]
         shown = shorten(text, WIDEST_SENT if kind == "sent" else WIDEST, size, bold=bold)
         if shown:

@@ -160,15 +160,7 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     if not tiled:
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
-    step = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
-    each = ""
-    if width is not None:
-        each = text.fresh("width")
-        step = sharing.rows if sharing else text.fresh("rows")
-        text.lines += [(f"{each} = {text.size(width)}", None), (f"{step} = tile_rows({each})", None)]
-    elif sharing:
-        text.lines.append((f"{sharing.rows} = {step}", None))
-        step = sharing.rows
+    step, each = _tile(text, nest, width, sharing)
     first, last = ("0", rows) if sharing is None else ("first", "last")
     lines: list[Line] = [(f"for start in range({first}, {last}, {step}):", None)]
     lines += indented([("if stopped(table):", None), ("    return", None)])
@@ -178,8 +170,21 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     else:
         begins = [line for body in bodies for line in body.share[0]]
         ends = [line for body in bodies for line in body.share[1]]
-        _print_shares(text, sharing, (step, each or "0"), [*begins, *lines, *ends], _work(text, nest, rows))
+        _print_shares(text, sharing, (step, each), [*begins, *lines, *ends], _work(text, nest, rows))
     text.lines += after
+
+
+def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | None) -> tuple[str, str]:
+    """How many rows a tile has, and how many elements a row, as texts: by the width of rows, where there is one."""
+    if width is not None:
+        each, rows = text.fresh("width"), sharing.rows if sharing else text.fresh("rows")
+        text.lines += [(f"{each} = {text.size(width)}", None), (f"{rows} = tile_rows({each})", None)]
+        return rows, each
+    number = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
+    if sharing is None:
+        return number, "0"
+    text.lines.append((f"{sharing.rows} = {number}", None))
+    return sharing.rows, "0"
 
 
 def _print_shares(text: KernelText, sharing: Sharing, tile: tuple[str, str], lines: list[Line], work: str) -> None:

@@ -175,28 +175,32 @@ def interchanged(region: Region, copied: Copied, owner: Owner) -> Interchanged |
     body = region.blocks.get("body")
     if body is None or region.head is None or not body.parts:
         return None
-    stages: list[Stage] = []
-    for part in body.parts:
-        if not isinstance(part, Nest) or not _is_flat(part):
-            return None
-        stages += part.stages
+    nests = [part for part in body.parts if isinstance(part, Nest) and _is_flat(part)]
+    if len(nests) < len(body.parts):
+        return None
+    stages = [s for nest in nests for s in nest.stages]
     domain = stages[0].domain
-    if any(s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages) or any(
-        map(nodes_of, domain)
-    ):
+    if any(map(nodes_of, domain)) or not _are_of_one(stages, domain, copied):
         return None
     ends = [(c, e) for c, e in zip(region.carries, body.results, strict=False) if c is not e]
-    stores = {s.root for s in stages if s.kind == "store"}
-    kept = [(c, e) for c, e in ends if e in stores and owner(c) is owner(e)]
-    taken = tuple(pair for pair in ends if pair not in kept)
-    computed = {s.root for s in stages}
-    if any(axes_of(c.type.shape)[0] != domain or not (e in computed or e in region.carries) for c, e in taken):
+    stores, computed = {s.root for s in stages if s.kind == "store"}, {s.root for s in stages}
+    taken = tuple([(c, e) for c, e in ends if e not in stores or owner(c) is not owner(e)])
+    if not all(axes_of(c.type.shape)[0] == domain and (e in computed or e in region.carries) for c, e in taken):
         return None
-    changed = {owner(c) for c, _ in ends} | {owner(s) for s in stores}
-    if not all(_is_own(s, i) for s in stages for i in _touched(s, computed, changed, owner)):
-        return None
+    changed = {owner(n) for n in (*(c for c, _ in ends), *stores)}
     nest = _flat(stages, stores)
-    return Interchanged(region, nest, taken) if nest.ops <= MOST_NEST_OPS else None
+    keeps = nest.ops <= MOST_NEST_OPS and _keep_to_their_own(stages, computed, changed, owner)
+    return Interchanged(region, nest, taken) if keeps else None
+
+
+def _are_of_one(stages: Sequence[Stage], domain: tuple[Size, ...], copied: Copied) -> bool:
+    """Whether stages compute or store the elements of one domain, in any order of these, and none begins with a copy."""
+    return not any(s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages)
+
+
+def _keep_to_their_own(stages: Sequence[Stage], computed: set[Node], changed: set[Node], owner: Owner) -> bool:
+    """Whether each element reads and writes, of what is computed or changed, its own element alone."""
+    return all(_is_own(s, i) for s in stages for i in _touched(s, computed, changed, owner))
 
 
 def _flat(stages: list[Stage], stored: set[Node]) -> Nest:
@@ -233,10 +237,9 @@ def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchan
         return None
     stages = [s for nest in added for s in nest.stages]
     domain, made = loop.nest.stages[0].domain, {owner(s.root) for s in stages}
-    if any(s.kind != "map" or s.domain != domain or s.root in copied.get(s.root, ()) or _may_fail(s) for s in stages):
+    if any(s.kind != "map" for s in stages) or not _are_of_one(stages, domain, copied):
         return None
-    copies = copied.get(region.root, ())  # before anything of the kernel has run
-    if any(c in copies and owner(s) in made for c, s in zip(region.carries, region.starts, strict=True)):
+    if _copies_what_is_made(region, made, copied, owner):
         return None
     flat = [_flat(n.stages, {r for r, kept in n.storage.items() if kept is Storage.FULL}) for n in added]
     count = parts.index(region)
@@ -244,9 +247,14 @@ def surrounded(parts: Sequence[Part], copied: Copied, owner: Owner) -> Interchan
     every = [s for nest in (loop.nest, *flat) for s in nest.stages]
     computed = {s.root for s in every} | {n for n, _ in region.results}
     changed = made | {owner(n) for n in (*computed, *region.carries)}
-    if not all(_is_own(s, i) for s in every for i in _touched(s, computed, changed, owner)):
-        return None
-    return found if sum(s.ops for s in every) <= MOST_KERNEL_OPS else None
+    keeps = sum(s.ops for s in every) <= MOST_KERNEL_OPS and _keep_to_their_own(every, computed, changed, owner)
+    return found if keeps else None
+
+
+def _copies_what_is_made(region: Region, made: set[Node], copied: Copied, owner: Owner) -> bool:
+    """Whether a loop begins with a copy of what the nests before it make: it is copied before anything of the kernel has run."""
+    copies = copied.get(region.root, ())
+    return any(c in copies and owner(s) in made for c, s in zip(region.carries, region.starts, strict=True))
 
 
 def _is_flat(nest: Nest) -> bool:

@@ -6,7 +6,7 @@ import ast
 import builtins
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -43,21 +43,27 @@ def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
 def _foreign(definition: ast.FunctionDef) -> set[str]:
     """The names that a definition reads beside NumPy's, Python's and its own; annotations do not count."""
     code = [n for statement in definition.body for n in ast.walk(statement)]
-    inner = [n for n in code if isinstance(n, ast.FunctionDef)]
-    notes = [a.annotation for a in code if isinstance(a, ast.AnnAssign)]
-    notes += [a for f in inner for a in (f.returns, *(g.annotation for g in _arguments(f))) if a is not None]
-    noted = {id(n) for note in notes for n in ast.walk(note)}
+    noted = {id(n) for note in _annotations(code) for n in ast.walk(note)}
     names = [n for n in code if isinstance(n, ast.Name) and id(n) not in noted]
-    own = {n.id for n in names if isinstance(n.ctx, ast.Store)} | {definition.name}
-    own |= {n.name for n in inner}
-    own |= {a.arg for n in (definition, *code) if isinstance(n, ast.FunctionDef | ast.Lambda) for a in _arguments(n)}
-    own |= {
-        (a.asname or a.name).partition(".")[0]
-        for n in code
-        if isinstance(n, ast.Import | ast.ImportFrom)
-        for a in n.names
-    }
+    own = {n.id for n in names if isinstance(n.ctx, ast.Store)}.union(*map(_bound, (definition, *code)))
     return {n.id for n in names if n.id not in own and n.id not in _KNOWN and not hasattr(builtins, n.id)}
+
+
+def _annotations(code: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """The annotations of variables and of functions."""
+    for node in code:
+        if isinstance(node, ast.AnnAssign):
+            yield node.annotation
+        elif isinstance(node, ast.FunctionDef):
+            yield from filter(None, [node.returns, *(a.annotation for a in _arguments(node))])
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """The names that a function, a lambda or an import binds."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(a.asname or a.name).partition(".")[0] for a in node.names}
+    own = {node.name} if isinstance(node, ast.FunctionDef) else set[str]()
+    return own | {a.arg for a in _arguments(node)} if isinstance(node, ast.FunctionDef | ast.Lambda) else own
 
 
 def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[ast.arg]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import FunctionType, MethodType, ModuleType
@@ -147,9 +147,7 @@ def give_values(
     capture
         What the trace has noted.
     """
-    with capturing(capture):
-        noted = {id(v): classes_of(v.node) for v in left if is_number(v.type)} if capture.number_classes else {}
-    codes = {i: _of_call(found.code, values) for i, found in noted.items() if found and len(found.types) > 1}
+    codes = _codes_of_classes(left, values, capture)
     places = {id(v): v.place for v in left}
     given = {p.buffer: values.get(p.buffer.first) for p in places.values() if p.buffer.argument}
     if not all(_given(value, values) for value in left):
@@ -165,15 +163,18 @@ def give_values(
     for i, code in codes.items():
         own[i] = own[i][0], of_class(own[i][1], capture.number_types[int(session.value_of(code))])
     memory = Memory({buffer: array for buffer, array in given.items() if type(array) is np.ndarray})
-    shared = {p.buffer for p in places.values() if p.parent is not None and not p.buffer.argument}
-    for value in arrays:
-        place = places[id(value)]
-        if place.buffer not in memory.wholes and not place.buffer.argument and place.buffer not in shared:
-            memory.wholes[place.buffer] = whole_of(place.buffer, wrap(place.buffer.node).numpy())
-        found = memory.part(place)
-        if found is not None:
-            own[id(value)] = value, found
-    return own, memory
+    memory.add_wholes(places.values(), [places[id(v)] for v in arrays])
+    parts = {id(v): (v, memory.part(places[id(v)])) for v in arrays}
+    return own | {i: found for i, found in parts.items() if found[1] is not None}, memory
+
+
+def _codes_of_classes(left: Sequence[Tensor], values: Mapping[Node, Any], capture: Capture) -> dict[int, Node]:
+    """Of numbers whose class is data-dependent, by their identities: the node that says which of the classes it is in this call."""
+    if not capture.number_classes:
+        return {}
+    with capturing(capture):
+        noted = {id(v): classes_of(v.node) for v in left if is_number(v.type)}
+    return {i: _of_call(found.code, values) for i, found in noted.items() if found and len(found.types) > 1}
 
 
 class Memory:
@@ -182,6 +183,13 @@ class Memory:
     def __init__(self, wholes: dict[Buffer, Any]) -> None:
         self.wholes = wholes
         self._parts: dict[Place, Any] = {}
+
+    def add_wholes(self, places: Iterable[Place], wanted: Sequence[Place]) -> None:
+        """Give buffers of their own to those of the ``wanted`` places that were computed, and that no other place is a part of."""
+        shared = {p.buffer for p in places if p.parent is not None}
+        for buffer in (p.buffer for p in wanted):
+            if buffer not in self.wholes and not buffer.argument and buffer not in shared:
+                self.wholes[buffer] = whole_of(buffer, wrap(buffer.node).numpy())
 
     def part(self, place: Place) -> Any:
         """The array that a place is; None for what is no view of a known one."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +72,26 @@ def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
             )
 
 
+@contextmanager
+def _no_halves(containers: Containers, tensors: Sequence[Tensor]) -> Generator[None]:
+    """Raise ``Halfway`` where the user's own error comes after a change of what the function was called with."""
+    try:
+        yield
+    except CaptureError:
+        raise
+    except Exception as error:
+        if containers.is_changed() or any(t.place.buffer.stored for t in tensors):
+            raise Halfway from error
+        raise
+
+
+def _fresh(capture: Capture, given: Given) -> tuple[list[Read], list[Tensor]]:
+    """What a trace has read from outside beside what it was given, and the lazy arrays for it."""
+    known = {place_of(read) for read, _ in given.held}
+    new = [read for place, read in capture.noted.items() if place not in known]
+    return new, [t for p in map(place_of, new) if isinstance(t := capture.lifted.get(p), Tensor)]
+
+
 def trace(
     body: Body,
     given: Given,
@@ -96,21 +117,14 @@ def trace(
         with refusing(label), rescued(capture.values):
             containers = Containers((args, options), there, label)
             capture.callers = containers.callers(given.call)
-            try:
+            with _no_halves(containers, tensors):
                 result = body(*args, **options)
-            except Exception as error:
-                changed = containers.is_changed() or any(t.place.buffer.stored for t in tensors)
-                if not isinstance(error, CaptureError) and changed:
-                    raise Halfway from error
-                raise
             refuse_changed(0)
             changed = containers.changed()
         gave = results_of(
             (result, *(now for _, now in changed)) if changed else result, label, there or {}, containers.special
         )
-        known = {place_of(read) for read, _ in given.held}
-        new = [read for place, read in capture.noted.items() if place not in known]
-        fresh = [capture.lifted[p] for p in map(place_of, new) if isinstance(capture.lifted.get(p), Tensor)]
+        new, fresh = _fresh(capture, given)
         tensors += fresh
         found = [t.place.buffer.first for t in fresh]  # which were there before stores
         leaves += found

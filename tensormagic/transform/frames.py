@@ -7,7 +7,7 @@ rim in an array of its own, nothing is copied into a frame, and an iteration is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -55,20 +55,30 @@ def _carry(body: Graph, k: int) -> _Carry | None:
     store = links[-1]
     if len(links) == 1 or store.op is not SET or store.args[0] is not carry:
         return None
-    part = store["slices"]
     used = users(body.nodes)
-    shown = [*body.checked, *(r for j, r in enumerate(body.results) if j != k)]
-    alone = all(used[below] == [above] and below not in shown for above, below in pairwise(links))
     readers = [n for n in used[carry] if n is not store]
-    plain = all(n.op is SLICE and n["slices"] == part for n in readers)
-    if len(readers) != 1 or not plain or not alone or links[0] in shown or links[0] in used or carry in shown:
+    if len(readers) != 1 or readers[0].op is not SLICE or readers[0]["slices"] != store["slices"]:
         return None
-    inner = readers[0]
+    shown = [*body.checked, *(r for j, r in enumerate(body.results) if j != k)]
+    if carry in shown or not _leads_to_its_end_alone(links, used, shown):
+        return None
+    frame = _frame(readers[0], store, used)
+    return None if frame is None else _Carry(k, store, readers[0], frame)
+
+
+def _leads_to_its_end_alone(links: Sequence[Node], used: Mapping[Node, Sequence[Node]], shown: Sequence[Node]) -> bool:
+    """Whether nothing reads a chain of updates but the next of them, and its end is one result of the loop."""
+    end = links[0]
+    if end in shown or end in used:
+        return False
+    return all(used[below] == [above] and below not in shown for above, below in pairwise(links))
+
+
+def _frame(inner: Node, store: Node, used: Mapping[Node, Sequence[Node]]) -> Node | None:
+    """The zeros that a part is put in the middle of, where there is one such array, of sizes that are the same in each iteration."""
     frames = [n for n in used.get(inner, ()) if n.op is SET and n.args[1] is inner and _is_zero(n.args[0])]
-    sizes = [s for f in frames for s in (*f.type.shape, *(x for own in (*part, *f["slices"]) for x in own))]
-    if len(frames) != 1 or any(map(nodes_of, sizes)):
-        return None
-    return _Carry(k, store, inner, frames[0])
+    sizes = [s for f in frames for s in (*f.type.shape, *(x for own in (*store["slices"], *f["slices"]) for x in own))]
+    return frames[0] if len(frames) == 1 and not any(map(nodes_of, sizes)) else None
 
 
 def _is_zero(value: Node) -> bool:

@@ -178,16 +178,11 @@ class StandIns:
         made |= {key: list(changeable(before)) for key, (_, _, before) in self.installed.items()}
         changed = [before for c, parts, before in self.installed.values() if _differ(parts, parts_in(c))]
         changed += _behind((c for one in outcome.chosen if one.changed for c in one.behind), made)
-        ids = [id(c) for _, after in slots.values() if after is not UNBOUND for c in changeable(after)]
-        first = Counter(id(c) for before, _ in slots.values() if before is not UNBOUND for c in changeable(before))
-        twice = any(first[id(c)] > 1 for v in changed if v is not UNBOUND for c in changeable(v))
-        alone = len(set(ids)) == len(ids) and not twice and not _stand_for_others(changed)
-        if changed and (not alone or self.older.among(changed, list(slots), ()).known):
+        if changed and (not _have_one_name(changed, slots) or self.older.among(changed, list(slots), ()).known):
             raise NeedsPython("an iteration changes a list that has two names", ADVICE)
         found: dict[Slot, list[Any]] = {}
         for slot, (before, after) in slots.items():
-            now = [*_behind(changeable(after), made)] if after is not UNBOUND else []
-            found[slot] = [*now, *([] if once or before is UNBOUND else changeable(before))]
+            found[slot] = [*_behind(_containers_in(after), made), *([] if once else _containers_in(before))]
         names = {
             id(after): {id(c) for c in found[slot]} for slot, (_, after) in slots.items()
         }  # of one container: they stay so
@@ -196,6 +191,20 @@ class StandIns:
         if any(may[slot].known and any(before is b for b in changed) for slot, (before, _) in slots.items()):
             raise NeedsPython("iterations change a list that may be a different one each time", ADVICE)
         return {slot: (may[slot], all(times[id(c)] == 1 for c in containers)) for slot, containers in found.items()}
+
+
+def _containers_in(value: Any) -> Iterable[Any]:
+    """The containers and objects in what a slot holds."""
+    return () if value is UNBOUND else changeable(value)
+
+
+def _have_one_name(changed: Sequence[Any], slots: Mapping[Slot, tuple[Any, Any]]) -> bool:
+    """Whether each of the ``changed`` containers was in one slot, and all slots hold containers of their own after the iteration."""
+    after = [id(c) for _, value in slots.values() for c in _containers_in(value)]
+    before = Counter(id(c) for value, _ in slots.values() for c in _containers_in(value))
+    if len(set(after)) < len(after) or any(before[id(c)] > 1 for v in changed for c in _containers_in(v)):
+        return False
+    return not _stand_for_others(changed)
 
 
 def _behind(containers: Iterable[Any], made: Mapping[int, Iterable[Any]]) -> Iterator[Any]:

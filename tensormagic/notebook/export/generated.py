@@ -101,30 +101,35 @@ class _Kind:
 
     def __init__(self, function: Function, call: Call, space: dict[str, Any]) -> None:
         given, program = call.given, call.program
-        if program.stores or program.extra:
-            what = "stores into its arguments" if program.stores else "depends on lazy values of the notebook"
-            raise CaptureError(f"{function.name} {what}")
-        if any(random.is_generator(v) for v in given.objects):
-            raise CaptureError(f"{function.name} draws random numbers")
-        outside = [name for (name, where), value in given.held if is_moving(value) and where is not space]
-        if outside:
-            raise CaptureError(f"{function.name} reads {outside[0]}, which is not a variable of the notebook")
+        _refuse_more_than_values(function, call, space)
         self.graph = session.executable(program.graph, function.math).graph
         self.graph = Graph(self.graph.parameters, self.graph.results, self.graph.guards, program.graph.names)
         self.texts = _paths(function, given)
         self.parameters = [*self.texts.names]
-        leaves = [text for text, moves in zip(self.texts.leaves, given.moving, strict=True) if moves]
-        reads = [name for name, _ in given.reads]
-        self.moving = [*leaves, *reads]
-        values = [v for v, moves in zip(given.leaves, given.moving, strict=True) if moves]
-        fixed = [(t, v) for t, v, moves in zip(self.texts.leaves, given.leaves, given.moving, strict=True) if not moves]
-        pairs = [*zip(self.moving, [*values, *(v for (_, _), v in given.held if is_moving(v))], strict=True), *fixed]
-        pairs = [(text, kind_of(value)) for text, value in pairs if is_moving(value) or _is_told(value)]
+        leaves = list(zip(self.texts.leaves, given.leaves, given.moving, strict=True))
+        reads = zip((name for name, _ in given.reads), (v for _, v in given.held if is_moving(v)), strict=True)
+        moving = [*((text, value) for text, value, moves in leaves if moves), *reads]
+        self.moving = [text for text, _ in moving]
+        fixed = [(text, value) for text, value, moves in leaves if not moves]
+        pairs = [(text, kind_of(value)) for text, value in moving + fixed if is_moving(value) or _is_told(value)]
         self.tests = " and ".join(f"kind_of({text}) == {kind!r}" for text, kind in pairs) or "True"
         self.told = ", ".join(f"{text}: {kind}" for text, kind in pairs) or "no arguments"
         count = len(program.graph.results)
         names = ["result"] if count == 1 else [f"result[{k}]" for k in range(count)]
         self.result = names[0] if program.single else arranged(program.build(iter(names)))
+
+
+def _refuse_more_than_values(function: Function, call: Call, space: dict[str, Any]) -> None:
+    """Refuse a call that does more than give values for its arguments and for variables of the notebook."""
+    given, program = call.given, call.program
+    if program.stores or program.extra:
+        what = "stores into its arguments" if program.stores else "depends on lazy values of the notebook"
+        raise CaptureError(f"{function.name} {what}")
+    if any(random.is_generator(v) for v in given.objects):
+        raise CaptureError(f"{function.name} draws random numbers")
+    outside = [name for (name, where), value in given.held if is_moving(value) and where is not space]
+    if outside:
+        raise CaptureError(f"{function.name} reads {outside[0]}, which is not a variable of the notebook")
 
 
 def _is_told(value: Any) -> bool:

@@ -42,7 +42,8 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.ops.scalars.special import erf, erfc, xlogy
 from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, over_one, within
 from tensormagic.transform.rewriting.notation import stable
-from tensormagic.transform.rewriting.rationals import over_common, worth_it
+from tensormagic.transform.rewriting.rational_looks import worth_it
+from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.series import less_beginning
 from tensormagic.transform.rewriting.terms import Apart, Sum, behind, difference, number_of, raised, sum_of, written
 
@@ -55,27 +56,41 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
     if (found := _of_power_and_exponential(a, b, depth)) is not None:
         return found
-    kinds = {kind(raised(a)), kind(raised(b))}
-    if "sqrt" not in kinds and ("" in kinds or (len(kinds) == 2 and "constant" not in kinds)):
+    if not _are_alike(a, b):
         return None
     first, second = image(a), image(b)
     found = _of_roots(a, first, b, second)
     if found is None and depth and bare(a).op in _FACTORS:
         found = _of_products(a, b, depth)
-    if found is not None or (first is None and second is None):
+    if found is not None:
         return found
+    images = _of_one_function(a, first, b, second)
+    return None if images is None else _of_arguments(a, b, *images, depth)
+
+
+def _are_alike(a: Node, b: Node) -> bool:
+    """A first look: whether both sides may be values of one function."""
+    kinds = {kind(raised(a)), kind(raised(b))}
+    return "sqrt" in kinds or ("" not in kinds and (len(kinds) == 1 or "constant" in kinds))
+
+
+def _of_one_function(a: Node, first: Image | None, b: Node, second: Image | None) -> tuple[Image, Image] | None:
+    """Both sides as values of one function, a number as that of what the function gives it for; None where they are of two."""
+    if first is None and second is None:
+        return None
     first = first or inverse(a, second)  # type: ignore[arg-type]
     second = second or inverse(b, first)  # type: ignore[arg-type]
     if first is None or second is None or (first.name, first.more) != (second.name, second.more):
         return None
-    if first.name == "log":
-        first, second = over_one(first, second)
-    whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
+    return over_one(first, second) if first.name == "log" else (first, second)
+
+
+def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> Apart | None:
+    """The difference of two values of one function, by that of its arguments."""
     inner = _arguments(first, second, depth)
     if first.name == "exp" and not len(first.meant.minus(second.meant.times(-1))):
         return None  # a hyperbolic sine
-    written_ = whole or (first.name in _WRITTEN and not _is_any_power(first))
-    if inner is None or (written_ and not (inner.known or inner.near is not None)):
+    if inner is None or (_is_as_written(a, b, first) and not (inner.known or inner.near is not None)):
         return _by_exponents(a, b) or _of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
     where_ = both(inner.near, near)
@@ -83,6 +98,12 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     if not isinstance(where_, Node):
         return Apart(value, None, parts, inner.known, inner.local) if where_ else None
     return Apart(value, where_, parts, inner.known, inner.local)
+
+
+def _is_as_written(a: Node, b: Node, of: Image) -> bool:
+    """Whether a form is worth it only where something is known of the arguments' difference, beside its text."""
+    whole = number_of(bare(a)) is not None or number_of(bare(b)) is not None
+    return whole or (of.name in _WRITTEN and not _is_any_power(of))
 
 
 def _of_power_and_exponential(a: Node, b: Node, depth: int) -> Apart | None:

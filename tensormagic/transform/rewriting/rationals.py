@@ -21,14 +21,11 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square, where
 from tensormagic.transform.rewriting.factors import factored, square_less_square, squares_of_differences
+from tensormagic.transform.rewriting.rational_looks import ARITHMETIC, DEEP, NODES, worth_it
 from tensormagic.transform.rewriting.terms import Apart, key_of, number_of, written
 
 _ATOMS = 5
 _MONOMIALS = 12
-_NODES = 28
-_DEEP = 6
-_FIRST = 2
-"""Down to which level of sums a product has to be found."""
 _POWER = 4
 _PRICE = 2
 """How many times the operations of the text its form may take."""
@@ -38,7 +35,6 @@ _Coefficient = Fraction | int
 _Polynomial = dict[_Powers, _Coefficient]
 _NOTHING: _Powers = (0,) * _ATOMS
 _ONE: _Polynomial = {_NOTHING: 1}
-_ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal", "power"))
 _PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal", "power"))
 
 
@@ -89,12 +85,12 @@ class _Reading:
     _factors: dict[Node, _Polynomial] = field(default_factory=dict[Node, _Polynomial])
     _known: dict[Node, _Quotient] = field(default_factory=dict[Node, _Quotient])
 
-    def of(self, node: Node, depth: int = _DEEP) -> _Quotient:
+    def of(self, node: Node, depth: int = DEEP) -> _Quotient:
         """``node`` as a quotient."""
         inner = bare(node)
         found = self._known.get(inner)
         if found is None:
-            if len(self._known) > _NODES:
+            if len(self._known) > NODES:
                 raise _TooLarge
             found = self._known[inner] = self._read(inner, depth)
         return found
@@ -107,7 +103,7 @@ class _Reading:
         sides = written(node)
         name = node.op.name
         power = number_of(bare(node.args[1])) if name == "power" else None
-        if not depth or (sides is None and name not in _ARITHMETIC) or (name == "power" and not _small(power)):
+        if not depth or (sides is None and name not in ARITHMETIC) or (name == "power" and not _small(power)):
             return _Quotient(self._atom(node), Counter())
         self.through[node] = None
         if sides is not None or name in {"add", "subtract"}:
@@ -346,34 +342,50 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     reading, whole, sides = found
     core, factors, below = _without_common(whole.top, whole.below, reading.atoms)
     core, atoms, squared = _without_roots(core, reading.atoms)
-    plain = _plain(a, b, core, whole.below)
-    factors_ = _by_factors(core, atoms, roots=squared) if not plain or (squared and _linear(core)) else None
-    cancels = factors_ is not None or any(
-        abs(whole.top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1]
-    )
-    looks = not cancels if whole.below else cancels and len(core) == 2 and factors_ is None
+    split = _split(a, b, core, whole.below, atoms, squared=squared)
+    cancels = split is not None or _loses_terms(whole.top, sides)
+    looks = not cancels if whole.below else cancels and len(core) == 2 and split is None
     inner = _of_functions(core, atoms, known) if looks else None
     if not cancels and inner is None:
         return None
-    if factors_ is not None:
-        value, bound = (_quotient(v, factors, below) for v in factors_)
-    else:
-        value = bound = _quotient(_sum(core, atoms) if inner is None else inner.value, factors, below)
-    if len(core) > 1 and inner is None and factors_ is None and not _is_exact(core):
-        bound = _quotient(_sum(*_magnitudes(core, atoms)), factors, below)
-    size = absolute(bound) if isinstance(bound, Node) else abs(bound)
-    near = less(size, absolute(a) * 0.5)
-    if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
-        near = logical_and(near, less(0, size))
-    if inner is not None and inner.near is not None:
-        near = logical_and(near, inner.near)
+    tops = (inner.value, inner.value) if inner is not None else split or _as_sum(core, atoms)
+    value, bound = (_quotient(top, factors, below) for top in tops)
     if within and len(core) == 1 and not below and isinstance(value, Node):
         return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
+    near = _near(bound, a, below, inner)
     parts = tuple(n for n in (*reading.through, *(() if inner is None else inner.parts)) if n.args)
     local = inner is not None and inner.local
     return (
         None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True, local=local)
     )
+
+
+def _loses_terms(top: _Polynomial, sides: list[_Polynomial]) -> bool:
+    """Whether at least half of a term that both sides have is gone from their difference."""
+    return any(abs(top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1])
+
+
+def _split(
+    a: Node, b: Node, core: _Polynomial, below: Counter[Node], atoms: list[Node], *, squared: bool
+) -> tuple[Node | float, Node | float] | None:
+    """A numerator as a product of factors, with what bounds it; None where it stays the sum that the text has."""
+    stays = _plain(a, b, core, below) and not (squared and _linear(core))
+    return None if stays else _by_factors(core, atoms, roots=squared)
+
+
+def _as_sum(core: _Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
+    """A numerator as a sum of its terms, with what bounds it: their magnitudes, where they may cancel again."""
+    value = _sum(core, atoms)
+    return value, value if len(core) == 1 or _is_exact(core) else _sum(*_magnitudes(core, atoms))
+
+
+def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | None) -> Node:
+    """Where a form of ``a - b`` is the better one: it is small beside ``a``, and what it was made of holds there."""
+    size = absolute(bound) if isinstance(bound, Node) else abs(bound)
+    near = less(size, absolute(a) * 0.5)
+    if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
+        near = logical_and(near, less(0, size))
+    return logical_and(near, inner.near) if inner is not None and inner.near is not None else near
 
 
 def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:
@@ -411,91 +423,3 @@ def _dear(
     roots = [near, *([value] if isinstance(value, Node) else [])]
     own = [n for n in topological(roots, lambda n: n not in stays) if n not in stays]
     return sum(map(weight, own)) > _PRICE * (2 + sum(map(weight, parts)))
-
-
-def worth_it(a: Node, b: Node) -> bool:
-    """A first look: a sum is multiplied or something is divided, and both sides have something in common; or one thing occurs often."""
-    return _expands_alike(a, b) or _repeats(a, b)
-
-
-def _repeats(a: Node, b: Node) -> bool:
-    """Whether one operand occurs three times in sums of products, two of them in one product."""
-    count: Counter[Node] = Counter()
-    products, looked = False, 0
-    level = [(bare(a), 1), (bare(b), 1)]
-    for depth in range(_DEEP):
-        below: list[tuple[Node, int]] = []
-        for node, times in level:
-            name = node.op.name
-            if name not in _INNER:
-                if name != "constant":
-                    count[node] += times
-            elif name in {"square", "power"}:
-                products = True
-                below.append((bare(node.args[0]), 2 * times))
-            elif name != "where":
-                products = products or name == "multiply"
-                below += [(bare(arg), times) for arg in node.args]
-            elif (sides := written(node)) is not None:
-                below += [(bare(side), times) for side in sides]
-        looked += len(below)
-        if not below or looked > _NODES or (depth == _FIRST and not products):
-            break
-        level = below
-    return products and looked <= _NODES and max(count.values(), default=0) > 2
-
-
-def _expands_alike(a: Node, b: Node) -> bool:
-    """Whether a sum is multiplied or something is divided, and both sides have something in common."""
-    one, two = bare(a), bare(b)
-    first, second = one.op.name, two.op.name
-    if not (first in _INNER and _expands(one, 2)) and not (second in _INNER and _expands(two, 2)):
-        return False
-    if "constant" in {first, second} and (number_of(one) is not None or number_of(two) is not None):
-        return True
-    if first == second == "divide" and all(bare(n.args[1]).op.name in _TERMS for n in (one, two)):
-        return True
-    left = _ends(one) if first in _INNER else {one}
-    return not left.isdisjoint(_ends(two) if second in _INNER else {two})
-
-
-def _expands(node: Node, depth: int) -> bool:
-    """Whether there is more in ``node`` than sums of products."""
-    name = node.op.name
-    if name in _DIVIDES:
-        return True
-    product = name == "multiply" or name == "square"  # noqa: PLR1714 (the fastest way)
-    if not product and (not depth or name not in _SUMS):
-        return False
-    for arg in (written(node) or ()) if name == "where" else node.args:
-        inner = bare(arg)
-        if inner.op.name in _SUMS if product else _expands(inner, depth - 1):
-            return True
-    return False
-
-
-_TERMS = frozenset(("add", "subtract"))
-_DIVIDES = frozenset(("divide", "reciprocal", "power"))
-_SUMS = frozenset(("add", "subtract", "negative", "divide", "where"))
-_INNER = _ARITHMETIC | {"where"}
-
-
-def _ends(node: Node) -> set[Node]:
-    """What is below sums and products, a few levels down."""
-    found: set[Node] = set()
-    level = [node]
-    for _ in range(3):
-        below: list[Node] = []
-        for one in level:
-            name = one.op.name
-            if name in _ARITHMETIC:
-                below += map(bare, one.args)
-            elif name == "where" and (sides := written(one)) is not None:
-                below += map(bare, sides)
-            elif name != "constant":
-                found.add(one)
-        if not below:
-            return found
-        level = below
-    found.update(n for n in level if n.op.name != "constant")
-    return found

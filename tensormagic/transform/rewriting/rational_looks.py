@@ -1,0 +1,101 @@
+"""A first look at a difference: whether anything may cancel over one denominator. Knows nothing of rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.transform.rewriting.terms import number_of, written
+
+NODES = 28
+DEEP = 6
+_FIRST = 2
+"""Down to which level of sums a product has to be found."""
+ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal", "power"))
+_TERMS = frozenset(("add", "subtract"))
+_DIVIDES = frozenset(("divide", "reciprocal", "power"))
+_SUMS = frozenset(("add", "subtract", "negative", "divide", "where"))
+_INNER = ARITHMETIC | {"where"}
+
+
+def worth_it(a: Node, b: Node) -> bool:
+    """A first look: a sum is multiplied or something is divided, and both sides have something in common; or one thing occurs often."""
+    return _expands_alike(a, b) or _repeats(a, b)
+
+
+def _repeats(a: Node, b: Node) -> bool:
+    """Whether one operand occurs three times in sums of products, two of them in one product."""
+    count: Counter[Node] = Counter()
+    products, looked = False, 0
+    level = [(bare(a), 1), (bare(b), 1)]
+    for depth in range(DEEP):
+        below: list[tuple[Node, int]] = []
+        for node, times in level:
+            name = node.op.name
+            if name not in _INNER:
+                if name != "constant":
+                    count[node] += times
+            elif name in {"square", "power"}:
+                products = True
+                below.append((bare(node.args[0]), 2 * times))
+            elif name != "where":
+                products = products or name == "multiply"
+                below += [(bare(arg), times) for arg in node.args]
+            elif (sides := written(node)) is not None:
+                below += [(bare(side), times) for side in sides]
+        looked += len(below)
+        if not below or looked > NODES or (depth == _FIRST and not products):
+            break
+        level = below
+    return products and looked <= NODES and max(count.values(), default=0) > 2
+
+
+def _expands_alike(a: Node, b: Node) -> bool:
+    """Whether a sum is multiplied or something is divided, and both sides have something in common."""
+    one, two = bare(a), bare(b)
+    first, second = one.op.name, two.op.name
+    if not (first in _INNER and _expands(one, 2)) and not (second in _INNER and _expands(two, 2)):
+        return False
+    if "constant" in {first, second} and (number_of(one) is not None or number_of(two) is not None):
+        return True
+    if first == second == "divide" and all(bare(n.args[1]).op.name in _TERMS for n in (one, two)):
+        return True
+    left = _ends(one) if first in _INNER else {one}
+    return not left.isdisjoint(_ends(two) if second in _INNER else {two})
+
+
+def _expands(node: Node, depth: int) -> bool:
+    """Whether there is more in ``node`` than sums of products."""
+    name = node.op.name
+    if name in _DIVIDES:
+        return True
+    product = name == "multiply" or name == "square"  # noqa: PLR1714 (the fastest way)
+    if not product and (not depth or name not in _SUMS):
+        return False
+    for arg in (written(node) or ()) if name == "where" else node.args:
+        inner = bare(arg)
+        if inner.op.name in _SUMS if product else _expands(inner, depth - 1):
+            return True
+    return False
+
+
+def _ends(node: Node) -> set[Node]:
+    """What is below sums and products, a few levels down."""
+    found: set[Node] = set()
+    level = [node]
+    for _ in range(3):
+        below: list[Node] = []
+        for one in level:
+            name = one.op.name
+            if name in ARITHMETIC:
+                below += map(bare, one.args)
+            elif name == "where" and (sides := written(one)) is not None:
+                below += map(bare, sides)
+            elif name != "constant":
+                found.add(one)
+        if not below:
+            return found
+        level = below
+    found.update(n for n in level if n.op.name != "constant")
+    return found

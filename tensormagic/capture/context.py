@@ -113,8 +113,9 @@ class Capture:
         whether there is a ``try`` around what might meet some, where they were asked for.
     filters
         The warnings' filters when the capture began: code that catches warnings has others.
-    stdout
-        Where ``print`` wrote to when the capture began: code that redirects it has another.
+    stdout, told
+        Where ``print`` wrote to when the capture began: code that redirects it has another; and whether the code prints, or raises
+        errors, when the graph runs.
     held
         What is gone over by loops whose iterations are running.
     deciding
@@ -197,6 +198,7 @@ class Capture:
     caught: bool = False
     filters: Any = field(default_factory=lambda: warnings.filters)
     stdout: Any = field(default_factory=lambda: sys.stdout)
+    told: bool = False
     assumed: str = ""
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])

@@ -71,9 +71,11 @@ def computed(tree: Any, special: Special | None = None) -> tuple[list[Any], Buil
     if not any(stays):
         return leaves, build
 
+    known = [v if told else None for v, told in zip(leaves, stays, strict=True)]  # what is computed is not held
+
     def completed(rest: Iterator[Any]) -> Any:
         return build(
-            Rest([v if told else next(rest) for v, told in zip(leaves, stays, strict=True)], getattr(rest, "run", None))
+            Rest([v if told else next(rest) for v, told in zip(known, stays, strict=True)], getattr(rest, "run", None))
         )
 
     return [v for v, told in zip(leaves, stays, strict=True) if not told], completed

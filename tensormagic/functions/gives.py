@@ -37,7 +37,11 @@ class _Run:
 
 
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
-    """The body has raised something, after it has changed what it was given."""
+    """The body has raised something, after it has changed what it was given, or has printed, or checked data: ``changed`` says which."""
+
+    def __init__(self, *, changed: bool = True) -> None:
+        super().__init__()
+        self.changed = changed
 
 
 class Containers:

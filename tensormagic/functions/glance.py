@@ -182,7 +182,11 @@ class ByPosition:
         now = function.__code__, function.__defaults__, tuple(function.__kwdefaults__ or ())
         if self._known is None or self._known[0] != now:
             self._known = now, inspect.signature(function, follow_wrapped=False)
-        bound = self._known[1].bind(*args, **options)
+        try:
+            bound = self._known[1].bind(*args, **options)
+        except TypeError:
+            function(*args, **options)  # which raises in Python's own words, before anything runs
+            raise
         return bound.args, bound.kwargs
 
     def quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

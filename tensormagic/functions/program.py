@@ -73,15 +73,16 @@ def refuse_stores(tensors: Sequence[Tensor], label: str) -> None:
 
 
 @contextmanager
-def _no_halves(containers: Containers, tensors: Sequence[Tensor]) -> Generator[None]:
-    """Raise ``Halfway`` where the user's own error comes after a change of what the function was called with."""
+def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tensor]) -> Generator[None]:
+    """Raise ``Halfway`` where the user's own error comes after a change of what the function was called with, a print or a check."""
     try:
         yield
-    except CaptureError:
+    except (CaptureError, GuardError):
         raise
     except Exception as error:
-        if containers.is_changed() or any(t.place.buffer.stored for t in tensors):
-            raise Halfway from error
+        changed = containers.is_changed() or any(t.place.buffer.stored for t in tensors)
+        if changed or capture.told:
+            raise Halfway(changed=changed) from error
         raise
 
 
@@ -117,7 +118,7 @@ def trace(
         with refusing(label), rescued(capture.values):
             containers = Containers((args, options), there, label)
             capture.callers = containers.callers(given.call)
-            with _no_halves(containers, tensors):
+            with _no_halves(capture, containers, tensors):
                 result = body(*args, **options)
             refuse_changed(0)
             changed = containers.changed()

@@ -124,7 +124,9 @@ def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
 
 
 def _node(value: Any, label: str) -> Node | None:
-    """The node of an array or number; None for any other object."""
+    """The node of an array or number; None for any other object, such as a list with attributes of its own."""
+    if isinstance(value, list | tuple | dict):
+        return None
     try:
         return node_of(value)
     except DTypeError:

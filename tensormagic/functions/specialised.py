@@ -152,19 +152,10 @@ class Specialised(Made):
         before, reads = self.record(call, ahead=True), (self.reads, self._moving.get(objects))
         asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
         whole = self._whole(call, math.inf if asked else _COPIED) if asked or kind in self._changing else before
-        try:
-            before, program, given = self._specialised(given, before, whole, call)
-        except (CaptureError, KindError) as error:
-            self._failed = error
-            taken_back(whole)  # what was refused has not been
-            raise
-        except Exception as error:  # Python's own, after what it reads or is given has been changed
-            self._failed = error
-            if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
-                raise Halfway from error
-            if isinstance(error, Halfway):
-                raise refused(self.name) from error.__cause__
-            raise
+        found = self._attempted(given, before, whole, call)
+        if isinstance(found, Exception):  # raised here, where no other one is its context
+            raise found
+        before, program, given = found
         if len(self._asked) > _ASKED:
             self._asked.clear()
         self._asked.add(kind)
@@ -179,6 +170,34 @@ class Specialised(Made):
             program.gives.keeps = False
             self._keep(key, program, given, record)
         return program, given, record, whole
+
+    def _attempted(
+        self, given: Given, before: Record, whole: Record, call: Any
+    ) -> tuple[Record, Specialisation, Given] | Exception:
+        """A new program; what is to be raised where there is none, of Python's own errors."""
+        try:
+            return self._specialised(given, before, whole, call)
+        except (CaptureError, KindError) as error:
+            self._failed = error
+            taken_back(whole)  # what was refused has not been
+            raise
+        except Exception as error:  # noqa: BLE001 (told by who calls this)
+            return self._failing(error, whole)
+
+    def _failing(self, error: Exception, whole: Record) -> Exception:
+        """What a trace raises that has met an error of Python's own; Halfway where Python is to run the call."""
+        cause = error.__cause__ if isinstance(error, Halfway) else None
+        own = cause if isinstance(cause, Exception) and isinstance(error, Halfway) and not error.changed else error
+        self._failed = own
+        if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
+            again = Halfway()
+            again.__cause__ = own
+            return again
+        if isinstance(own, Halfway):
+            refusal = refused(self.name)
+            refusal.__cause__ = cause
+            return refusal
+        return own  # which is known, and not what was printed before it
 
     def _specialised(
         self, given: Given, before: Record, whole: Record, call: Any

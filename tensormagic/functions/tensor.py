@@ -134,6 +134,7 @@ def _with(
         fills=changes,
         roots=function.roots,
         math=math,
+        plain=function.plain,
         placed=placed,
     )
     update_wrapper(made, function, updated=())

@@ -198,3 +198,46 @@ def test_a_text_of_a_value_by_percent_is_refused_by_name() -> None:
     for text in ("%d", "%i apples", "%x"):
         with pytest.raises(tm.CaptureError, match="it is turned into text here"):
             tm.tensor(lambda x, text=text: text % x[0])(np.ones(2))
+
+
+class Listed(list[Any]):
+    """A list with an attribute."""
+
+
+def of_items(x: Any) -> Any:
+    found = Listed([x[0], x * 2])
+    found.told = "twice"  # type: ignore[attr-defined]
+    return found
+
+
+def counted(x: Any) -> Any:
+    groups: Any = defaultdict(float)
+    groups["sum"] += x.sum()
+    return groups
+
+
+BESIDE = ["converged", range(3), float, 10**30, Fraction(1, 3), slice(1, 2), ["a", ("b", 1)]]
+
+
+@pytest.mark.parametrize("beside", BESIDE, ids=map(str, BESIDE))
+@pytest.mark.parametrize("made", [fitted, as_scipy_gives, grouped, the_last, scaled, of_items, counted])
+def test_what_objects_hold_is_there_beside_what_is_no_number(made: Any, beside: Any) -> None:
+    f = tm.tensor(lambda x: (made(x), beside, [beside]))
+    for k in (1.0, 2.0, 2.0):
+        x = np.array([1.0, 2.0]) * k
+        found, told, again = f(x)
+        assert (told, again) == (beside, [beside])
+        expected = made(x)
+        assert type(found) is type(expected)
+        assert str(held(found)) == str(held(expected))
+
+
+def held(value: Any) -> Any:
+    """What an object holds; of a function, what it gives."""
+    if callable(value):
+        value = value(2.0)
+    if isinstance(value, dict):
+        return {k: held(v) for k, v in value.items()}
+    if isinstance(value, list | deque):
+        return [held(v) for v in value]
+    return [held(v) for v in vars(value).values()] if hasattr(value, "__dict__") else np.asarray(value).tolist()

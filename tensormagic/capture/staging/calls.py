@@ -31,7 +31,7 @@ from tensormagic.capture.staging.handed import calling_staged, handing, staged, 
 from tensormagic.capture.staging.lifting import unstaged
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
-from tensormagic.capture.staging.telling import id_, print_
+from tensormagic.capture.staging.telling import id_, instead
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.value import Tensor, wrap
@@ -130,14 +130,14 @@ def _in_place_of(function: Any) -> Any:
 
 def outside_of_rules(function: Any) -> Any:
     """The same, whatever rules say of it."""
+    if _is_abstract() and (own := instead(function)) is not None:
+        return own
     if isinstance(function, np.vectorize):
         return applying.vectorized(function)
     if _is_librarys(function):
         return _stand_in(function)
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
         return partial(METHODS[function.__func__], function.__self__)
-    if function is print and _is_abstract():
-        return print_
     if (own := _of_container(function)) is not None:
         return own
     if waits() and (code := code_that_calls_itself(function)) is not None:

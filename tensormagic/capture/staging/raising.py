@@ -129,6 +129,9 @@ def wait(holds: Node, error: Exception, place: tuple[Any, ...] = (), before: Any
 def note(token: Any) -> None:
     """Have ``token`` stand for all checks so far."""
     _checks()[CHECKS] = token
+    capture = context.current()
+    if capture is not None:
+        capture.told = True
 
 
 def noted() -> Any:

@@ -1,9 +1,15 @@
-"""``print`` and ``id`` in a captured function: it prints when the graph runs, once, in the order of the program."""
+"""``print`` and ``id`` in a captured function: it prints when the graph runs, once, in the order of the program.
+
+What says how NumPy prints, and whether it warns, is refused there: it would be said while the function is captured, and then no more.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
@@ -32,6 +38,33 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
         node_of(capture.checks[CHECKS]), told, details, " " if sep is None else sep, "\n" if end is None else end
     )
     raising.note(wrap(context.record(token)))
+
+
+def _write(text: Any) -> int | None:
+    """``sys.stdout.write``, in order with what is printed; the length of a text that is put together later is not known."""
+    if not isinstance(text, str | texts.LazyText):
+        raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+    print_(text, end="")
+    return len(text) if type(text) is str else None
+
+
+def instead(function: Any) -> Any:
+    """Ours for a function that prints, or that changes NumPy's settings; None for any other one."""
+    if function is print:
+        return print_
+    if getattr(function, "__self__", None) is sys.stdout and getattr(function, "__name__", "") == "write":
+        return _write
+    return partial(_settings, function) if any(function is f for f in SETTINGS) else None
+
+
+def _settings(function: Any, *_args: Any, **_options: Any) -> NoReturn:
+    raise NeedsPython(
+        f"np.{function.__name__}() in a captured function, where it would be called while that is captured, and then no more",
+        "Call it outside the function.",
+    )
+
+
+SETTINGS = (np.set_printoptions, np.printoptions, np.seterr, np.seterrcall, np.setbufsize)
 
 
 def id_(value: Any) -> int:

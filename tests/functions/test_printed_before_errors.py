@@ -1,0 +1,156 @@
+"""What a function has printed, and which error it raises first, where it cannot be captured to its end; settings of NumPy's."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import CaptureError
+
+
+def shapes(x: Any) -> Any:
+    print("shapes", x.shape)
+    print("sum", x.sum())
+    return x @ np.ones(7)
+
+
+def named(x: Any) -> Any:
+    print("start", x)
+    y = x * 2
+    print(f"y {y[0]:.1f}")
+    return z  # type: ignore[name-defined] # noqa: F821 (what is tested)
+
+
+def helper(x: Any) -> Any:
+    print("mean", x.mean())
+    return x.nothing
+
+
+def helped(x: Any) -> Any:
+    print("begin")
+    return helper(x)
+
+
+def looked_up(x: Any) -> Any:
+    for name in ("a", "b"):
+        print(name, end=" ")
+        if name == "b":
+            x = x[12]
+    return x
+
+
+def checked(x: Any) -> Any:
+    if x[0] > 1:
+        raise ValueError("too large")
+    return x @ np.ones(7)
+
+
+def checked_and_told(x: Any) -> Any:
+    print("a")
+    if x[0] > 1:
+        raise KeyError("too large")
+    print("b")
+    return x.nothing
+
+
+def written(x: Any) -> Any:
+    sys.stdout.write("first\n")
+    print("second", x.sum())
+    count = sys.stdout.write("third")
+    sys.stdout.write(f" {x[0]:.2f} {count}\n")
+    for v in x:
+        if v > 1:
+            sys.stdout.write("large ")
+        else:
+            print("small", end=" ")
+    return x * 2
+
+
+def outcome(function: Any, x: Any, capsys: Any) -> tuple[str, str, str]:
+    """What a call gives or raises, and what it prints."""
+    try:
+        told = str(function(x))
+    except Exception as error:  # noqa: BLE001 (compared)
+        kind = next(k for k in type(error).__mro__ if k.__module__ == "builtins")  # ours are Python's, too
+        told = f"{kind.__name__}: {error}"
+    return told, *capsys.readouterr()
+
+
+FUNCTIONS = [shapes, named, helped, looked_up, checked, checked_and_told, written]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("level", ["stable", "exact"])
+def test_each_call_prints_and_raises_what_python_does(function: Any, level: str, capsys: Any) -> None:
+    captured = tm.tensor(function, math=level)
+    for x in (np.ones(2), np.array([3.0, 1.0]), np.array([3.0, 1.0]), np.ones(2), np.arange(3)):
+        assert outcome(captured, x, capsys) == outcome(function, x, capsys)
+
+
+def test_what_was_changed_before_an_error_is_changed_once(capsys: Any) -> None:
+    def f(log: list[Any], x: Any) -> Any:
+        print(len(log))
+        log.append(x.shape)
+        print("then", len(log))
+        return x.nothing
+
+    captured, log = tm.tensor(f), list[Any]()
+    for k in range(3):
+        with pytest.raises(AttributeError):
+            captured(log, np.ones(2))
+        assert len(log) == k + 1
+        assert capsys.readouterr().out == f"{k}\nthen {k + 1}\n"
+
+
+def test_where_state_is_not_known_the_error_is_the_users(capsys: Any) -> None:
+    numbers = itertools.count()
+
+    def f(x: Any) -> Any:
+        print(next(numbers))
+        return x.nothing
+
+    captured = tm.tensor(f)
+    for k in range(3):
+        with pytest.raises(AttributeError, match="nothing"):
+            captured(np.ones(2))
+        assert next(numbers) == 2 * k + 1
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda: np.set_printoptions(precision=3), "np.set_printoptions"),
+        (lambda: np.printoptions(precision=3).__enter__(), "np.printoptions"),
+        (lambda: np.seterr(divide="ignore"), "np.seterr"),
+        (lambda: np.seterrcall(None), "np.seterrcall"),
+        (lambda: np.setbufsize(8192), "np.setbufsize"),
+    ],
+)
+def test_settings_of_numpys_are_refused_by_name(change: Any, name: str) -> None:
+    def f(x: Any) -> Any:
+        change()
+        return x * 2
+
+    captured, before = tm.tensor(f), (np.get_printoptions(), np.geterr())
+    for _ in range(2):
+        with pytest.raises(CaptureError, match=name):
+            captured(np.ones(2))
+    assert (np.get_printoptions(), np.geterr()) == before
+
+
+@pytest.mark.parametrize("call", [lambda f: f(1, d=5), lambda f: f(1, a=2), lambda f: f(), lambda f: f(1, 2, 3)])
+def test_wrong_arguments_are_told_in_pythons_words(call: Any) -> None:
+    def f(a: Any, b: Any = 2, *, c: Any = 3) -> Any:
+        return a + b + c
+
+    with pytest.raises(TypeError) as expected:
+        call(f)
+    with pytest.raises(TypeError) as found:
+        call(tm.tensor(f))
+    assert str(found.value) == str(expected.value)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensormagic.backend.chunk_text import SHORT, counted, in_chunks
-from tensormagic.backend.cpu_rows import MOST_SHARES
-from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Sharing, indented
+from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, indented
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, axes_of, operand_reads
 from tensormagic.backend.scalar_text import (
@@ -21,6 +20,7 @@ from tensormagic.backend.scalar_text import (
     step_text,
 )
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
+from tensormagic.backend.total_text import Frame, total_of
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
@@ -51,10 +51,7 @@ class Body:
     groups: list[Group] = field(default_factory=list)
     sections: list[list[Line]] = field(default_factory=list)
     endings: list[list[Line]] = field(default_factory=list)
-    around: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))
-    share: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))  # where one begins and ends
-    before: list[Line] = field(default_factory=list)
-    after: list[Line] = field(default_factory=list)
+    frame: Frame = field(default_factory=Frame)
     memo: dict[tuple[Node, tuple[Index, ...]], str] = field(default_factory=dict)
     depth_of: dict[str, int] = field(default_factory=dict)
     chunked: list[tuple[str, str, str]] = field(default_factory=list)
@@ -326,7 +323,7 @@ class Body:
         counts = self.split_rows and len(self.groups) > 1  # where rows are the innermost loop, it is one of vectors
         begin, steps = counted(self.text, self.nest.rows) if counts else ([], [])
         kind = "woven" if woven else "range"
-        return [*self.around[0], *begin, *self._nested(0, kind, steps, narrow=narrow), *self.around[1]]
+        return [*self.frame.tile[0], *begin, *self._nested(0, kind, steps, narrow=narrow), *self.frame.tile[1]]
 
     def _nested(self, depth: int, kind: str = "range", steps: Sequence[Line] = (), *, narrow: bool) -> list[Line]:
         """The loop around ``depth`` + 1 and everything in it, with ``steps`` for as many of its first lines."""
@@ -399,7 +396,7 @@ class Body:
         """A variable that folds the innermost loops, from the ``suffix``-th on; sums go by chunks."""
         root, innermost = stage.root, len(self.groups)
         total, zero = self.text.fresh(root.op.name), start_text(root, self.text)
-        begin = self.around[0] if suffix == 0 else self.sections[suffix]
+        begin = self.frame.tile[0] if suffix == 0 else self.sections[suffix]
         begin.append((f"{total} = {zero}", root))
         folded = total
         if root.op is SUM and root.type.dtype.kind == "f" and innermost > 1:
@@ -410,7 +407,7 @@ class Body:
             first, steps, last = extremum_texts(root, total, nan, signs, value)
             begin += [(line, root) for line in first]
             self.sections[innermost] += [(line, root) for line in steps]
-            (self.around[1] if suffix == 0 else self.endings[suffix]).append((last, root))
+            (self.frame.tile[1] if suffix == 0 else self.endings[suffix]).append((last, root))
             return total
         self.emit(innermost, f"{folded} = {step_text(root, folded, value, free=True)}", root)
         return total
@@ -428,7 +425,7 @@ class Body:
         first = reduced.index(True)
         if first == 0:
             k, own = self.text.fresh("k"), self._own_part(root)
-            (self.share[0] if own else self.before).extend(
+            (self.frame.share[0] if own else self.frame.before).extend(
                 [
                     (f"for {k} in range({self.text.size(root.type.size)}):", root),
                     (f"    {own or name}[{k}] = {zero}", root),
@@ -452,13 +449,13 @@ class Body:
             self.text.names[key] = own
             sharing.lines.append((f"{own} = part_of({array}, {parts}, first // {sharing.share}, {count})", root))
             place = f"{array}[{k}]"
-            self.after += [  # without rows there is no share that would
+            self.frame.after += [  # without rows there is no share that would
                 (f"for share in few({sharing.count}, 1):", root),
                 (f"    for {k} in few(0, {count}):", root),
                 (f"        {place} = {start_text(root, self.text)}", root),
             ]
             added = step_text(root, place, f"{parts}[(share - 1) * ({count}) + {k}]", free=False, whole=True)
-            self.after += [
+            self.frame.after += [
                 (f"for share in few(1, {sharing.count}):", root),
                 (f"    for {k} in few(0, {count}):", root),
                 (f"        {place} = {added}", root),
@@ -466,59 +463,12 @@ class Body:
         return self.text.names[key]
 
     def _finish_total(self, stage: Stage, part: str) -> None:
-        """Add a tile's result to that of its share, and these to the total; sums of floats carry what rounding has lost."""
-        root, sharing = stage.root, self.text.sharing
-        carries = root.op is SUM and root.type.dtype.kind == "f"
-        if sharing is None:
-            total, lost = self._begin_total(root, self.before, carries=carries)
-        else:
-            total, lost = self._begin_total(root, self.share[0], carries=carries)
-        self._add_total(root, (total, lost), part, self.around[1])
-        if sharing is not None:
-            total, lost = self._gathered(root, (total, lost), sharing)
-        value = total
-        if carries:
-            value = self.text.fresh("sum")
-            self.after.append((f"{value} = {total} + {lost} if {lost} - {lost} == 0 else {total}", root))
+        """Add a tile's result to the total."""
+        root = stage.root
+        value = total_of(self.text, self.frame, root, part)
         self.text.scalars[root, tuple(Index(None) for _ in stage.place)] = value
         if self.text.exported(root):
-            self.after.append((f"{self.text.array(root)}[0] = {value}", root))
-
-    def _begin_total(self, root: Node, lines: list[Line], *, carries: bool) -> tuple[str, str]:
-        """The names of a total and of what rounding has lost, if that is carried, at their first values."""
-        zero = start_text(root, self.text)
-        names = self.text.fresh("total"), self.text.fresh("lost") if carries else ""
-        lines += [(f"{name} = {zero}", root) for name in names if name]
-        return names
-
-    def _add_total(self, root: Node, names: tuple[str, str], part: str, lines: list[Line]) -> None:
-        """Statements that add a part to a total."""
-        total, lost = names
-        if not lost:
-            lines.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))
-            return
-        new, back = self.text.fresh("new"), self.text.fresh("back")
-        lines += [
-            (f"{new} = {total} + {part}", root),
-            (f"{back} = {new} - {total}", root),
-            (f"{lost} = {lost} + (({total} - ({new} - {back})) + ({part} - {back}))", root),
-            (f"{total} = {new}", root),
-        ]
-
-    def _gathered(self, root: Node, names: tuple[str, str], sharing: Sharing) -> tuple[str, str]:
-        """The total of what the shares leave, in their order, whoever has run them."""
-        dtype = root.type.dtype
-        kind = {"i": "int64", "u": "uint64"}.get(dtype.kind, dtype.name)  # sums of narrow integers are wider
-        parts = {name: self.text.scratch("parts", MOST_SHARES, kind, self.before) for name in names if name}
-        self.share[1].extend((f"{kept}[first // {sharing.share}] = {name}", root) for name, kept in parts.items())
-        total, lost = self._begin_total(root, self.after, carries=bool(names[1]))
-        k, part = self.text.fresh("k"), self.text.fresh("part")
-        inside: list[Line] = [(f"{part} = {parts[names[0]]}[{k}]", root)]
-        self._add_total(root, (total, lost), part, inside)
-        if lost:
-            inside.append((f"{lost} = {lost} + {parts[names[1]]}[{k}]", root))
-        self.after += [(f"for {k} in few(0, {sharing.count}):", root), *indented(inside)]
-        return total, lost
+            self.frame.after.append((f"{self.text.array(root)}[0] = {value}", root))
 
 
 def folds_columns(stage: Stage) -> bool:

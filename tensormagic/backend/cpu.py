@@ -154,8 +154,8 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
         printed = bodies[-1].print_loop()
         tiles += in_two_ways(bodies[-1], printed) if tiled else printed
     sharing, text.sharing = text.sharing, None
-    text.lines += [line for body in bodies for line in body.sections[0] + body.before]
-    after = [line for body in bodies for line in body.after]
+    text.lines += [line for body in bodies for line in body.sections[0] + body.frame.before]
+    after = [line for body in bodies for line in body.frame.after]
     rows = text.product(product(nest.rows))
     if not tiled:
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
@@ -168,8 +168,8 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     if sharing is None:
         text.lines += lines
     else:
-        begins = [line for body in bodies for line in body.share[0]]
-        ends = [line for body in bodies for line in body.share[1]]
+        begins = [line for body in bodies for line in body.frame.share[0]]
+        ends = [line for body in bodies for line in body.frame.share[1]]
         _print_shares(text, sharing, (step, each), [*begins, *lines, *ends], _work(text, nest, rows))
     text.lines += after
 

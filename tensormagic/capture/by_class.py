@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from tensormagic.capture import context, undecided
+from tensormagic.capture import context, failing, undecided
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.number_classes import (
     COMBINATIONS,
@@ -151,7 +151,7 @@ def _as_one(
 ) -> Node:
     """The value in the type that holds it in each class."""
     ways = list(dict.fromkeys(found.values()))
-    fails = any(context.may_fail(n) for n in _own(ways, [a for n in below for a in (n, *_given(found, below, n))]))
+    fails = any(failing.may_fail(n) for n in _own(ways, [a for n in below for a in (n, *_given(found, below, n))]))
     if not fails:
         plain = compute({})
         if plain.type.dtype == common.dtype and all(_loops(w, below) == _loops(plain, below) for w in ways):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 import warnings
@@ -19,15 +18,15 @@ import numpy as np
 from tensormagic.capture import errstate, limits, usercode
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
+from tensormagic.capture.failing import computes_floats, may_fail
 from tensormagic.capture.hooks import hooks
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, TensorError
-from tensormagic.ir.graph import Graph, Guard
+from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, Type, hint
-from tensormagic.ops.form import FORM
 
 _OFTEN = 64  # nodes after which those are let go of whose values are there
 
@@ -467,32 +466,6 @@ def _compute(node: Node) -> None:
         compute(node)
 
 
-def may_fail(node: Node) -> bool:
-    """Whether an operation may raise when the graph runs: for some values, or for some sizes that depend on data."""
-    of_data = bool(node.sized_by) or any(map(_has_sizes_of_data, node.args))
-    if not of_data and not node.param_items and _is_plain(node.op):
-        return False
-    if node.op.may_raise(node) or (of_data and any(nodes_of(g[0]) or nodes_of(g[2]) for g in node.op.guards(node))):
-        return True
-    return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
-
-
-@functools.cache
-def _is_plain(op: Any) -> bool:
-    """Whether an op cannot raise where it has no params, and no size depends on data."""
-    return op.kind == "pointwise" and not op.raises
-
-
-def _has_sizes_of_data(node: Node) -> bool:
-    return any(nodes_of(s) for t in node.types for s in t.shape)
-
-
-def _computes_floats(node: Node) -> bool:
-    """Whether an operation may meet a floating-point error, where ``np.errstate`` asks for these."""
-    moves = node.op.kind in {"leaf", "move"} or node.op is FORM
-    return not moves and any(t.dtype.kind != "b" for t in node.types)
-
-
 def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> bool:
     """Whether what was built in a `try` may raise when the graph runs; ``floats`` where floating-point errors do."""
     pending, seen = [node], set[Node]()
@@ -503,7 +476,7 @@ def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> boo
         seen.add(one)
         given = [] if one.op.kind == "fold" else [t for a in one.args for t in a.types]
         sized = any(nodes_of(s) for t in (*one.types, *given) for s in t.shape)
-        if sized or may_fail(one) or (floats and _computes_floats(one)):
+        if sized or may_fail(one) or (floats and computes_floats(one)):
             return True
         pending += one.needs
     return False

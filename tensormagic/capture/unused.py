@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.failing import may_fail
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.ir.graph import Graph, Guard, guards_of
 from tensormagic.ir.node import Node, topological
@@ -40,7 +41,7 @@ class Unused:
 
     def before(self, results: list[Node]) -> list[Node]:
         """The results, the first of which is there once all that may fail has been computed."""
-        failing = [*(n for n in self._new if context.may_fail(n)), *self._awaited]
+        failing = [*(n for n in self._new if may_fail(n)), *self._awaited]
         below = {a for n in failing for a in topological(n.needs)}
         last = [n for n in failing if n not in below]
         if not last:

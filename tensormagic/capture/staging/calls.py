@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace, pythons, usercode
+from tensormagic.capture import context, failing, names, namespace, pythons, usercode
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.hooks import hooks
@@ -419,7 +419,7 @@ def _connected(name: str, values: Iterable[Any]) -> Any:
             if known is decides:
                 return known
             continue
-        if asked and any(map(context.may_fail, topological([known]))):
+        if asked and any(map(failing.may_fail, topological([known]))):
             refuse(
                 f"{name}() of values whose computation may fail",
                 "Write a loop that stops where the answer is known.",

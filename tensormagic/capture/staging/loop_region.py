@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensormagic.capture import context, number_classes, undecided
+from tensormagic.capture import context, failing, number_classes, undecided
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
@@ -203,7 +203,7 @@ class Leaving:
         within = topological(parts.nodes)
         iterations = self.loop.own_leaves() - {self.loop.index}
         plain = all(not n.type.shape and n.type.form != "array" for n in parts.nodes) and not any(parts.defined)
-        if not plain or any(n in iterations or context.may_fail(n) for n in within):
+        if not plain or any(n in iterations or failing.may_fail(n) for n in within):
             return None
         if any(map(number_classes.noted, parts.nodes)):
             return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import failing
 from tensormagic.capture.agreement import related
 from tensormagic.capture.numbers import as_float
 from tensormagic.capture.staging.needs_python import NeedsPython, UnlikeDTypesError, UnlikeShapesError
@@ -43,7 +43,7 @@ def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = T
             inside.add(node)
     before = set(topological([n for n in order if n not in inside and has_effect(n)]))
     for node in order if not runs else ():
-        if node not in before and (any(a in inside for a in node.needs) or context.may_fail(node)):
+        if node not in before and (any(a in inside for a in node.needs) or failing.may_fail(node)):
             inside.add(node)
     return _handed_in(results, order, inside, own)
 

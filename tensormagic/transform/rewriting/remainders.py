@@ -37,7 +37,7 @@ from tensormagic.ops.scalars.scalar import (
     subtract,
     where,
 )
-from tensormagic.transform.rewriting.differences import factors_apart, known
+from tensormagic.transform.rewriting.apart import factors_apart, known
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)

@@ -24,7 +24,7 @@ from tensormagic.ops.scalars.scalar import (
     subtract,
     where,
 )
-from tensormagic.transform.rewriting.differences import known
+from tensormagic.transform.rewriting.apart import known
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.terms import behind, sum_of

@@ -1,0 +1,82 @@
+"""Folds of all rows as text: the total of a tile is added to that of its share, and these to the whole, in the order of the shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tensormagic.backend.cpu_rows import MOST_SHARES
+from tensormagic.backend.kernel_text import KernelText, Line, Sharing, indented
+from tensormagic.backend.scalar_text import start_text, step_text
+from tensormagic.ir.node import Node
+from tensormagic.ops.fold import SUM
+
+
+@dataclass
+class Frame:
+    """The lines around the loops of a body.
+
+    Parameters
+    ----------
+    before, after
+        Around all of it.
+    share, tile
+        Where a share of the rows, and where a tile of a share, begins and ends.
+    """
+
+    before: list[Line] = field(default_factory=list)
+    after: list[Line] = field(default_factory=list)
+    share: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))
+    tile: tuple[list[Line], list[Line]] = field(default_factory=lambda: ([], []))
+
+
+def total_of(text: KernelText, frame: Frame, root: Node, part: str) -> str:
+    """The name of a total, with the statements that add a tile's result to it; sums of floats carry what rounding has lost."""
+    sharing = text.sharing
+    carries = root.op is SUM and root.type.dtype.kind == "f"
+    names = _begin(text, root, frame.before if sharing is None else frame.share[0], carries=carries)
+    _add(text, root, names, part, frame.tile[1])
+    total, lost = names if sharing is None else _gathered(text, frame, root, names, sharing)
+    if not carries:
+        return total
+    value = text.fresh("sum")
+    frame.after.append((f"{value} = {total} + {lost} if {lost} - {lost} == 0 else {total}", root))
+    return value
+
+
+def _begin(text: KernelText, root: Node, lines: list[Line], *, carries: bool) -> tuple[str, str]:
+    """The names of a total and of what rounding has lost, if that is carried, at their first values."""
+    zero = start_text(root, text)
+    names = text.fresh("total"), text.fresh("lost") if carries else ""
+    lines += [(f"{name} = {zero}", root) for name in names if name]
+    return names
+
+
+def _add(text: KernelText, root: Node, names: tuple[str, str], part: str, lines: list[Line]) -> None:
+    """Statements that add a part to a total."""
+    total, lost = names
+    if not lost:
+        lines.append((f"{total} = {step_text(root, total, part, free=False, whole=True)}", root))
+        return
+    new, back = text.fresh("new"), text.fresh("back")
+    lines += [
+        (f"{new} = {total} + {part}", root),
+        (f"{back} = {new} - {total}", root),
+        (f"{lost} = {lost} + (({total} - ({new} - {back})) + ({part} - {back}))", root),
+        (f"{total} = {new}", root),
+    ]
+
+
+def _gathered(text: KernelText, frame: Frame, root: Node, names: tuple[str, str], sharing: Sharing) -> tuple[str, str]:
+    """The total of what the shares leave, in their order, whoever has run them."""
+    dtype = root.type.dtype
+    kind = {"i": "int64", "u": "uint64"}.get(dtype.kind, dtype.name)  # sums of narrow integers are wider
+    parts = {name: text.scratch("parts", MOST_SHARES, kind, frame.before) for name in names if name}
+    frame.share[1].extend((f"{kept}[first // {sharing.share}] = {name}", root) for name, kept in parts.items())
+    total, lost = _begin(text, root, frame.after, carries=bool(names[1]))
+    k, part = text.fresh("k"), text.fresh("part")
+    inside: list[Line] = [(f"{part} = {parts[names[0]]}[{k}]", root)]
+    _add(text, root, (total, lost), part, inside)
+    if lost:
+        inside.append((f"{lost} = {lost} + {parts[names[1]]}[{k}]", root))
+    frame.after += [(f"for {k} in few(0, {sharing.count}):", root), *indented(inside)]
+    return total, lost

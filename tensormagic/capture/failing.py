@@ -1,0 +1,37 @@
+"""Whether operations may raise when the graph runs: for some values, or for some sizes that depend on data."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
+from tensormagic.ops.form import FORM
+
+
+def may_fail(node: Node) -> bool:
+    """Whether an operation may raise when the graph runs: for some values, or for some sizes that depend on data."""
+    of_data = bool(node.sized_by) or any(map(_has_sizes_of_data, node.args))
+    if not of_data and not node.param_items and _is_plain(node.op):
+        return False
+    if node.op.may_raise(node) or (of_data and any(nodes_of(g[0]) or nodes_of(g[2]) for g in node.op.guards(node))):
+        return True
+    return any(may_fail(n) for _, graph in node.param_items if isinstance(graph, Graph) for n in graph.nodes)
+
+
+@functools.cache
+def _is_plain(op: Any) -> bool:
+    """Whether an op cannot raise where it has no params, and no size depends on data."""
+    return op.kind == "pointwise" and not op.raises
+
+
+def _has_sizes_of_data(node: Node) -> bool:
+    return any(nodes_of(s) for t in node.types for s in t.shape)
+
+
+def computes_floats(node: Node) -> bool:
+    """Whether an operation may meet a floating-point error, where ``np.errstate`` asks for these."""
+    moves = node.op.kind in {"leaf", "move"} or node.op is FORM
+    return not moves and any(t.dtype.kind != "b" for t in node.types)

@@ -167,7 +167,7 @@ SHOTS = {
     ),
     "graph-view-over-a-cluster": Shot((CLUSTER, "step.report"), ".tm-graph"),
     "backprop-of-numbers": Shot(
-        ("x, w, b, target = 0.5, 1.5, 0.1, 1.0", NUMBERS), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 14)
+        ("x, w, b, target = 0.5, 1.5, 0.1, 1.0", NUMBERS), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 15)
     ),
     "backprop-of-arrays": Shot(
         (DATA, f"%%tensor --show backprop\n{LOSS}"), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 17)
@@ -266,7 +266,7 @@ def main(names: list[str]) -> int:
             executable_path=chromium,
             headless=True,
             args=CHROMIUM_FLAGS,
-            viewport={"width": 1200, "height": 1400},
+            viewport={"width": 1200, "height": 2100},
         )
         for name in names or SHOTS:
             take(browser, lab, name, SHOTS[name], Path(scratch))

@@ -91,7 +91,11 @@ class Inspecting:
         else:
             title, shown = type_text(value.type), ["not computed yet"]
         note = self.magics.origins.note(value.node, "", self.shell.user_ns)
-        return [" · ".join(filter(None, ["lazy " + title, place])), *shown, *filter(None, [note])]
+        return [
+            " · ".join(filter(None, ["lazy " + title, f"from {place}" if place else ""])),
+            *shown,
+            *filter(None, [note]),
+        ]
 
     def formula(self, value: Tensor, name: str) -> Formula | None:
         """The formula, with those of the gradients that the notebook has, else with respect to the inputs."""

@@ -72,6 +72,15 @@ def test_every_example_shows_what_its_page_says(page, clean):
     assert faults == [], "\n".join(f"{page.name}, line {line} shows:\n{found}" for line, found in faults)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_that_uses_magics_loads_them_first(page):
+    """Somebody types it into a notebook of another kernel, from the first block on."""
+    cells = [e.cell for e in examples(page.read_text())]
+    loads = next((k for k, cell in enumerate(cells) if "%load_ext tensormagic" in cell), len(cells))
+    uses = next((k for k, cell in enumerate(cells) if re.search(r"^%%?(?:tensor|rewrite)", cell, re.MULTILINE)), None)
+    assert uses is None or loads < uses
+
+
 def test_what_contributing_quotes_is_in_the_package():
     quoted = [e.cell for e in examples((ROOT / "CONTRIBUTING.md").read_text())]
     package = [path.read_text() for path in (ROOT / "tensormagic").rglob("*.py")]

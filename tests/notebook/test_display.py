@@ -91,7 +91,7 @@ def test_lines_are_those_of_this_run(notebook):
 
 def test_an_assignment_is_not_computed(notebook):
     ran = notebook.ok("%%tensor\nz = X @ w")
-    assert first_line(ran).startswith("z = float64[40], In[1] line 2, not computed")
+    assert first_line(ran).startswith("z = float64[40], from In[1] line 2, not computed")
     assert "not computed" in repr(notebook["z"])
 
 

@@ -467,4 +467,4 @@ def test_what_stands_in_a_box_is_whole(notebook):
     for view in scene.views:
         for box in view.grouped(view.groupings[0]).boxes:
             listed = [text.text for text in box.face.texts if text.style == "tag" and "…" in text.text]
-            assert all(text.endswith(", …") for text in listed)
+            assert all(text.endswith(",\N{NO-BREAK SPACE}…") for text in listed)

@@ -24,7 +24,7 @@ def test_type_place_formula_and_gradients(notebook):
     text = told(notebook, "loss")["text/plain"]
     assert re.search(r"Type:\s+Tensor", text)
     for line in (
-        "lazy float64 · In[1] line 3",
+        "lazy float64 · from In[1] line 3",
         "not computed yet",
         "loss = 1/n * sum_{i<n} log(1 + exp(-y[i] * z[i]))",
         "z = X @ w + b",
@@ -37,7 +37,7 @@ def test_type_place_formula_and_gradients(notebook):
 def test_pages_get_it_typeset(notebook):
     notebook.ok(CELL)
     made = told(notebook, "loss")["text/markdown"]
-    assert made.startswith("**loss** · lazy float64 · In\\[1\\] line 3\n\nnot computed yet\n\n$\\displaystyle")
+    assert made.startswith("**loss** · lazy float64 · from In\\[1\\] line 3\n\nnot computed yet\n\n$\\displaystyle")
     assert r"\frac{\partial\,\mathrm{loss}}{\partial\,w} &= -X^{\top}" in made
 
 
@@ -61,7 +61,7 @@ def test_gradients_that_nobody_asked_for_are_those_of_the_inputs(notebook):
 def test_an_array_has_no_gradient_there(notebook):
     notebook.ok("%%tensor --quiet\nv = X @ w")
     text = told(notebook, "v")["text/plain"]
-    assert "lazy float64[40] · In[1] line 2" in text
+    assert "lazy float64[40] · from In[1] line 2" in text
     assert "v = X @ w" in text
     assert "d v" not in text
 

@@ -338,7 +338,7 @@ class _Composer:
         ops = sum(names.values()) + sum(body.ops for body in inner)
         note = f"{ops} op{'s' * (ops != 1)}"
         common = counted(dict(names.most_common(4)))
-        face = group_face(title, note, whole_items(common, 150, 12, more=len(names) > len(common)))
+        face = group_face(title, note, whole_items(common, 300, 12, more=len(names) > len(common)))
         entries, exits = crossing
         heading = title if vertices[0].place and title.startswith(vertices[0].place) else f"{title}: {note}"
 

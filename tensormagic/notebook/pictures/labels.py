@@ -156,17 +156,20 @@ def shorten(text: str, most: float, size: float, *, bold: bool = False) -> str:
     return text
 
 
+_MORE = ",\N{NO-BREAK SPACE}…"
+
+
 def whole_items(items: Sequence[str], most: float, size: float, *, more: bool = False) -> str:
-    """A list with as many of its items as there is room for, none of them cut but the first one.
+    r"""A list with as many of its items as there is room for, none of them cut but the first one.
 
     >>> whole_items(["exp", "tanh", "logistic"], 80, 10)
-    'exp, tanh, …'
+    'exp, tanh,\xa0…'
     """
     for count in range(len(items), 1, -1):
-        text = clean(", ".join(items[:count]) + ", …" * (more or count < len(items)))
+        text = clean(", ".join(items[:count])) + _MORE * (more or count < len(items))
         if width(text, size) <= most:
             return text
-    ends = ", …" * (more or len(items) > 1)
+    ends = _MORE * (more or len(items) > 1)
     return shorten(items[0], most - width(ends, size), size) + ends if items else ""
 
 

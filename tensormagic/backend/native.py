@@ -24,6 +24,13 @@ from tensormagic.ir.type import Symbol
 class Handle(Awaited):
     """A plan on its way to machine code.
 
+    Parameters
+    ----------
+    plan
+        What to compile, or what makes it: on the service's thread then.
+    on_ready
+        Called with the handle when it is ready or has failed, on another thread.
+
     Attributes
     ----------
     plan
@@ -34,9 +41,15 @@ class Handle(Awaited):
         Whether all machine code was there already.
     """
 
-    def __init__(self, plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> None:
+    plan: Plan
+
+    def __init__(self, plan: Plan | Callable[[], Plan], on_ready: Callable[[Handle], None] | None = None) -> None:
         super().__init__()
-        self.plan = plan
+        self._make: Callable[[], Plan] | None = None
+        if callable(plan):
+            self._make = plan
+        else:
+            self.plan = plan
         self.compile_seconds = 0.0
         self.from_cache = True
         self.run: Callable[..., list[Any]] = self._not_ready
@@ -49,6 +62,11 @@ class Handle(Awaited):
 
     def begin(self, service: Service) -> None:
         """Take each kernel that is in memory or on disk, and have the others compiled."""
+        if self._make is not None:
+            make, self._make = self._make, None
+            self.plan = make()
+            if self.needs_none():
+                return
         from tensormagic.backend.cpu_loader import key_of  # llvmlite takes a tenth of a second to import
 
         for source in sorted(self.plan.sources, key=len, reverse=True):  # the longest takes longest
@@ -61,6 +79,15 @@ class Handle(Awaited):
             else:
                 self.from_cache = False
                 service.compile(self, key, Request(source), partial(self._answered, key, source))
+
+    def needs_none(self) -> bool:
+        """Whether no service is needed: there is nothing to compile, or nothing that compiles."""
+        if not self.plan.sources:
+            self.run = self.plan.compile([])
+            self.finish("")
+        elif not compiles() and _lent.keys().isdisjoint(self.plan.sources):
+            self.finish(NO_COMPILER)
+        return self._done.is_set()
 
     def _answered(self, key: str, source: str, code: Code | None, error: str) -> bool:
         """One kernel has been compiled, or not; whether it loads."""
@@ -109,23 +136,16 @@ def _function(key: str, code: Code | None) -> Callable[..., None]:
     return _loaded[key]
 
 
-def start(plan: Plan, on_ready: Callable[[Handle], None] | None = None) -> Handle:
-    """Have ``plan`` compiled; returns at once.
+def start(plan: Plan | Callable[[], Plan], on_ready: Callable[[Handle], None] | None = None) -> Handle:
+    """Have ``plan`` compiled, or what it makes on another thread; returns at once.
 
     Parameters
     ----------
-    plan
-        What to compile.
-    on_ready
-        Called with the handle when it is ready or has failed, on another thread.
+    plan, on_ready
+        See :class:`Handle`.
     """
     handle = Handle(plan, on_ready)
-    if not plan.sources:
-        handle.run = plan.compile([])
-        handle.finish("")
-    elif not compiles() and _lent.keys().isdisjoint(plan.sources):
-        handle.finish(NO_COMPILER)
-    else:
+    if callable(plan) or not handle.needs_none():
         service().submit(handle)
     return handle
 

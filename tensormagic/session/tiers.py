@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -48,6 +49,7 @@ class Executable:
     spent: float = 0.0  # seconds of NumPy's time so far
     seconds: dict[str, float] = field(default_factory=dict)
     _reference: Callable[..., list[Any]] | None = None
+    _plan: Plan | None = None
     _handle: native.Handle | None = None
     _native: Callable[..., list[Any]] | None = None
     _small: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])  # sizes of runs that need little memory
@@ -80,17 +82,21 @@ class Executable:
         waits = config.tier == "numba" and self._handle is not None and self._handle.state == "pending"
         return "compiler" if waits else "numpy"
 
-    @cached_property
+    @property
     def plan(self) -> Plan:
-        """What would be compiled: kernels and steps."""
-        with fusing(fused=self.rewritten.fused):
-            return plan_graph(self.graph)
+        """What would be compiled: kernels and steps.
+
+        No lock: two threads may plan at once, which gives equal plans, and a forked child never waits for a thread that it has not.
+        """
+        if self._plan is None:
+            with fusing(fused=self.rewritten.fused):
+                self._plan = plan_graph(self.graph)
+        return self._plan
 
     def compile(self) -> native.Handle:
-        """Start compiling, where that has not been done."""
+        """Start compiling, where that has not been done; what nobody has planned yet is planned on another thread."""
         if self._handle is None:
-            with work.working("planning"):
-                self._handle = native.start(self.plan)
+            self._handle = native.start(self._plan or partial(copy_context().run, lambda: self.plan))
         return self._handle
 
     def resident(

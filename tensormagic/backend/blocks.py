@@ -403,7 +403,7 @@ def _block(
     graph: Graph, operands: Sequence[Node], memory: Memory, found: set[Node], carries: Sequence[Node | None]
 ) -> Block:
     """The block of a graph over ``operands``, whose results take the places of ``carries``."""
-    expanded = expand_all([*graph.results, *graph.checked])
+    expanded = expand_all([*graph.results, *graph.checked], inside=True)
     own = next(_serial)
     instance = Instance(graph, operands, own, found)
     every = instance.of(expanded)

@@ -17,7 +17,7 @@ from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import FIXED
-from tensormagic.ops.fold import reduce_sum
+from tensormagic.ops.fold import SUM, reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, Source
 from tensormagic.ops.move import BROADCAST, CONCATENATE, broadcast, reshape, transpose
@@ -25,7 +25,8 @@ from tensormagic.ops.move_kind import Move
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.regions.branches import CALL, CHECKPOINT, GRAD
-from tensormagic.ops.scalars.scalar import add, multiply
+from tensormagic.ops.scalars.complex_parts import from_parts
+from tensormagic.ops.scalars.scalar import add, imag, multiply, real, subtract
 from tensormagic.ops.update import ADD_AT, SET
 
 DTYPES = frozenset([*map(np.dtype, ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]), COMPLEX])
@@ -56,8 +57,11 @@ def room(t: Type, kind: type[Room] = Room) -> Node:
     return make(INPUT, type=t, source=kind("room"), extents=t.shape)
 
 
-def expand_all(results: Sequence[Node]) -> list[Node]:
-    """The same results in ops that have no simpler form, and without calls."""
+def expand_all(results: Sequence[Node], *, inside: bool = False) -> list[Node]:
+    """The same results in ops that have no simpler form, and without calls.
+
+    ``inside`` of a region that may become one function, sums and products of complex numbers are those of their parts.
+    """
     memo: dict[Node, Node] = {}
     called: dict[Node, tuple[Node, ...]] = {}
 
@@ -77,7 +81,7 @@ def expand_all(results: Sequence[Node]) -> list[Node]:
                 if len(found) == 1:
                     memo[node] = called[node][0]
                 continue
-            body = _simpler(rebuilt)
+            body = _simpler(rebuilt) or (_by_parts(rebuilt) if inside else None)
             if body is not None:
                 site.inherit(body, node)
             memo[node] = rebuilt if body is None else simple(body)
@@ -159,6 +163,24 @@ def _product(node: Node) -> Node:
     found = multiply(spread(a, node.args[0]), spread(b, node.args[1]))
     total = found if every == out else reduce_sum(found, tuple(range(len(out), len(every))))
     return astype(total, node.type.dtype)
+
+
+def _by_parts(node: Node) -> Node | None:
+    """A sum, or a product of matrices, of complex numbers by their parts; None for any other node."""
+    if not (node.op is CONTRACT or node.op is SUM) or node.type.dtype != COMPLEX:
+        return None
+
+    def part(*args: Node) -> Node:
+        return make(node.op, args, **node.params)
+
+    (re, im), *others = [(real(a), imag(a)) for a in node.args]
+    if not others:
+        return from_parts(part(re), part(im))
+    ((re_right, im_right),) = others
+    return from_parts(
+        subtract(part(re, re_right), part(im, im_right)),
+        add(part(re, im_right), part(im, re_right)),
+    )
 
 
 def _joined(node: Node) -> Node:

@@ -152,7 +152,7 @@ def _is_compiled(region: Node) -> bool:
     """Whether all that a region does can be written in one function."""
     count = 0
     for graph in graphs_of(region):
-        nodes = topological(expand_all([*graph.results, *graph.checked]))
+        nodes = topological(expand_all([*graph.results, *graph.checked], inside=True))
         settle(nodes)
         count += len(nodes)
         if any(kind_of(n) == "library" for n in nodes):
@@ -228,7 +228,7 @@ def stored_below(node: Node) -> Node:
 @cache
 def _expanded(graph: Graph, alone: bool) -> tuple[Node, ...]:
     del alone  # what is expanded in simple ops depends on it
-    return tuple(expand_all(graph.results))
+    return tuple(expand_all(graph.results, inside=True))
 
 
 def carried(node: Node) -> list[Node]:

@@ -9,6 +9,7 @@ import pytest
 
 from tensormagic.backend.plan import plan_graph
 from tensormagic.ops import fold, move
+from tensormagic.ops.contract import matmul
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_add
 from tensormagic.ops.leaf import constant
@@ -105,6 +106,22 @@ def test_sums_of_complex_numbers_are_numpys() -> None:
     plan = planned(total(many * 2))
     assert [n.op.name for n in plan.library_steps] == ["sum"]
     check(total(many * 2), fold.row(fold.CUMSUM, many, (0,)))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 40])
+def test_products_and_sums_within_loops_are_those_of_parts(size: int) -> None:
+    def numbers(*shape: int) -> Any:
+        return (random.normal(size=shape) + 1j * random.normal(size=shape)) / shape[-1]
+
+    a, b = variable("a", numbers(size, size)), variable("b", numbers(size, size))
+    v = variable("v", numbers(size))
+
+    def step(_: Any, x: Any, y: Any, s: Any, right: Any) -> Any:
+        turned = matmul(x, move.transpose(scalar.conjugate(right), (1, 0)))
+        ones = move.broadcast(fold.reduce_sum(x, (0,)), (x.type.shape[1],))
+        return turned + 1j, matmul(right, y) + ones, s * 0.5 + matmul(y, ones)
+
+    compiled_alike(*repeat(3, [a, v, constant(np.complex128(0))], step, b), ulps=64, scale=1.0)
 
 
 def test_single_precision_stays_with_numpy() -> None:

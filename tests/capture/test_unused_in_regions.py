@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ir.graph import Graph
 
 FAILING = {  # lines that may fail, for v and for k, and whose results nobody reads
     "a division": "1 / (v - 1)",
@@ -99,3 +100,53 @@ def test_what_is_used_is_computed_once() -> None:
         return s
 
     assert "after" not in str(tm.trace(f, "float64[n]"))
+
+
+def inverse_first(x, numbers):
+    y = np.linalg.inv(x)
+    total = 0.0
+    for i in range(numbers.shape[0]):
+        total = total + y[0, 0] * numbers[i]
+    return total
+
+
+def inverse_before_a_while(x, numbers):
+    y = np.linalg.inv(x)
+    k = 0
+    while k < numbers.sum():
+        k = k + y[0, 0]
+    return k
+
+
+def inverse_before_loops_in_a_loop(x, numbers):
+    total = 0.0
+    for k in range(2):
+        y = np.linalg.inv(x + k)
+        for i in range(numbers.shape[0]):
+            for j in range(numbers.shape[0]):
+                if numbers[j] > 0:
+                    total = total + y[0, 0] * numbers[i]
+    return total
+
+
+@pytest.mark.parametrize("function", [inverse_first, inverse_before_a_while, inverse_before_loops_in_a_loop])
+def test_what_was_there_before_a_loop_is_computed_once(function):
+    x, numbers = np.eye(2) + 0.25, np.array([1.0, -2.0, 4.0])
+    graph = tm.compile(function, x, numbers).graph
+    depths = list(_depths(graph, "inv"))
+    assert depths == [1 if function is inverse_before_loops_in_a_loop else 0]
+    captured = tm.tensor(function)
+    for given in (numbers, numbers[:0], numbers[::-1]):
+        np.testing.assert_allclose(captured(x, given), function(x, given), rtol=1e-14)
+    with pytest.raises(np.linalg.LinAlgError):
+        captured(np.ones((2, 2)), numbers[:0])
+
+
+def _depths(graph, name, depth=0):
+    """In how many loops and branches each node of an op stands."""
+    for node in graph.nodes:
+        if node.op.name == name:
+            yield depth
+        for value in node.params.values():
+            if isinstance(value, Graph):
+                yield from _depths(value, name, depth + 1)

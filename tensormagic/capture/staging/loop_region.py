@@ -266,7 +266,7 @@ def counted(loop: Loop, count: Node, index: Node) -> None:
 
     def build(carries: list[Carry]) -> Sequence[Node]:
         stand_ins, ends, starts = split(carries)
-        free = around(ends, [index, *stand_ins], runs=loop.once)
+        free = around(ends, [index, *stand_ins], runs=loop.once, known=loop.world.nodes())
         body = graph_of(ends, [index, *stand_ins, *free])
         given = fitting(body, [*starts, *free], ran, first=1)
         return control.loop(count, body, given[: len(starts)], given[len(starts) :])
@@ -291,7 +291,8 @@ def conditional(loop: Loop, test: Node, ran: Node | None, index: tuple[Node, Nod
         if index is not None:
             own, asked = [*own, index[0]], [*own, index[1]]
             ends, starts = [*ends, scalar.add(index[0], constant(1))], [*starts, constant(0)]
-        free = list(dict.fromkeys([*around([test], asked), *around(ends, own, runs=ran is None)]))
+        inside = around(ends, own, runs=ran is None, known=loop.world.nodes())
+        free = list(dict.fromkeys([*around([test], asked), *inside]))
         graphs = graph_of([test], [*asked, *free]), graph_of(ends, [*own, *free])
         given = fitting(graphs[1], fitting(graphs[0], [*starts, *free], None), ran)
         return control.while_loop(*graphs, given[: len(starts)], given[len(starts) :])[: len(carries)]

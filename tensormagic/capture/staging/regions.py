@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,13 @@ from tensormagic.ops.reverse.tape import empty_tape
 from tensormagic.ops.scalars import scalar
 
 
-def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = True) -> list[Node]:
+def around(
+    results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = True, known: Collection[Node] = ()
+) -> list[Node]:
     """What ``results`` need beside ``stand_ins``: what does not depend on these is computed outside, and handed in.
 
     Where it is not known that the region ``runs``, what is an error by itself stays inside; but what is printed before it, and so
-    all that this needs, is printed whether it runs or not.
+    all that this needs, is printed whether it runs or not, and what was ``known`` before it has been computed by then.
     """
     own = set(stand_ins)
     order = topological(results, stop=lambda n: n in own)
@@ -41,10 +43,11 @@ def around(results: Sequence[Node], stand_ins: Sequence[Node], *, runs: bool = T
     for node in order:
         if any(a in inside for a in node.needs):
             inside.add(node)
-    before = set(topological([n for n in order if n not in inside and has_effect(n)]))
-    for node in order if not runs else ():
-        if node not in before and (any(a in inside for a in node.needs) or failing.may_fail(node)):
-            inside.add(node)
+    if not runs:
+        before = set(topological([*known, *(n for n in order if n not in inside and has_effect(n))]))
+        for node in order:
+            if node not in before and (any(a in inside for a in node.needs) or failing.may_fail(node)):
+                inside.add(node)
     return _handed_in(results, order, inside, own)
 
 

@@ -365,7 +365,12 @@ class CDriver(Walk):
 
 def _told(node: Node) -> str:
     """A node that a library computes, by its line; of a loop or branch, what is in it."""
-    inner = [n for g in graphs_of(node) for n in topological(expand_all([*g.results, *g.checked], inside=True)) if is_library(n)]
+    inner = [
+        n
+        for g in graphs_of(node)
+        for n in topological(expand_all([*g.results, *g.checked], inside=True))
+        if is_library(n)
+    ]
     sites = site.of(node)
     where = f" ({sites[0]})" if sites else ""
     if inner:

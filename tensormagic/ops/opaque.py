@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node, make
-from tensormagic.ir.operation import Guard
+from tensormagic.ir.node import Node, as_size, make
+from tensormagic.ir.operation import Bounds, Guard
 from tensormagic.ir.size import product
 from tensormagic.ir.type import Dim, Size, Type
 from tensormagic.ops.move import lead
@@ -95,6 +95,10 @@ class Opaque(Op):
 
     def guards(self, node: Node) -> list[Guard]:
         return self.check(node) if self.check else []
+
+    def bounds(self, node: Node) -> Bounds:
+        size = as_size(node.args[0]) if self.holds else None
+        return super().bounds(node) if size is None else (size, size)
 
     def effort(self, node: Node) -> Size:
         shape = node.args[0].types[0].shape if self.cubed else ()

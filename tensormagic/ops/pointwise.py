@@ -61,6 +61,8 @@ class Pointwise(Op):
         The tangent, and the transpose, of a function that is linear or not holomorphic, in place of ``partials``.
     sizes
         The function of two sizes, where it is a size again; None where it is none.
+    between
+        For integers without axes, the sizes between which a node's value lies.
     numbers
         By dtype kind, Python's operator for numbers, where NumPy's scalars round otherwise than its arrays.
     """
@@ -79,6 +81,7 @@ class Pointwise(Op):
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)
     numbers: Mapping[str, Callable[..., Value]] = field(default_factory=dict, repr=False)
     sizes: Callable[[Size, Size], Size | None] | None = field(default=None, repr=False)
+    between: Callable[[Node], Bounds] | None = field(default=None, repr=False)
     arity: int = 1
 
     def __post_init__(self) -> None:
@@ -176,11 +179,9 @@ class Pointwise(Op):
         return f"{scope.text.object(_wrapped)}({infix})" if wraps else infix
 
     def bounds(self, node: Node) -> Bounds:
-        """What is known of bits that a constant, which is not negative, lets through."""
-        if self.name != "bitwise_and" or node.type.shape or node.type.dtype.kind not in "iu":
+        if self.between is None or node.type.shape or node.type.dtype.kind not in "iu":
             return None, None
-        masks = [m for m in map(_whole_number, node.args) if m is not None and m >= 0]
-        return (0, min(masks)) if masks else (None, None)
+        return self.between(node)
 
     def scalar_source(self, node: Node) -> str | None:
         """The scalar expression for the node's dtypes; None where it runs in NumPy."""
@@ -235,7 +236,7 @@ class Pointwise(Op):
 _WITHIN = {"bitwise_and", "bitwise_or", "bitwise_xor", "right_shift"}  # of 64 bits these give 64
 
 
-def _whole_number(node: Node) -> int | None:
+def whole_number(node: Node) -> int | None:
     """The integer that a constant is, in whichever form."""
     while node.op.name == "form":
         node = node.args[0]
@@ -248,7 +249,7 @@ def _shifted(node: Node, given: Sequence[str], *, weak: bool) -> str | None:
     sign = {"left_shift": "<<", "right_shift": ">>"}.get(node.op.name)
     if sign is None or len({(a.type.dtype, a.type.form) for a in node.args}) != 1:
         return None
-    number, bits = _whole_number(node.args[1]), 8 * node.args[0].type.dtype.itemsize
+    number, bits = whole_number(node.args[1]), 8 * node.args[0].type.dtype.itemsize
     fits = number is not None and 0 <= number < bits and node.type.dtype == node.args[0].type.dtype
     return f"({given[0]} {sign} {given[1]})" if fits and (weak or node.type.form == "scalar") else None
 

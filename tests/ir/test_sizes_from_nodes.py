@@ -15,6 +15,7 @@ from tensormagic.ir.size import (
     atom,
     evaluate,
     hint,
+    is_at_least,
     lower_bound,
     nodes_of,
     size_text,
@@ -23,6 +24,7 @@ from tensormagic.ir.size import (
 from tensormagic.ir.substituting import substitute as substitute_size
 from tensormagic.ir.text import parse
 from tensormagic.ir.type import Type, array, python
+from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import INPUT, Source, constant, index_node, input_node, iota, parameter, size_node, size_of
@@ -284,3 +286,21 @@ def test_hints_are_of_shapes_alone():
     assert hint(atom(I)) is None
     assert hint(symbol("n", 3) + 1) == 4
     assert isinstance(array(np.float64, atom(I)), Type)
+
+
+def test_a_power_a_choice_and_what_is_checked_lie_between_sizes():
+    few = index_node("few", 0, 9)
+    below = scalar.less(few, 3)
+    two = constant(2)
+    power = scalar.power(two, few)
+    assert power.bounds == (1, 256)
+    assert scalar.power(two, FREE).bounds == (None, None)
+    assert scalar.power(two, scalar.subtract(few, 1)).bounds == (None, None)  # an error, perhaps
+    assert scalar.power(constant(1000), few).bounds == (None, None)  # it may wrap around
+    checked = require(power, below, "no")
+    assert is_at_least(atom(checked), 1)
+    assert is_at_least(256 - atom(checked), 0)
+    choice = scalar.where(below, checked, constant(7))
+    assert is_at_least(atom(choice), 1)
+    assert not is_at_least(atom(choice), 2)
+    assert is_at_least(256 - atom(choice), 0)

@@ -13,6 +13,7 @@ from tensormagic.ir.size import apply
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, masked_by, multiply_by, total
+from tensormagic.ops.scalars.between import of_choice, of_mask
 from tensormagic.ops.scalars.function import INF, SPECIAL, scalar_op, typed
 
 # choice ---------------------------------------------------------------------------------------------------------------
@@ -44,6 +45,7 @@ where = scalar_op(
         where(node.args[0], 0, ct) if linear[2] else None,
     ),
     complex_source="{1} if {0} else {2}",
+    between=of_choice,
     linear="rest",
     doc="The second number where the first is true, else the third.",
 )
@@ -162,6 +164,7 @@ logical_not = scalar_op(
 bitwise_and = scalar_op(
     "bitwise_and",
     weight=3,
+    between=of_mask,
     infix="&",
     source=dict.fromkeys("iub", "{0} & {1}"),
     step=True,

@@ -29,6 +29,7 @@ from tensormagic.ops.scalars.arithmetic import (  # noqa: F401 (as above)
     square,
     subtract,
 )
+from tensormagic.ops.scalars.between import of_power
 from tensormagic.ops.scalars.comparison import (  # noqa: F401 (as above)
     bitwise_and,
     bitwise_or,
@@ -94,6 +95,7 @@ power = scalar_op(
     partials=_power_partials,
     domain=(0.2, 3.0),
     numbers={"f": operator.pow},
+    between=of_power,
     doc="The first number to the power of the second.",
 )
 # exponentials and logarithms ------------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""Between which sizes the values of integers lie: what sizes that depend on such values are decided by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tensormagic.ir.node import Node, as_size
+from tensormagic.ir.operation import Bounds
+from tensormagic.ir.size import Size, apply, lower_bound
+from tensormagic.ops.pointwise import whole_number
+
+
+def of_mask(node: Node) -> Bounds:
+    """What is known of bits that a constant, which is not negative, lets through."""
+    masks = [m for m in map(whole_number, node.args) if m is not None and m >= 0]
+    return (0, min(masks)) if masks else (None, None)
+
+
+def of_power(node: Node) -> Bounds:
+    """A positive constant to a power that is known to be neither negative nor so large that the result wraps around."""
+    base, exponent = whole_number(node.args[0]), as_size(node.args[1])
+    if base is None or base < 1 or exponent is None:
+        return None, None
+    low, high = lower_bound(exponent), lower_bound(-exponent)
+    if low is None or high is None or not 0 <= low <= -high <= _BITS:
+        return None, None
+    largest = base**-high
+    return (base**low, largest) if largest <= np.iinfo(node.type.dtype).max else (None, None)
+
+
+def of_choice(node: Node) -> Bounds:
+    """One of two integers."""
+    (low, high), (other_low, other_high) = map(_ends, node.args[1:])
+    return (
+        None if low is None or other_low is None else apply("min", low, other_low),
+        None if high is None or other_high is None else apply("max", high, other_high),
+    )
+
+
+def _ends(node: Node) -> Bounds:
+    size: Size | None = as_size(node)
+    return (size, size) if size is not None else node.bounds
+
+
+_BITS = 64

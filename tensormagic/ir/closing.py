@@ -255,13 +255,20 @@ def _unify(
             _differ(substitute_size(left, solved), substitute_size(right, solved))
         target = _solvable(difference, order, known)
         if target is None:
-            rest += [] if known and nodes_of(difference) else [(left, relation, right)]
+            rest += [] if known and nodes_of(difference) else [_without_nodes(left, relation, right)]
             continue
         symbol, value = target
         solved |= {a: substitute_size(s, {symbol: value}) for a, s in solved.items() if symbol in atoms(s)}
         solved[symbol] = value
     canonical = _canonical(order, solved, rest)
     return {a: substitute_size(s, canonical) for a, s in solved.items()} | canonical, rest
+
+
+def _without_nodes(left: Size, relation: str, right: Size) -> Guard:
+    """An equation, without what both sides say of data where that is all that they say."""
+    difference = left - right
+    says = (nodes_of(left) or nodes_of(right)) and not nodes_of(difference)
+    return (difference, relation, 0) if says else (left, relation, right)
 
 
 def _differ(left: Size, right: Size) -> NoReturn:

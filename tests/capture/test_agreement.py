@@ -63,3 +63,26 @@ def test_a_size_that_fits_anyway_is_itself():
     """No check is made where the sizes are one: the graph of a length is as small as it was."""
     found = cell("v = y[y > 1]\nw = v * 2 + v\nn = len(w)\nm = len(v)", {"np": np, "y": np.arange(4.0)}).outputs
     assert found["n"] == found["m"] == 2
+
+
+def triangle(x, y, count):
+    out = np.zeros((4, 4))
+    for i in range(count):
+        out[i:4, i] = x[i:4] + y[i:]
+    return out
+
+
+def test_parts_that_differ_by_sizes_of_arrays_alone_are_stored_as_they_are():
+    x, y = np.arange(4.0), np.arange(4.0) * 2
+    assert not tm.compile(triangle, x, y, 4).graph.ops & {"gather", "require"}
+    captured = tm.tensor(triangle)
+    for sizes in ((4, 4, 4), (6, 4, 3), (5, 5, 2), (2, 4, 3), (4, 2, 2), (3, 3, 2), (4, 4, 0), (4, 5, 0), (6, 4, 4)):
+        given = np.arange(sizes[0] * 1.0), np.arange(sizes[1]) * 2.0, sizes[2]
+        try:
+            expected = triangle(*given)
+        except ValueError:
+            with pytest.raises(ValueError, match="could not"):
+                captured(*given)
+        else:
+            for _ in range(2):
+                np.testing.assert_array_equal(captured(*given), expected)

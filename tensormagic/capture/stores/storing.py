@@ -287,7 +287,7 @@ def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
     said = message.format(show(node.type.shape), show(shape))
     for axis, own in enumerate(node.type.shape):
         wanted = shape[axis - node.type.ndim] if node.type.ndim <= len(shape) else own
-        if own == wanted or not nodes_of(own) or is_at_least(own, 2):
+        if own == wanted or not nodes_of(own) or is_at_least(own, 2) or _are_shapes_alike(own, wanted):
             continue
         size = size_node(own)
         single = scalar.equal(size, 1)
@@ -295,6 +295,12 @@ def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
         places = scalar.where(require(single, fits, said), 0, iota((wanted,), 0))
         node = gather(node, places, axis)
     return node
+
+
+def _are_shapes_alike(own: Size, wanted: Size) -> bool:
+    """Whether two sizes differ by sizes of arrays alone, which were equal when they were seen: a guard says so then."""
+    difference = own - wanted
+    return not nodes_of(difference) and hint(difference) == 0
 
 
 _NOT_DROPPED = "An axis whose size depends on data is not dropped when it happens to be 1: write value[0]."

@@ -16,8 +16,9 @@ _UNSEEN = 32
 """What a size is taken for that was not seen."""
 
 _KINDS = {"leaf": 1, "move": 1, "pointwise": 20, "fold": 10, "update": 10, "contract": 50, "region": 100, "opaque": 200}
+PRICE = 24
+"""What digits may cost for each element of a result, in operations."""
 _PRODUCT = 4  # a multiplication and an addition
-_PRICE = 24  # for each element of a result
 _PASS = 2  # an element that is read and written
 _MATRIX = 50  # the weight of a library's function of a matrix, a product of its extents
 
@@ -53,7 +54,7 @@ class Cost:
             return True
         if even:
             return self.operations <= other.operations and self.stored <= other.stored + _bytes(roots)
-        price = _PRICE * sum(map(elements, roots)) + other.operations // 4
+        price = PRICE * sum(map(elements, roots)) + other.operations // 4
         return self.operations <= other.operations + price and self.stored <= other.stored + 2 * _bytes(roots)
 
 

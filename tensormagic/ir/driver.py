@@ -13,6 +13,7 @@ from typing import Any
 from tensormagic.ir import site
 from tensormagic.ir.cost import cost, weight
 from tensormagic.ir.graph import Graph
+from tensormagic.ir.judged import always_lighter, negates, never_dear, outwards
 from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.rules import Found, Rule, is_constant, looked_through
 from tensormagic.ir.site import Site
@@ -78,19 +79,9 @@ def _assumption(firing: Firing) -> str:
 # weights --------------------------------------------------------------------------------------------------------------
 
 
-def _outwards(node: Node) -> int:
-    """How often the weight of an operand counts: what moves out of an op gets lighter, most of all out of a fold."""
-    kind = node.op.kind
-    return 1 if kind == "move" or _negates(node) else 8 if kind == "fold" else 2
-
-
 def _moves_outwards(node: Node) -> int:
     """The same with the negative as any other op: moves go out of it, while it goes out of products."""
-    return 2 if _negates(node) else _outwards(node)
-
-
-def _negates(node: Node) -> bool:
-    return node.op.signs == (-1,)
+    return 2 if negates(node) else outwards(node)
 
 
 def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
@@ -103,7 +94,7 @@ def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
     """
     inside = tuple(inside)
     common = {*inside, *(a for n in inside for a in looked_through(n))} if inside else near(old)
-    difference = _difference(new, old, common, _outwards)
+    difference = _difference(new, old, common, outwards)
     if difference != 0:
         return difference is not None and difference < 0
     return (_difference(new, old, common, _moves_outwards) or 0) < 0
@@ -393,7 +384,8 @@ class _Pass:
 
     def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
         reason = self._kept(rule, node, found, parts)
-        reason = reason or (None if rule.judged else self._dearer(node, found, even=rule.even))
+        if reason is None and not (rule.judged or (found.plain and never_dear(rule))):
+            reason = self._dearer(node, found, even=rule.even)
         if reason is not None:
             if rule.even:
                 return False
@@ -403,7 +395,7 @@ class _Pass:
             self.fuel[rule] -= 1
             allowed = self.fuel[rule] >= 0
         else:
-            allowed = lighter(found.node, node, found.inside)
+            allowed = (found.plain and always_lighter(rule)) or lighter(found.node, node, found.inside)
         if allowed and parts:
             self.claims.add(rule, node, parts, found, self.uses.joined(node))
         return allowed

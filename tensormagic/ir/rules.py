@@ -42,12 +42,15 @@ class Found:
     absorbs
         For a rule that is no pattern: the nodes whose roundings its replacement does not show, or shows in places only, where
         these are not just what it no longer reads.
+    plain
+        For a rule that is written as a pattern: whether the replacement has just the ops of the rule's, since all has one type.
     """
 
     node: Node
     parts: tuple[tuple[Node, Node], ...] = ()
     bound: tuple[Node, ...] = ()
     absorbs: tuple[Node, ...] = ()
+    plain: bool = False
 
     @property
     def inside(self) -> tuple[Node, ...]:
@@ -346,7 +349,8 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
         fitted = fit(built, node)
         if fitted is None:
             return None
-        return Found(_checked(fitted, parts, bound.values()), parts, tuple(bound.values()))
+        new, given = _checked(fitted, parts, bound.values()), tuple(bound.values())
+        return Found(new, parts, given, plain=new is built and all(n.type == node.type for n in given))
 
     return apply
 

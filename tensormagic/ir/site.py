@@ -47,6 +47,10 @@ class Site:
         """The same with other kinds of errors: for each node of code that ignores some, where ``replace`` takes its time."""
         return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, self.role, quiet)
 
+    def with_role(self, role: str) -> Site:
+        """The same of a node that is there for something else."""
+        return Site(self.cell, self.run, self.line, self.column, self.end_line, self.end_column, role, self.quiet)
+
     def __contains__(self, other: Site) -> bool:
         """Whether another span is in this one, of the same text."""
         inside = (self.line, self.column) <= (other.line, other.column)
@@ -210,10 +214,11 @@ def inherit(new: Node, old: Node, role: str | None = None) -> None:
     known = _now(old)
     if not known:
         return
+    known = tuple(s.with_role(role) for s in known) if role else known
     for node in topological([new], stop=lambda n: n in _sites):
         if node not in _sites:
             for site in known:
-                record(node, replace(site, role=role) if role else site)
+                record(node, site)
 
 
 def copy(new: Node, old: Node) -> None:

@@ -45,9 +45,10 @@ _DEEP = 3
 
 def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
-    if (found := _of_power_and_exponential(a, b, depth)) is not None:
+    sides = raised(a), raised(b)
+    if depth and (found := _of_power_and_exponential(a, b, sides)) is not None:
         return found
-    if not _are_alike(a, b):
+    if not _are_alike(*sides):
         return None
     first, second = image(a), image(b)
     found = _of_roots(a, first, b, second)
@@ -60,8 +61,8 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
 
 
 def _are_alike(a: Node, b: Node) -> bool:
-    """A first look: whether both sides may be values of one function."""
-    kinds = {kind(raised(a)), kind(raised(b))}
+    """A first look: whether both sides, as they were written, may be values of one function."""
+    kinds = {kind(a), kind(b)}
     return "sqrt" in kinds or ("" not in kinds and (len(kinds) == 1 or "constant" in kinds))
 
 
@@ -97,10 +98,9 @@ def _is_as_written(a: Node, b: Node, of: Image) -> bool:
     return whole or (of.name in _WRITTEN and not _is_any_power(of))
 
 
-def _of_power_and_exponential(a: Node, b: Node, depth: int) -> Apart | None:
-    """``x ** y - exp(z)`` by ``y * log(x) - z``, where that has an accurate form."""
-    sides = [raised(n) for n in (a, b)]
-    if not depth or {n.op for n in sides} != {power, exp}:
+def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apart | None:
+    """``x ** y - exp(z)`` by ``y * log(x) - z``, where that has an accurate form; ``sides`` are both as they were written."""
+    if (sides[0].op, sides[1].op) not in {(power, exp), (exp, power)}:
         return None
     exponents = [n.args[1] * log(n.args[0]) if n.op is power else n.args[0] for n in sides]
     series = less_beginning(subtract(*exponents), a.type.dtype)

@@ -57,7 +57,7 @@ def differences(node: Node) -> Found | None:
         if found.near is None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)
-    if not sides and worth_it(*node.args) and _subtracts(node):
+    if not sides and _subtracts(node) and worth_it(*node.args):
         sides = [(node.args[0], negative(node.args[1]))]
     for a, b in sides:
         common = over_common(a, b, known) or _beside_one(a, b) or negated(_beside_one(b, a))

@@ -4,7 +4,8 @@
 # Rules of this theme that stand in files of their own are imported here.
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import reduce
 from itertools import permutations
 from math import inf
@@ -62,7 +63,7 @@ from tensormagic.transform.rewriting.asymptotes import (  # noqa: F401 (as above
     ratios_of_factorials,
 )
 from tensormagic.transform.rewriting.notation import exact, real, stable
-from tensormagic.transform.rewriting.terms import behind, number_of, sum_of
+from tensormagic.transform.rewriting.terms import Sum, behind, number_of, sum_of
 
 Rewrites = Iterator[tuple[Any, ...]]
 
@@ -307,6 +308,30 @@ def _total(exponents: list[tuple[Node, float]], number: float, less_: Node) -> N
     return reduce(add, parts, *([constant(ones)] if ones else []))
 
 
+def _is_scaled(exponents: Sequence[Node]) -> bool:
+    """Whether the largest exponent has been taken off already: where it is finite, the sum neither runs over nor under."""
+    sums = [sum_of(x) for x in exponents]
+    for key, taken, times in sums[0].terms:
+        largest = bare(taken)
+        if largest.op is where and bare(largest.args[0]).op is isfinite:  # a number is taken off of infinities
+            largest = bare(largest.args[1])
+        if times != -1 or largest.op is not maximum:
+            continue
+        off = Sum(((key, taken, times),), Fraction(0))
+        rest = [s.minus(off) for s in sums]
+        if all(any(k == key for k, _, _ in s.terms) for s in sums) and all(
+            any(not len(r.minus(sum_of(one))) for r in rest) for one in _largest_of(largest)
+        ):
+            return True
+    return False
+
+
+def _largest_of(node: Node) -> list[Node]:
+    """What ``node`` is the largest of."""
+    inner = bare(node)
+    return [n for a in inner.args for n in _largest_of(a)] if inner.op is maximum else [inner]
+
+
 def _ordinary(total: Node) -> Node:
     """Where a sum has neither run over nor lost digits at the other end."""
     info = np.finfo(total.type.dtype.type)
@@ -321,6 +346,8 @@ def logarithms_of_exponentials(node: Node) -> Found | None:
     if found is None or len(found[0]) + bool(found[1]) + one < 2 or node.type.dtype.kind != "f":
         return None
     exponents, number = found[0], found[1] + one
+    if not number and _is_scaled([x for x, _ in exponents]):
+        return None
     largest = reduce(maximum, [x for x, _ in exponents], *([constant(0.0)] if number else []))
     largest = where(isfinite(largest), largest, 0)
     if sum(t for _, t in exponents) + number == 1:
@@ -367,6 +394,8 @@ def logarithms_of_mixtures(node: Node) -> Found | None:
     found = _weighted(total) if node.type.dtype.kind == "f" and exponentials_of(total) is None else None
     if found is None:
         return None
+    if _is_scaled([x for _, x in found]):
+        return None
     largest = reduce(maximum, [x for _, x in found])
     largest = where(isfinite(largest), largest, 0)
     ordinary = _ordinary(total)
@@ -385,7 +414,7 @@ def quotients_of_sums(node: Node) -> Found | None:
     """``exp(x) / (exp(x) + exp(y)) -> 1 / (1 + exp(y - x)), where the sum runs over or under``."""
     top = bare(node.args[0])
     found = exponentials_of(node.args[1]) if top.op is exp and node.type.dtype.kind == "f" else None
-    if found is None:
+    if found is None or _is_scaled([x for x, _ in found[0]]):
         return None
     ordinary = logical_or(_ordinary(node.args[1]), equal(top.args[0], -inf))
     other = 1 / _total(*found, top.args[0])

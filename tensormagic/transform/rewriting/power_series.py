@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 _Terms = Sequence[Fraction | int]
 
@@ -178,7 +179,7 @@ def _root_below(square: Series) -> Series:
     return raised(_one_plus(square), Fraction(-1, 2))
 
 
-FUNCTIONS: dict[str, Callable[[Series], Series]] = {
+_FUNCTIONS: dict[str, Callable[[Series], Series]] = {
     "exp": exponential,
     "expm1": lambda u: series([0, *exponential(u).terms[1:]]),
     "sin": lambda u: _pair(u, -1)[0],
@@ -196,7 +197,9 @@ FUNCTIONS: dict[str, Callable[[Series], Series]] = {
     "arcsinh": _by_slope(_root_below),
     "sigmoid": lambda u: raised(_half_of_more(u), Fraction(-1)) * number(Fraction(1, 2), len(u.terms) + u.order),
 }
-"""By the name of the op."""
+
+FUNCTIONS = {name: lru_cache(maxsize=64)(of) for name, of in _FUNCTIONS.items()}
+"""By the name of the op. Most are asked for the series of the same few arguments."""
 
 
 def _half_of_more(u: Series) -> Series:

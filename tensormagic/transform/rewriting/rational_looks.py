@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.transform.rewriting.terms import number_of, written
@@ -26,29 +24,40 @@ def worth_it(a: Node, b: Node) -> bool:
 
 def _repeats(a: Node, b: Node) -> bool:
     """Whether one operand occurs three times in sums of products, two of them in one product."""
-    count: Counter[Node] = Counter()
-    products, looked = False, 0
-    level = [(bare(a), 1), (bare(b), 1)]
+    count: dict[Node, int] = {}
+    products, looked, most = False, 0, 0
+    level = [(a, 1), (b, 1)]
     for depth in range(DEEP):
         below: list[tuple[Node, int]] = []
-        for node, times in level:
-            name = node.op.name
-            if name not in _INNER:
-                if name != "constant":
-                    count[node] += times
-            elif name in {"square", "power"}:
+        for given, times in level:
+            node = given if given.below is None else given.below
+            how = _READ.get(node.op.name)
+            if how is None:
+                count[node] = found = count.get(node, 0) + times
+                most = max(most, found)
+            elif how == "sides":
+                below += [(side, times) for side in written(node) or ()]
+            elif how == "twice":
                 products = True
-                below.append((bare(node.args[0]), 2 * times))
-            elif name != "where":
-                products = products or name == "multiply"
-                below += [(bare(arg), times) for arg in node.args]
-            elif (sides := written(node)) is not None:
-                below += [(bare(side), times) for side in sides]
+                below.append((node.args[0], 2 * times))
+            elif how:
+                products = products or how == "product"
+                below += [(arg, times) for arg in node.args]
         looked += len(below)
         if not below or looked > NODES or (depth == _FIRST and not products):
             break
         level = below
-    return products and looked <= NODES and max(count.values(), default=0) > 2
+    return products and looked <= NODES and most > 2
+
+
+_READ = {
+    **dict.fromkeys(ARITHMETIC, "terms"),
+    **dict.fromkeys(("square", "power"), "twice"),
+    "multiply": "product",
+    "where": "sides",
+    "constant": "",
+}
+"""How operands are looked for within an op."""
 
 
 def _expands_alike(a: Node, b: Node) -> bool:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
+from functools import lru_cache
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -467,17 +468,21 @@ def _scaled(value: Node | float, factor: Node, times: int) -> Node | float:
     return power if value == 1 else value * power
 
 
-def _chosen(found: Series, bits: int) -> Iterator[tuple[float, list[float], int]]:
+@lru_cache(maxsize=512)
+def _chosen(found: Series, bits: int) -> tuple[tuple[float, list[float], int], ...]:
     """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers."""
+    chosen: list[tuple[float, list[float], int]] = []
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
     step = math.gcd(*(k for k, c in enumerate(coefficients) if c)) or 1
     coefficients = coefficients[::step]
     for radius in _RADII:
         r = Fraction(radius) ** step
         sizes = [abs(c) * r**k for k, c in enumerate(coefficients)]
-        count = next((k for k in range(1, len(sizes)) if 2 * sum(sizes[k:]) < Fraction(2) ** -(bits + 3)), 0)
-        if 0 < count <= _LONGEST and sum(sizes[1:]) <= 1 and sizes[-1] <= sizes[count] / 4:
-            yield radius, [float(c * found.terms[0]) for c in coefficients[:count]], step
+        rest = list(accumulate(reversed(sizes)))[::-1]  # of each term and all behind it
+        count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < Fraction(2) ** -(bits + 3)), 0)
+        if 0 < count <= _LONGEST and rest[1] <= 1 and sizes[-1] <= sizes[count] / 4:
+            chosen.append((radius, [float(c * found.terms[0]) for c in coefficients[:count]], step))
+    return tuple(chosen)
 
 
 def _dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:

@@ -280,13 +280,10 @@ class _Attempt:
             taken = other in self.final or other not in self.changeable or other.type != carry.type
             if taken or any(self.memory.home.get(n) is other for n in self.homes):
                 continue
-            reads = [index for n, index in step.reads if stored_below(n) is other]
-            kept = [n for n, _ in step.reads if stored_below(n) is other and n is not other]
-            late = [r for r in self.readers.get(other, ()) if r is not step and self._reaches(step, r)]
-            if not kept and not late and all(index == step.identity() for index in reads):
-                for r in self.readers.get(other, ()):
-                    if r is not step:
-                        self._put_before(r, step)
+            readers = [r for r in self.readers.get(other, ()) if r is not step]
+            if _reads_as_it_writes(step, other) and not any(self._reaches(step, r) for r in readers):
+                for r in readers:
+                    self._put_before(r, step)
                 self._settle(result, other)
                 return
 
@@ -306,6 +303,12 @@ class _Attempt:
                 if not open_[other]:
                     heapq.heappush(ready, number[other])
         return found
+
+
+def _reads_as_it_writes(step: Stage, array: Node) -> bool:
+    """Whether a map reads of an array, and of no view of it, the element alone that it computes."""
+    reads = [(n, index) for n, index in step.reads if stored_below(n) is array]
+    return all(n is array and index == step.identity() for n, index in reads)
 
 
 def _fills(step: Step) -> bool:

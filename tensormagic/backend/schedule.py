@@ -222,11 +222,8 @@ class _Arrangement:
         return any(self.memory.owner(n) is owner for s in nest.stages for n in needed(s))
 
     def _join(self, stage: Stage, nest: Nest, number: int) -> bool:
-        if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
-            return False
-        if stage.domain and not is_fused():
-            return False
-        if self._changes_what_is_read(stage, nest) or _sized_within(Nest([stage]), nest):
+        """Have a stage join the nest of that number, where its loops are those of the nest."""
+        if not self._may_join(stage, nest):
             return False
         numbers = not stage.domain or not nest.depths
         copies = stage.root in self.copied  # before the nest begins
@@ -235,19 +232,22 @@ class _Arrangement:
         if numbers:
             return self._join_numbers(stage, nest)
         own = [(self.owner[n], index) for n, index in stage.reads if self.where.get(n) == number]
-        if any(producer.written is not None for producer, _ in own):
-            return False
         if not own and (not _shares(stage, nest) or _stores_elsewhere(stage, nest)):
             return False
-        head = nest.stages[0].domain
-        depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
-        for producer, index in own:
-            depths = {d for d in depths if 0 not in producer.reduced and d <= _aligned(producer, index)}
+        depths = _common_depths(stage, nest, own)
         if not depths:
             return False
         nest.depths = frozenset(depths)
         nest.stages.append(stage)
         return True
+
+    def _may_join(self, stage: Stage, nest: Nest) -> bool:
+        """Whether a stage and a nest may be one kernel: not too large, without loops of their own kind, and in any order."""
+        if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
+            return False
+        if stage.domain and not is_fused():
+            return False
+        return not self._changes_what_is_read(stage, nest) and not _sized_within(Nest([stage]), nest)
 
     @staticmethod
     def _join_numbers(stage: Stage, nest: Nest) -> bool:
@@ -256,6 +256,17 @@ class _Arrangement:
             return False
         nest.stages.append(stage)
         return True
+
+
+def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[Index, ...]]]) -> set[int]:
+    """How many leading axes may be the rows of both, where the stage reads its ``own`` from stages of the nest; none where none may."""
+    head = nest.stages[0].domain
+    depths = {d for d in nest.depths & _depths(stage) if head[:d] == stage.domain[:d]}
+    for producer, index in own:
+        if producer.written is not None or 0 in producer.reduced:
+            return set()
+        depths = {d for d in depths if d <= _aligned(producer, index)}
+    return depths
 
 
 def _stands_alone(stage: Stage) -> bool:

@@ -244,10 +244,10 @@ def run_cell(
     buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *_read(capture))}
     stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
     _send_away((*found.values(), *outputs.values()), code)
-    for buffer in stores:  # names that still hold the input hold the notebook's array
-        for name, value in list(outputs.items()):
-            if isinstance(value, Tensor) and value is found.get(name) and notebook.get(name) is buffer.array:
-                del outputs[name]
+    arrays = {id(buffer.array) for buffer in stores}
+    for name in [n for n, v in outputs.items() if isinstance(v, Tensor) and v is found.get(n)]:
+        if id(notebook.get(name)) in arrays:  # it still holds the input, which is the notebook's array
+            del outputs[name]
     if code.last is None and code.parsed.last_name:
         result = space.get(code.parsed.last_name)
     shown = code.last is not None

@@ -241,17 +241,15 @@ def _unify(
         if left == right:
             continue
         difference = substitute_size(left, solved) - substitute_size(right, solved)
-        if not known and (
-            nodes_of(left) or nodes_of(right)
-        ):  # a data-dependent number is no size of an array that is not read
-            seen = {a: a.hint for a in atoms(difference) if isinstance(a, Symbol) and a not in order}
-            difference = substitute_size(difference, {a: size for a, size in seen.items() if size is not None})
+        of_data = bool(nodes_of(left) or nodes_of(right))
+        if of_data and not known:  # a data-dependent number is no size of an array that is not read
+            difference = _with_seen(difference, order)
         if relation == ">=":
             rest += _remaining((left, relation, right), difference)
             continue
         if difference == 0:
             continue
-        if (nodes_of(left) or nodes_of(right)) and hint(difference) not in {None, 0}:
+        if of_data and hint(difference) not in {None, 0}:
             _differ(substitute_size(left, solved), substitute_size(right, solved))
         target = _solvable(difference, order, known)
         if target is None:
@@ -269,6 +267,12 @@ def _without_nodes(left: Size, relation: str, right: Size) -> Guard:
     difference = left - right
     says = (nodes_of(left) or nodes_of(right)) and not nodes_of(difference)
     return (difference, relation, 0) if says else (left, relation, right)
+
+
+def _with_seen(size: Size, order: Mapping[Any, int]) -> Size:
+    """A size with the numbers that were seen at capture, for sizes of arrays that the graph does not read."""
+    seen = {a: a.hint for a in atoms(size) if isinstance(a, Symbol) and a not in order}
+    return substitute_size(size, {a: number for a, number in seen.items() if number is not None})
 
 
 def _differ(left: Size, right: Size) -> NoReturn:

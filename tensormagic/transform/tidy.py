@@ -242,23 +242,27 @@ def _saying_sizes(graph: Graph, needed: set[int], results: Sequence[Node]) -> se
     return more
 
 
+def _read_in_the_end(
+    body: Graph, test: Graph | None, moving: set[int], used: set[int], first: int
+) -> tuple[set[int], set[int]]:
+    """Of the ``moving`` carries of a loop those that what is ``used``, or its test, reads in the end; and all that these read."""
+    tested = [] if test is None else [(test, test.results)]
+    needed = used | ({k for k in _reached(test.results, test) if k in moving} if test is not None else set())
+    while True:
+        reached = _read_by_any([(body, [body.results[k] for k in sorted(needed)]), *tested], needed, first)
+        more = reached & moving - needed
+        if not more:
+            return needed, reached
+        needed |= more
+
+
 def _narrow_loop(node: Node, used: set[int]) -> list[Node | None]:
     op: Repeat = node.op  # type: ignore[assignment]
     first, carries, body = int(op.counted), node["carries"], node["body"]
     own = body.parameters[first:]
     test: Graph | None = None if op.counted else node["test"]
     still = {k for k in range(carries) if body.results[k] is own[k]}
-    needed = set(used) - still
-    if test is not None:
-        needed |= {k for k in _reached(test.results, test) if k < carries} - still
-    while True:
-        read = [(body, [body.results[k] for k in sorted(needed)])]
-        read += [] if test is None else [(test, test.results)]
-        reached = _read_by_any(read, needed, first)
-        more = {k for k in reached if k < carries} - still - needed
-        if not more:
-            break
-        needed |= more
+    needed, reached = _read_in_the_end(body, test, set(range(carries)) - still, set(used) - still, first)
     result: list[Node | None] = [None] * carries
     for k in used & still:
         operand, t = node.args[first + k], own[k].type

@@ -17,7 +17,7 @@ from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.frames import ALIGNED, Compute, Frame, Numbers, Slot, UnfixedError
 from tensormagic.backend.cuda.guarded import counted, goes_on
 from tensormagic.backend.cuda.launch import Launch
-from tensormagic.backend.cuda.loop_plan import LoopPlan
+from tensormagic.backend.cuda.loop_plan import LoopPlan, Part
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.regions.loops import turning
@@ -130,21 +130,25 @@ class Repetition:
             for p, s in zip(own, given, strict=True)
             if p in plan.hosted and p in self.frame.read and (p in changing or (first and p is own[0]))
         }
-        if plan.test is not None and plan.tests is not None:
-            tests = plan.test.graph
-            at = dict(zip(tests.parameters, own, strict=False))
-            known = len(tests.parameters)
-            numbers = Numbers(tests.bind(shapes[:known]), lambda p: self.known[at[p]])
-            self.tests = Frame(self, plan.test, numbers, given[:known], live)
-            self.filled |= {
-                at[p]: given[k] for k, p in enumerate(tests.parameters) if p in self.tests.read and at[p] in plan.hosted
-            }
-            self.done = Slot(self.device.library.zeros((), np.int64))
-            self.tests.small(goes_on(), self.tests.ends[0], live, self.done)  # type: ignore[arg-type]
+        if plan.test is not None and plan.tests is not None and live is not None:
+            self._prepare_test(plan.test, given, shapes, live)
         carried = [s for p, s in zip(own, given, strict=True) if p in changing and p not in plan.hosted]
         self.moves = _trades(carried, self.frame.ends)
         ticks = bool(first) and own[0] in self.frame.read and own[0] not in plan.hosted
         self.tick = self.frame.bind(counted(), [given[0]], {}) if ticks else None
+
+    def _prepare_test(self, test: Part, given: Sequence[Slot], shapes: Sequence[tuple[int, ...]], live: Slot) -> None:
+        """What asks whether there is another iteration, and the number of those that there have been."""
+        graph, hosted = test.graph, self.plan.hosted
+        at = dict(zip(graph.parameters, self.plan.parameters, strict=False))
+        known = len(graph.parameters)
+        numbers = Numbers(graph.bind(list(shapes[:known])), lambda p: self.known[at[p]])
+        self.tests = Frame(self, test, numbers, list(given[:known]), live)
+        self.filled |= {
+            at[p]: given[k] for k, p in enumerate(graph.parameters) if p in self.tests.read and at[p] in hosted
+        }
+        self.done = Slot(self.device.library.zeros((), np.int64))
+        self.tests.small(goes_on(), self.tests.ends[0], live, self.done)
 
     # iterations
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -108,24 +109,29 @@ class Scope:
         results = node["body"].results if carries else ()  # of the body for the test before it, too
         names: list[str] = []
         fixed: dict[int, Node] = {}
-        for k in range(len(graph.parameters)):
-            iteration = k - counted
+        for k, parameter in enumerate(graph.parameters):
             if counted and not k:
                 names.append(naming.counter(node) or "index")
                 continue
-            carried = 0 <= iteration < carries
-            source = unfolded(given[k]) if k < len(given) else None
-            if source is not None and source.op is CONSTANT and not carried:
+            operand, iteration = given[k] if k < len(given) else None, k - counted
+            if 0 <= iteration < carries:
+                result = results[iteration]
+                own = naming.ends_as(result, called) or given_as.get(iteration, "")
+                own = own or _of_derivative(node["body"].parameters[k], result)
+                names.append(
+                    own or self._handed(parameter, operand, naming, carried=True) or f"carried {iteration + 1}"
+                )
+                continue
+            names.append(self._handed(parameter, operand, naming, carried=False) or f"operand {k + 1}")
+            if operand is not None and (source := unfolded(operand)).op is CONSTANT:
                 fixed[k] = source
-            usual = f"carried {iteration + 1}" if carried else f"operand {k + 1}"
-            named = naming.ends_as(results[iteration], called) or given_as.get(iteration, "") if carried else ""
-            named = named or (_of_derivative(node["body"].parameters[k], results[iteration]) if carried else "")
-            named = named or ("tape" if graph.parameters[k].type.form == "tape" else "")
-            names.append(named or (self.given(given[k], naming, carried=carried) if k < len(given) else "") or usual)
-        tapes = [k for k, name in enumerate(names) if name == "tape"]
-        for number, k in enumerate(tapes, 1):
-            names[k] = f"tape {number}" if len(tapes) > 1 else "tape"
-        return Scope(graph, tuple(names), numbers, called, fixed)
+        return Scope(graph, _numbered(names, "tape"), numbers, called, fixed)
+
+    def _handed(self, parameter: Node, operand: Node | None, naming: Naming, *, carried: bool) -> str:
+        """What a parameter of a graph inside is called by what it is, or is given."""
+        if parameter.type.form == "tape":
+            return "tape"
+        return "" if operand is None else self.given(operand, naming, carried=carried)
 
     def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
         """What an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
@@ -167,6 +173,13 @@ def short(value: Any, items: int = 3) -> str:
         return f"{array.item():.6g}" if array.dtype.kind in "fc" else str(array.item())
     told = [f"{v:.4g}" if array.dtype.kind in "fc" else str(v) for v in array.flat[:items].tolist()]
     return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
+
+
+def _numbered(names: Sequence[str], one: str) -> tuple[str, ...]:
+    """The names, with numbers for those that are called like ``one``, where there are several of these."""
+    numbers = count(1)
+    several = names.count(one) > 1
+    return tuple([f"{one} {next(numbers)}" if several and name == one else name for name in names])
 
 
 def _of_derivative(carried: Node, result: Node) -> str:

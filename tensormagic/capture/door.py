@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ForeignError
-from tensormagic.ir.modules import module_of, package_of
+from tensormagic.ir.modules import is_users, module_of, package_of
 
 
 class Kind(enum.Enum):
@@ -25,6 +25,7 @@ class Kind(enum.Enum):
     PLAIN = "an array or a number of Python's or NumPy's own"
     VIEW = "an ndarray's subclass that computes as ndarray does"
     READ = "an object that NumPy reads as an array, without operators or methods of its own"
+    USERS = "one of a class of the user's: it stays as it is, and is read where NumPy meets it"
     METHODS = "an object that NumPy reads as an array, with methods of its own"
     NUMBER = "a number's subclass with operators of its own, which NumPy's arrays do not ask"
     OWN = "operators of its own, which NumPy's arrays ask"
@@ -70,7 +71,10 @@ def _found(cls: type) -> Kind:
         return _kind_of_array(cls)
     if issubclass(cls, _NUMBERS):
         own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
-        changed = any((OPERATORS | {"__eq__", "__float__", "__getattr__"}) & vars(c).keys() for c in own)
+        asked = OPERATORS | {"__eq__", "__float__", "__getattr__"}
+        changed = any(
+            n in asked and module_of(f) != "enum" for c in own for n, f in vars(c).items()
+        )  # flags hold enum's
         changed = changed or (issubclass(cls, enum.Enum) and not issubclass(cls, int))  # told apart by `is`
         if not changed:
             return Kind.PLAIN
@@ -84,7 +88,10 @@ def _found(cls: type) -> Kind:
     names = {name for c in cls.__mro__ if c is not object for name in vars(c)}
     if names & (OPERATORS | {"__getattr__", "__getattribute__"}):
         return Kind.OWN
-    return Kind.METHODS if names & _MEANS else Kind.READ
+    if names & _MEANS:
+        return Kind.METHODS
+    read = getattr(cls, "__array__", None)
+    return Kind.USERS if isinstance(read, FunctionType) and is_users(read.__code__.co_filename) else Kind.READ
 
 
 def _is_basic(cls: type) -> bool:
@@ -151,12 +158,19 @@ def is_read(value: Any) -> bool:
     return kind_of(value) is not Kind.OTHER or _has_interface(value)
 
 
+def is_itself(value: Any) -> bool:
+    """Whether an object is one of the user's, which only NumPy reads as an array."""
+    return kind_of(value) is Kind.USERS
+
+
 def lazily(value: Any) -> Any:
     """What the ``__array__`` of an object gives that is of a class of the user's: it may be lazy. None where there is none."""
     method = getattr(type(value), "__array__", None)
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
         return None
-    return getattr(method, "__wrapped__", method)(value)
+    from tensormagic.capture.staging.handed import staged
+
+    return staged(getattr(method, "__wrapped__", method))(value)
 
 
 def is_sequence(value: Any) -> bool:
@@ -192,7 +206,7 @@ def _number(value: Any) -> Any:
     return next(own for kind, own in _OWN_NUMBERS.items() if isinstance(value, kind))(value)
 
 
-_TAKEN = {Kind.PLAIN, Kind.OTHER}
+_TAKEN = {Kind.PLAIN, Kind.OTHER, Kind.USERS}
 _READ = {Kind.VIEW, Kind.READ}
 
 
@@ -237,7 +251,7 @@ def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
     """
     columns = [(name, value)] if type(value).__name__ == "Series" else [(f"{name}[{k!r}]", c) for k, c in value.items()]
     for place, column in columns:
-        if column.dtype == object and any(isinstance(v, int | float | complex | np.number) for v in column):
+        if column.dtype == object and _of_numbers(column):
             raise DTypeError(
                 f"column {place} is of objects, some of them numbers; %%tensor takes numbers",
                 f"Convert it: {place} = pd.to_numeric({place}, errors='coerce'), and fill or drop the gaps.",
@@ -248,6 +262,12 @@ def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
         return None
     array = value.to_numpy()
     return None if dtype.kind in "fc" and np.isnan(array).any() else array
+
+
+def _of_numbers(column: Any) -> bool:
+    """Whether a column of objects holds numbers, and gaps at most: with texts among them, as in a row of a table, it is pandas' own."""
+    gaps = column.isna()
+    return not gaps.all() and all(isinstance(v, int | float | complex | np.number) for v in column[~gaps])
 
 
 def whole(value: Any, name: str) -> Any:

@@ -46,7 +46,7 @@ def node_of(value: Any) -> Node:
         return _stacked(value)
     if is_ours(value) and hasattr(value, "lazy"):
         return value.lazy.node
-    if door.kind_of(value) is door.Kind.READ and isinstance(given := door.lazily(value), Tensor):
+    if door.kind_of(value) in {door.Kind.READ, door.Kind.USERS} and isinstance(given := door.lazily(value), Tensor):
         return given.node
     if values_are_there() and door.is_sequence(value):
         return (

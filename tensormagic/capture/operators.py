@@ -11,7 +11,7 @@ import numpy as np
 
 from tensormagic.capture import context, tables
 from tensormagic.capture.deprecated import told
-from tensormagic.capture.door import RefusedError, is_read, is_table
+from tensormagic.capture.door import RefusedError, is_itself, is_read, is_table
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.known import arithmetic, static_int
 from tensormagic.capture.operands import build, node_of
@@ -81,7 +81,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
             if is_table(other):
                 table = labelled(other)
                 return _PYTHON[name](table, self) if reflected else _PYTHON[name](self, table)
-            if not _operand(other):
+            if not _operand(other) or (self.type.form == "python" and is_itself(other)):  # which no float reads
                 return _of_object(name, self, other, reflected=reflected)
         if _is_pythons(name, self, other):
             return NotImplemented
@@ -95,7 +95,10 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
 
 
 def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any:
-    """What NumPy gives of a number or an array, and an object that is none."""
+    """What NumPy gives of a number or an array, and an object that is none; what Python gives, of a number of its own."""
+    if number.type.form == "python" and is_itself(other):  # which has no operators
+        sample = zero_like(number.type)
+        return _PYTHON[name](other, sample) if reflected else _PYTHON[name](sample, other)
     if number.type.form != "scalar" or not _is_made_one_of_objects(number, other):
         return _differs(name, number, other)
     own = wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))

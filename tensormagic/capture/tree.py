@@ -84,7 +84,7 @@ def computed(tree: Any, special: Special | None = None) -> tuple[list[Any], Buil
 def _is_told(value: Any) -> bool:
     if type(value) is int:  # more than 64 bits: as it is, since no array holds it
         return not -(2**63) <= value < 2**63
-    return type(value) in _CONSTANT or (isinstance(value, Enum) and not isinstance(value, int | float))
+    return type(value) in _CONSTANT or (isinstance(value, Enum) and not isinstance(value, float))
 
 
 _CONSTANT = {

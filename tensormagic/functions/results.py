@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensormagic.capture.deferred import Deferred
-from tensormagic.capture.door import package_of
+from tensormagic.capture.door import is_itself, package_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import PerhapsNumber
 from tensormagic.capture.staging.comprehensions import Generated
@@ -125,7 +125,7 @@ def numbers_alone(results: Sequence[Any], label: str) -> list[Node]:
 
 def _node(value: Any, label: str) -> Node | None:
     """The node of an array or number; None for any other object, such as a list with attributes of its own."""
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, list | tuple | dict) or is_itself(value):
         return None
     try:
         return node_of(value)

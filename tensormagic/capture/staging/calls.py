@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, failing, names, namespace, pythons, usercode
+from tensormagic.capture.door import is_itself
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
-from tensormagic.capture.operands import has_lazy
+from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
@@ -149,8 +150,20 @@ def outside_of_rules(function: Any) -> Any:
     own = _own_or_on_values(function)
     if own is not function:
         return own
+    return _as_it_is(function)
+
+
+def _as_it_is(function: Any) -> Any:
+    """A function that is called as Python calls it, or refused in code that is being tried out."""
     found = function if trial() is None else _tried(function)
+    if isinstance(function, np.ufunc) and _is_abstract():
+        return partial(_read_first, found)
     return found if source.was_staged(function) else unstaged(found)
+
+
+def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
+    """A ufunc of objects of the user's that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
+    return ufunc(*(wrap(node_of(v)) if is_itself(v) else v for v in args), **options)
 
 
 def _of_container(function: Any) -> Any:

@@ -127,8 +127,16 @@ def _called_by_python(kind: type) -> Iterator[FunctionType]:
         elif isinstance(value, cached_property):
             if isinstance(value.func, FunctionType):
                 yield value.func
-        elif isinstance(value, FunctionType) and name.startswith("__") and name.endswith("__") and name != "__del__":
+        elif (
+            isinstance(value, FunctionType)
+            and name.startswith("__")
+            and name.endswith("__")
+            and name not in _NOT_STAGED
+        ):
             yield value
+
+
+_NOT_STAGED = {"__del__", "__array__"}  # of which NumPy takes no lazy array: captured code asks the door
 
 
 def _classes(values: Iterable[Any]) -> list[type]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.op import registry
 
@@ -52,7 +52,7 @@ def unknown(name: str) -> CaptureError:
         | {"matmul", "divmod"}
         | _pointwise()
     )
-    near = difflib.get_close_matches(name, names, 3, 0.6)
+    near = alike(name, names)
     advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
     return CaptureError(
         f"{name} is not captured", advice + "Call it in a separate cell without %%tensor, or run this one with --plain."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import itertools
 import linecache
@@ -19,6 +18,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.array_rules import RANKS, Statement, Unfit, examples, leaves_of
 from tensormagic.functions.function import Function
+from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import ParseError
 from tensormagic.ir.node import Node
 from tensormagic.ir.rule_text import show
@@ -114,7 +114,7 @@ def _function(name: str, space: Space) -> Callable[..., Any]:
     if isinstance(op, Pointwise):
         return lambda *values: wrap(op(*map(node_of, values)))
     words = {*registry, "gram", *(word for module in _modules() for word in dir(module) if not word.startswith("_"))}
-    near = difflib.get_close_matches(name, words, 2, 0.6)
+    near = alike(name, sorted(words), 2)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     raise ParseError(
         f"there is no function {name}{meant}", "Functions of NumPy, SciPy and of the notebook can be called."

@@ -390,7 +390,8 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") ->
         return value.report.bundle()
     with value.leveled():
         session.have([value.node])
-    spans = [s for s in site.of(value.node) if s.role == "value"]
+    every = site.of(value.node)
+    spans = [s for s in every if s.role == "value"] or [s for s in every if s.role == "adjoint"]
     place = newest(spans) if spans else None
     shown = portrait({"value": value.node}, {}, place.cell if place is not None else "", value.level)
     line = headline("", value, {}, shown, computed=True)

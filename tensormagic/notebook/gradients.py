@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +25,8 @@ from tensormagic.functions.gradient_nodes import gradient_nodes
 from tensormagic.functions.value_grad import not_alone
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning, DifferentiationError, TensorError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.site import Site
+from tensormagic.ir.site import Site, record
+from tensormagic.ir.site import of as sites_of
 from tensormagic.notebook import errors
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import Parted, is_container, is_in, root_of
@@ -81,6 +83,10 @@ def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, No
     found = dict(zip(together, gradient_nodes(top, together), strict=True))
     found |= {n: gradient_nodes(top, [n])[0] for n in apart}
     _tell_zeros(code, options, top, nodes)
+    place = replace(value_site(code, options.of), role="adjoint")
+    for slope in found.values():
+        if slope.args and not sites_of(slope):  # else it would come from the line that uses it first
+            record(slope, place)
     for name, node in nodes.items():
         taken.tell(top, node, name)
     return {name: wrap(found[node]) for name, node in nodes.items()}

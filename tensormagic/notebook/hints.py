@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import inspect
 import math
 import re
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import may_be_users
 from tensormagic.notebook.lost import lost
@@ -169,15 +169,8 @@ def _or(words: Iterable[str]) -> str:
     return " or ".join(words)
 
 
-_LESS_ALIKE = 0.15  # of the ratio of difflib: a word that is so much less like another than the best one is not meant
-
-
 def _nearest(word: str, words: Iterable[str]) -> str:
-    """Words like one; where some are its letters in another order, these alone, and none that are much less like it than the first."""
-    found = difflib.get_close_matches(word, list(words), 3, 0.6)
-    found = [near for near in found if sorted(near) == sorted(word)] or found
-    alike = [difflib.SequenceMatcher(None, near, word).ratio() for near in found]
-    found = [near for near, share in zip(found, alike, strict=True) if share > alike[0] - _LESS_ALIKE]
+    found = alike(word, words)
     return f"Did you mean {_or(found)}?" if found else ""
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from IPython.core.error import UsageError
 
 from tensormagic.capture.cell import Code
+from tensormagic.ir.alike import alike
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import root_of
@@ -55,5 +55,5 @@ def near(word: str, words: Iterable[str]) -> str:
     """`` (did you mean …?)``, where a name is near; or which cell should have set it."""
     if said := lost.hint(word):
         return f". {said}"
-    found = difflib.get_close_matches(word, [w for w in words if not w.startswith("_")], 2, 0.6)
+    found = alike(word, (w for w in words if not w.startswith("_")), 2)
     return f" (did you mean {' or '.join(found)}?)" if found else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import importlib.util
 import keyword
 import re
@@ -19,6 +18,7 @@ from IPython.core.magic_arguments import MagicArgumentParser, argument, kwds, ma
 
 from tensormagic.backend.cuda.device import is_there, missing
 from tensormagic.config import config, leveled
+from tensormagic.ir.alike import alike
 from tensormagic.notebook.panels import PANELS
 
 __all__ = [
@@ -427,6 +427,5 @@ def _explained(message: str, line: str) -> str:
 
 
 def _near(word: str, words: Any) -> str:
-    near = difflib.get_close_matches(word, list(words), 2, 0.5)
-    near = [n for n in near if sorted(n) == sorted(word)] or near  # two letters exchanged, and no other word
+    near = alike(word, words, 2, 0.5)
     return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -355,3 +355,11 @@ def test_check_moves_what_an_earlier_cell_computed_from_the_variable(notebook):
         "; through w, p, too, which an earlier cell computed from b",
         "",
     ]
+
+
+def test_a_gradient_is_from_its_cell_and_not_from_the_line_that_uses_it(notebook):
+    notebook.ok("k, c = 1.0, 2.0")
+    notebook.ok("%%tensor -q --grad k,c\nnp.mean((k * w + c - 1) ** 2)")
+    notebook.ok("k -= 0.5 * grad_k\nq = 3 * grad_c")
+    for name in ("grad_k", "grad_c"):
+        assert " · from In[2] line 2" in first_line(notebook.ok(name))

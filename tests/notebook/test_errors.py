@@ -122,7 +122,7 @@ def test_bad_cells(notebook, name):
         ("--gard w", "no option --gard (did you mean --grad?)"),
         ("--show grph", "not 'grph' (did you mean graph?)"),
         ("--show formula", "not 'formula'; formulas are shown by %tensor_formula"),
-        ("--math exat", "did you mean exact or real?"),
+        ("--math exat", "did you mean exact?"),
         ("--dtype float16", "float32, float64, not 'float16'"),
         pytest.param("--device gpu", "--device gpu: this machine has no CUDA driver", marks=WITHOUT_A_CARD),
         pytest.param("--exclusive", "--device gpu: this machine has no CUDA driver", marks=WITHOUT_A_CARD),

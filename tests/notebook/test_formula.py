@@ -225,3 +225,23 @@ def test_what_letters_mean_stands_in_rows_that_fit_narrow_pages(notebook):
     assert "&= " in gradient
     assert counted == r"&n = 40,\ \ \text{indices count from 0}"
     assert sigmoid == r"&\sigma(x) = 1 / (1 + e^{-x})"
+
+
+@pytest.mark.parametrize(
+    ("cell", "wrt", "slope"),
+    [
+        ("37 * np.log(t) + 63 * np.log(1 - t)", "t", "37/t - 63/(1 - t)"),
+        ("np.log(1 + np.exp(t))", "t", "σ(t)"),
+    ],
+)
+def test_formulas_of_gradients_have_no_cases_that_rules_have_made(notebook, cell, wrt, slope):
+    """A rule that keeps digits may tell cases apart; as mathematics they are one."""
+    notebook.ok("t = 0.3")
+    notebook.ok(f"%%tensor -q --grad {wrt}\nvalue = {cell}")
+    (line,) = [row for row in str(notebook["value"].formula("v", wrt)).splitlines() if row.startswith("d v/d")]
+    assert line == f"d v/d {wrt} = {slope}"
+
+
+def test_cases_of_the_users_own_stay_in_formulas_of_gradients(notebook):
+    notebook.ok("%%tensor -q --grad w\nvalue = np.sum(np.where(w > 0, w**2, 0.0))")
+    assert "where(" in str(notebook["value"].formula("v", "w"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture.value import Tensor
+from tensormagic.config import config
 from tensormagic.functions.value_grad import input_of
 from tensormagic.ir import site
 from tensormagic.ir.closing import Closed
@@ -23,6 +24,7 @@ from tensormagic.notebook.formulas.formula import MOST, Writer
 from tensormagic.notebook.formulas.latex import Expression, Name, Part, Slope, latex, plain
 from tensormagic.notebook.formulas.typeset import WIDEST, broken, typeset
 from tensormagic.ops.leaf import CONSTANT, INPUT
+from tensormagic.ops.scalars.comparison import where
 
 __all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]
 
@@ -166,12 +168,28 @@ def formula_of(
             page.notes.setdefault(f"no gradient for {parameter}: {str(error).partition(chr(10))[0]}")
             continue
         if slope is not None:
-            closed = session.close_over([slope.node], use_values=False)
-            graph = session.executable(closed.graph, value.level).graph
+            closed, graph = _written(slope, value.level)
+            if _cases(graph):  # which rules may have made, for digits that a formula does not have
+                with config.using(math="exact"):
+                    exact = _gradient(value, parameter)
+                    found = None if exact is None else _written(exact, value.level)
+                if found is not None and _cases(found[1]) < _cases(graph):
+                    closed, graph = found
             own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
             left = Slope(Name(name), Name(parameter))
             page.add(_Shown(closed, graph, left, own), {**named, name: value.node}, parts=False)
     return page.formula()
+
+
+def _written(slope: Tensor, level: str) -> tuple[Closed, Graph]:
+    """The graph of a gradient, closed, and as it is written: simplified by rules."""
+    closed = session.close_over([slope.node], use_values=False)
+    return closed, session.executable(closed.graph, level).graph
+
+
+def _cases(graph: Graph) -> int:
+    """In how many places a graph tells cases apart."""
+    return sum(node.op is where for node in graph.nodes)
 
 
 def _gradient(value: Tensor, parameter: str) -> Tensor | None:

@@ -222,7 +222,7 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
             text(number(y), left - 6, at[1] + 4, "tick last up odd" if cut else "tick last up")
         )  # and have these inside
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
-    shapes.append(text(label(up, 300, bold=True), left, top - 9, "name first"))
+    shapes.append(text(label(up, 170, bold=True), left, top - 9, "name first"))
     return shapes
 
 

@@ -190,6 +190,8 @@ class Origins:
     def __init__(self) -> None:
         self._held: dict[str, int] = {}  # the identity of each variable's value
         self._cells: dict[str, str] = {}  # the cell that has bound it, or stored into it
+        self._times: dict[str, int] = {}  # which of all cells that have run that was
+        self._ran = 0
         self._read: weakref.WeakKeyDictionary[Node, dict[str, str]] = weakref.WeakKeyDictionary()
 
     def read(self, found: Mapping[str, Tensor]) -> None:
@@ -201,11 +203,13 @@ class Origins:
     def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
         """A cell of this text has run: what it has bound, and what it has stored into, is from there."""
         stored = stored_in(text)
+        self._ran += 1
         for name in home.variables(space):
             value = id(space[name])
             if not name.startswith("_") and (self._held.get(name) != value or name in stored):
                 self._held[name] = value
                 self._cells[name] = cell
+                self._times[name] = self._ran
 
     def note(self, node: Node, cell: str, space: Mapping[str, Any]) -> str:
         """``computed for w, b of In[4]; w, b are now from In[7]``; empty where nothing has changed, or the value's own cell did it."""
@@ -224,9 +228,18 @@ class Origins:
                     isinstance(held, Tensor) and held.node in below
                 ):  # computed for what it is now, which came from what it was
                     continue
+                if not self._reached(node, part, name, space):
+                    continue
                 was = origin if origin != now else ""
                 changed.setdefault((was, now if now != origin else ""), {})[name] = None
         return " · ".join(_changed(list(names), was, now) for (was, now), names in changed.items())
+
+    def _reached(self, node: Node, part: Node, name: str, space: Mapping[str, Any]) -> bool:
+        """Whether a value is made of what a variable was in another way than by variables that were bound when it changed, or later."""
+        changed = self._times.get(name, 0)
+        later = (space.get(n) for n, time in self._times.items() if n != name and time >= changed)
+        settled = {v.node for v in later if isinstance(v, Tensor)} - {node}
+        return not settled or part in set(topological([node], stop=settled.__contains__))
 
 
 @lru_cache(maxsize=16)

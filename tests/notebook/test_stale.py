@@ -84,6 +84,17 @@ def test_lazy_variables_between(notebook):
     assert "computed for z of In[1]; z is now from In[3]" in line(notebook)
 
 
+def test_what_came_into_it_by_a_variable_of_now_is_of_now(notebook):
+    """c is what it was made of m; the m that is given is another."""
+    notebook.ok("m, c = 0.0, 0.0")
+    notebook.ok("%%tensor cost --grad m,c\nnp.mean((m * X[:, 0] + c - y) ** 2)")
+    notebook.ok("m -= 0.5 * grad_m\nc -= 0.5 * grad_c")
+    assert "computed for" not in notebook.ok("cost(m=1.0)").data["text/plain"]
+    notebook.ok("%%tensor -q\nz = m * X")
+    notebook.ok("m = 7.0")
+    assert "m is now from In[6]" in notebook.ok("z").data["text/plain"]
+
+
 def test_a_value_of_what_a_variable_is_now_says_nothing_of_what_it_was(notebook):
     notebook.ok("%%tensor objective --grad w\nnp.sum(X @ w + b) ** 2")
     notebook.ok("w = w - 0.1 * grad_w")

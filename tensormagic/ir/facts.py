@@ -70,12 +70,18 @@ def _keeps_sign(node: Node) -> bool:
     return node.op.keeps_sign
 
 
+def _is_square(node: Node) -> bool:
+    """Whether a real number is multiplied by itself, which leaves no sign, of -0.0 neither."""
+    op = node.op
+    return op.factors and op.commutative and node.type.dtype.kind == "f" and node.args[0] is node.args[1]
+
+
 def unsigned(node: Node, depth: int = 6) -> bool:
     """Whether the sign of ``node`` provably is nowhere set: no ``-0.0`` either, as the root of ``-0.0`` is (it may be nan)."""
     if is_check(node):
         return above_zero(node) or unsigned(node.args[0], depth)
     if is_constant(node):
         return node.type.dtype.kind != "c" and not bool(np.signbit(node["bits"].array().astype(float)).any())
-    if node.op.not_negative and not _keeps_sign(node):
+    if (node.op.not_negative and not _keeps_sign(node)) or _is_square(node):
         return True
     return depth > 0 and _keeps_sign(node) and all(unsigned(a, depth - 1) for a in node.args)

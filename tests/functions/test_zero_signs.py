@@ -38,3 +38,18 @@ def _exact(request: pytest.FixtureRequest) -> Iterator[None]:
 def test_sums_over_one_element(name: str):
     found, expected = tm.tensor(SUMS[name])(ROW), SUMS[name](ROW)
     np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: x, lambda x: x[0, 0], lambda x: float(x[0, 0]), lambda x: np.array(x[0, 0])]
+)
+def test_adding_zero_takes_the_sign_of_zero_at_stable_too(make: Callable[[Any], Any]):
+    def added(x: Any) -> Any:
+        return np.round(x, 2) + 0, 1 / (x + 0.0)
+
+    with np.errstate(all="ignore"):
+        found = tm.tensor(added)(np.float64(1) * make(ROW))
+        expected = added(np.float64(1) * make(ROW))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(np.signbit(one), np.signbit(other))

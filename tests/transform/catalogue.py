@@ -247,7 +247,7 @@ LOOPS = {
 ONE = "np.ones_like(x)"
 NONE = "np.zeros_like(x)"
 ROWS: dict[str, Row] = {
-    "1": Row("x + 0", "x"),
+    "1": Row("x + 0", "x", "real"),
     "2": Row("x * 1", "x", "exact"),
     "3": Row("x * 0", NONE, "real"),
     "4": Row("x - x", NONE, "real"),

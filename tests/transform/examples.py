@@ -245,6 +245,11 @@ EXAMPLES = [
         lambda x, y: scalar.log(scalar.sigmoid(y) * scalar.exp(x) + (1 - scalar.sigmoid(y))),
     ),
     Example(
+        "powers_less_what_they_begin_with",
+        ((N,), (N,)),
+        lambda x, y: (1 + scalar.tanh(x) * 0.5) ** y - 1 - scalar.tanh(x) * 0.5 * y,
+    ),
+    Example(
         "quotients_by_rises",
         ((N,), (N,)),
         lambda x, y: (y - scalar.square(y) * scalar.exp(x)) / (1 - scalar.exp(x)),

@@ -125,7 +125,9 @@ def test_e3_constants_go_through_where_shapes_and_indices():
 @pytest.mark.parametrize(
     ("function", "level", "left"),
     [
-        (lambda x: x + 0, "stable", []),
+        (lambda x: x + 0, "real", []),
+        (lambda x: x + 0, "stable", ["add"]),
+        (lambda x: abs(x) + 0, "exact", ["absolute"]),
         (lambda x: x * 1.0, "exact", []),
         (lambda x: x**2, "exact", ["square"]),
         (lambda x: x**1, "exact", []),

@@ -8,9 +8,7 @@ from tensormagic.transform.rewriting.trial import changes_digits
 RULES = {rule.name: rule for rule in rules("stable")}
 
 
-@pytest.mark.parametrize(
-    "name", ["x + 0 -> x", "cos(-x) -> cos(x)", "absolute(p) -> p", "2 * sinh(x) * 0.5 -> sinh(x)"]
-)
+@pytest.mark.parametrize("name", ["cos(-x) -> cos(x)", "absolute(p) -> p", "2 * sinh(x) * 0.5 -> sinh(x)"])
 def test_rules_that_change_no_more_than_the_sign_of_zero_change_no_digits(name):
     assert RULES[name].level == "stable"
     assert not changes_digits(RULES[name])

@@ -104,7 +104,8 @@ STABLE = {
     x**2 - y**2: (x - y) * (x + y),
     (-x) * y: -(x * y),
     x**2: square(x),
-    x + 0: x,
+    absolute(x) + 0: absolute(x),
+    x * x + 0: x * x,
     x / 8: x * 0.125,
 }
 
@@ -115,6 +116,7 @@ def test_stable_forms(before, after):
 
 
 REAL = {
+    x + 0: x,
     x / x: broadcast(constant(np.float64(1)), (n,)),
     x - x: broadcast(constant(np.float64(0)), (n,)),
     x * y / x: y,

@@ -108,8 +108,9 @@ def signs_of_floats(x: Node, y: Node, c: Constant) -> Rewrites:
 
 @exact
 def known_signs(p: Unsigned) -> Rewrites:
-    """What has no sign is its own absolute value."""
+    """What has no sign is its own absolute value, and no -0.0, which adding 0 would make 0.0."""
     yield absolute(p), p
+    yield p + 0, p
 
 
 @exact(kinds="f")
@@ -192,7 +193,6 @@ def powers_of_one(x: Node) -> Rewrites:
 @stable
 def never_worse(x: Node) -> Rewrites:
     """The exact result in place of a rounded one."""
-    yield x + 0, x
     yield power(x, -1), 1 / x
     yield 1 / (1 / x), x
     yield sqrt(square(x)), absolute(x)
@@ -229,6 +229,7 @@ def cancellation(x: Node, y: Node) -> Rewrites:
     """What cancels wherever it is defined."""
     finite = assuming("x is finite")
     regular = assuming("x != 0", "x is finite")
+    yield x + 0, x
     yield x - x, 0, finite
     yield x * 0, 0, finite
     yield x / x, 1, regular

@@ -348,15 +348,42 @@ def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
         return None
     if left.op is divide:
         top = factors_apart(left.args[0], right.args[0], depth) if _same(left.args[1], right.args[1]) else None
-        return top and Apart(top.value / left.args[1], top.near, (left, right, *top.parts), known=True)
+        if top is None:
+            return _of_quotients(left, right, depth)
+        return Apart(top.value / left.args[1], top.near, (left, right, *top.parts), known=True)
     first, second = _factors(left), _factors(right)
     for u, v in (first, first[::-1]):
         for r, s in (second, second[::-1]):
             one, two = factors_apart(u, r, depth), factors_apart(v, s, depth)
+            if _are_of(u, v, r, s):  # x * f(x) beside y * f(y)
+                one, two = Apart(u - r), apart(v, s, depth - 1)
             if one is not None and two is not None:
                 found = _by_factors(a, (u, v, r, s), one, two)
                 return Apart(found.value, found.near, (left, right, *one.parts, *two.parts), known=True)
     return None
+
+
+def _of_quotients(left: Node, right: Node, depth: int) -> Apart | None:
+    """``f(x) / x - f(y) / y``, and ``x / f(x) - y / f(y)``."""
+    (u, v), (r, s) = left.args, right.args
+    if _are_of(v, u, s, r):
+        one, two = apart(u, r, depth - 1), Apart(v - s)
+    elif _are_of(u, v, r, s):
+        one, two = Apart(u - r), apart(v, s, depth - 1)
+    else:
+        return None
+    if one is None or two is None:
+        return None
+    terms = one.value, right * two.value
+    near = both(*(within(t, absolute(u) * 0.5) for t in terms), one.near, two.near)
+    parts = (left, right, *one.parts, *two.parts)
+    return Apart((terms[0] - terms[1]) / v, near if isinstance(near, Node) else None, parts, known=True)
+
+
+def _are_of(u: Node, v: Node, r: Node, s: Node) -> bool:
+    """Whether ``v`` and ``s`` are one function of ``u`` and of ``r``, which have no more in common."""
+    f, g = bare(v), bare(s)
+    return f.op is g.op and len(f.args) == len(g.args) == 1 and _same(f.args[0], u) and _same(g.args[0], r)
 
 
 def _factors(product: Node) -> tuple[Node, ...]:

@@ -80,9 +80,9 @@ def image(node: Node) -> Image | None:
         if base is not None:
             return Image(node, "exponential", inner.args[1], sum_of(inner.args[1]), base) if base > 0 else None
         return Image(node, "power", inner.args[0], sum_of(inner.args[0]), bare(inner.args[1]))
-    if name == "multiply" and all(bare(a).op is sqrt for a in inner.args):
+    if _is_of_roots(inner):
         root = multiply(*(bare(a).args[0] for a in inner.args))
-        return Image(node, "sqrt", root, sum_of(root))
+        return Image(node, "sqrt", root, conjugates(root) or sum_of(root))
     if name == "hypot":
         squares = tuple((("square", bare(a)), square(a), Fraction(1)) for a in inner.args)
         return Image(node, "sqrt", None, Sum(squares, Fraction(0)))
@@ -141,9 +141,13 @@ _KINDS = {
 }
 
 
+def _is_of_roots(node: Node) -> bool:
+    return node.op is multiply and all(bare(a).op is sqrt for a in node.args)
+
+
 def kind(node: Node) -> str:
     """Of what kind the two sides of a difference have to be alike; empty for what has no form."""
-    name = node.op.name
+    name = "sqrt" if _is_of_roots(node) else node.op.name
     return _KINDS.get(name) or (name if name in FORMS else "")
 
 

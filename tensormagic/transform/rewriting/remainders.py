@@ -42,6 +42,7 @@ from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     logarithms_of_sums_with_weights,
+    powers_less_what_they_begin_with,
     quotients_by_rises,
 )
 from tensormagic.transform.rewriting.series import NAMED, less_beginning, over_powers

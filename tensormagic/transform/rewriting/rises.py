@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import reduce
 
 from tensormagic.ir.node import Node
@@ -16,13 +17,16 @@ from tensormagic.ops.scalars.scalar import (
     less,
     log,
     log1p,
+    logical_and,
     multiply,
+    power,
     subtract,
     where,
 )
 from tensormagic.transform.rewriting.explog import exponentials_of, split
 from tensormagic.transform.rewriting.notation import stable
-from tensormagic.transform.rewriting.terms import Sum, number_of, sum_of
+from tensormagic.transform.rewriting.series import less_beginning
+from tensormagic.transform.rewriting.terms import Sum, behind, number_of, raised, sum_of
 
 _NEAR = 0.5
 """Up to here a rise is less than what it is added to."""
@@ -98,3 +102,29 @@ def quotients_by_rises(node: Node) -> Found | None:
         return None
     below = where(near, -expm1(own.args[0]), constant(1.0) - where(near, 0, own))
     return Found(divide(top, below), absorbs=(bare(node.args[1]),))
+
+
+@stable(roots="subtract", heads="where", fuel=1, judged=True)
+def powers_less_what_they_begin_with(node: Node) -> Found | None:
+    """``(1 + x) ** y - 1 - x * y -> (expm1(r) - r) + (r - x * y) for r = y * log1p(x), where x and r are near 0``."""
+    if node.type.dtype.kind != "f":
+        return None
+    total = sum_of(node, text=True)
+    powers = [(n, times) for _, n, times in total.terms if raised(n).op is power]
+    if len(powers) != 1 or abs(powers[0][1]) != 1 or total.number != -powers[0][1]:
+        return None
+    (own, sign), text = powers[0], raised(powers[0][0])
+    base, exponent = text.args
+    small = sum_of(base).minus(Sum((), Fraction(1)))
+    rest = Sum(tuple((k, n, -times * sign) for k, n, times in total.terms if n is not own), Fraction(0))
+    if small.number or not small.terms or not rest.terms:
+        return None
+    rise = exponent * log1p(small.node())
+    first = less_beginning(subtract(expm1(rise), rise), node.type.dtype)
+    second = less_beginning(subtract(rise, rest.node()), node.type.dtype) if first is not None else None
+    if first is None or second is None:
+        return None
+    value = first.value + second.value
+    between = (n for n in (*map(bare, node.args), bare(own), bare(base)) if n.op in {add, subtract, where, power})
+    form = behind(logical_and(first.near, second.near), value if sign > 0 else -value, *node.args)
+    return Found(form, absorbs=tuple(dict.fromkeys(between)))

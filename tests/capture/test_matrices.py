@@ -342,11 +342,59 @@ def test_one_function_serves_tall_and_wide_matrices():
             np.testing.assert_allclose(ours, numpys, rtol=1e-10)
 
 
-def test_a_principal_value_that_iterations_complex_is_an_error():
-    function = tm.tensor(lambda a: scipy.linalg.sqrtm(a))
-    np.testing.assert_allclose(function(NAMES["spd"]), scipy.linalg.sqrtm(NAMES["spd"]), rtol=1e-12)
-    with pytest.raises(tm.GuardError, match="principal value of sqrtm of this matrix is complex"):
-        function(-NAMES["spd"])
+@pytest.mark.parametrize("name", ["sqrtm", "logm"])
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
+def test_values_decide_whether_a_principal_value_is_complex(name):
+    plain = getattr(scipy.linalg, name)
+    function = tm.tensor(lambda a: plain(a))
+    turned, spd = np.array([[-2.0, 1.0, 0.3], [0.5, 3.0, 0.1], [0.0, 0.2, 1.0]]), NAMES["spd"]
+    for a in (spd, -spd, spd, turned, 2 * spd, turned.astype(complex), -spd):
+        found, expected = function(a), plain(a)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+ON_THE_CUT = [
+    np.array([[-2.0, 1.0, 0.3], [0.5, 3.0, 0.1], [0.0, 0.2, 1.0]]),
+    -NAMES["spd"],
+    np.random.default_rng(0).normal(size=(3, 3)),
+    np.random.default_rng(3).normal(size=(4, 4)),
+]
+
+
+def weighted(name, weights):
+    plain = getattr(scipy.linalg, name)
+    return lambda a: (weights * plain(a)).sum().real
+
+
+@pytest.mark.parametrize("name", ["sqrtm", "logm"])
+@pytest.mark.parametrize("k", range(len(ON_THE_CUT)))
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
+def test_derivatives_on_the_branch_cut(k, name):
+    a, rng = ON_THE_CUT[k], np.random.default_rng(k)
+    f = weighted(name, rng.normal(size=a.shape) + 1j * rng.normal(size=a.shape))
+    tm.check_grads(f, (a,), order=1)
+    move = rng.normal(size=a.shape)
+    gradient, h = tm.grad(f), 1e-6
+    np.testing.assert_allclose((f(a + h * move) - f(a - h * move)) / (2 * h), (gradient(a) * move).sum(), rtol=1e-6)
+    differences = (gradient(a + h * move) - gradient(a - h * move)) / (2 * h)
+    for second in (tm.jvp(gradient, (a,), (move,))[1], tm.vjp(gradient, a)[1](move)[0]):
+        np.testing.assert_allclose(second, differences, rtol=1e-5, atol=1e-6 * np.abs(differences).max())
+
+
+@pytest.mark.parametrize("name", ["sqrtm", "logm"])
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
+def test_derivatives_of_functions_of_complex_matrices(name):
+    rng = np.random.default_rng(7)
+    a, weights = (rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3)) for _ in range(2))
+    tm.check_grads(weighted(name, weights), (a,), order=2)
+
+
+@pytest.mark.parametrize("k", range(len(ON_THE_CUT)))
+def test_the_root_that_scipy_takes_of_a_real_matrix(k):
+    a = ON_THE_CUT[k]
+    found = tm.vjp(lambda a: scipy.linalg.sqrtm(a), a)[0]
+    np.testing.assert_allclose(found, scipy.linalg.sqrtm(a), rtol=1e-12, atol=1e-14)
 
 
 def test_derivatives_of_the_exponential_of_a_matrix_are_right_at_order_three():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.library.complex_numbers import is_real
+from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.equations import residuals, taller
 from tensormagic.capture.library.finite import finite
 from tensormagic.capture.library.norms import norm as numpy_norm
@@ -314,17 +314,14 @@ def _function(name: str, dtype: Any, *, principal: bool = False) -> Any:
         common = linalg.common_dtype(x)
         if dtype is not None and common.itemsize < np.dtype(dtype).itemsize:
             common = np.dtype(np.complex128 if common.kind == "c" else dtype)
-        if principal and common.kind != "c" and not _is_traced():
-            whole = is_real(x, f"scipy.linalg.{name}", lambda v: matrix_function.apply(name, v), "")
+        site = -1
+        if principal and common.kind != "c":
+            whole, site = taken_for_real(x, lambda v: matrix_function.apply(name, v))
             common = common if whole else np.result_type(common, np.complex64)
-        return _done(matrix_function.matrix_function(name, x, common))
+            site = matrix_function.OF_REAL if site < 0 and not whole else site
+        return _done(matrix_function.matrix_function(name, x, common, site))
 
     return call
-
-
-def _is_traced() -> bool:
-    capture = context.current()
-    return capture is not None and capture.abstract
 
 
 for _name in ("expm", "sinm", "cosm", "tanm", "sinhm", "coshm", "tanhm"):

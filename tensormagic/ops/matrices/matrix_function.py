@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import DifferentiationError, GuardError
+from tensormagic.ir.errors import DifferentiationError, KindError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Type
 from tensormagic.ops.matrices.matrix import common_dtype, square_guards, square_type, swap
@@ -20,6 +20,7 @@ from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.pointwise import astype, total
 
+OF_REAL = -2  # in the place of a site: the complex matrix is known to be a real one
 NAMES = ("expm", "logm", "sqrtm", "sinm", "cosm", "tanm", "sinhm", "coshm", "tanhm")
 
 
@@ -43,20 +44,57 @@ def apply(name: str, a: Value) -> Value:
     return np.asarray(getattr(scipy.linalg, name)(a))
 
 
-def _numpy(a: Value, *directions: Value, name: str) -> Value:
+def _numpy(a: Value, *directions: Value, name: str, site: int = -1) -> Value:
     n = a.shape[-1]
     result = np.empty(a.shape, a.dtype)
+    taken = (
+        site != -1 and a.dtype.kind == "c"
+    )  # the numbers of a real matrix: SciPy takes another root of these than of complex ones
+    real = taken and site >= 0 and not directions and a.size > 0
     for k in np.ndindex(a.shape[:-2]) if n else ():
         if directions and name in {"sqrtm", "logm"} and _is_singular(a[k]):
             raise DifferentiationError(f"{name} has no derivative at a singular matrix")
-        found = apply(name, _blocks(a[k], [e[k] for e in directions]))[:n, found_from(n, len(directions)) :]
+        found = _whole(name, a[k].real if taken else a[k], [e[k] for e in directions])
+        found = found[:n, found_from(n, len(directions)) :]
         if np.iscomplexobj(found) and a.dtype.kind != "c":
-            raise GuardError(
-                f"the principal value of {name} of this matrix is complex, and the code was captured for a real one",
-                "Convert the matrix to complex numbers first: a.astype(complex).",
-            )
+            raise _another("complex", name, site)
+        real = real and not np.iscomplexobj(found)
         result[k] = found
+    if real:
+        raise _another("real", name, site)
     return result
+
+
+def _whole(name: str, a: Value, directions: Sequence[Value]) -> Value:
+    """The function of the block matrix; of a root and a logarithm so that equal eigenvalues stay on one side of the branch cut."""
+    if directions and name == "sqrtm":
+        return _root(a, directions)
+    if directions and name == "logm" and np.iscomplexobj(root := _root(a, directions)):
+        return 2 * apply(name, root)
+    return apply(name, _blocks(a, directions))
+
+
+def _root(a: Value, directions: Sequence[Value]) -> Value:
+    """The root of the block matrix, of roots of its blocks: ``R`` beside the diagonal has ``S @ R + R @ S`` for the block there."""
+    import scipy.linalg
+
+    whole = apply("sqrtm", a)
+    for direction in directions:
+        beside = np.kron(np.eye(len(whole) // len(direction)), direction)
+        beside = scipy.linalg.solve_sylvester(whole, whole, beside)
+        whole = np.block([[whole, beside], [np.zeros_like(beside), whole]])
+    return whole
+
+
+def _another(kind: str, name: str, site: int) -> KindError:
+    """The error for a principal value that is complex, or real, where the code went on as if it were not."""
+    other = "real" if kind == "complex" else "complex"
+    error = KindError(
+        f"the principal value of {name} of this matrix is {kind}, and the code was captured for a {other} one",
+        "Convert the matrix to complex numbers first: a.astype(complex).",
+    )
+    error.site = site
+    return error
 
 
 def _is_singular(a: Value) -> bool:
@@ -86,9 +124,10 @@ def _tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 def _back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequence[Tangent]:
     a, *directions = node.args
     found: list[Tangent] = [None]
-    for k, wanted in enumerate(linear[1:]):
-        others = [swap(e) for j, e in enumerate(directions) if j != k]
-        found.append(make(MATRIX_FUNCTION, (swap(a), *others, cotangent), **node.params) if wanted else None)
+    for k, wanted in enumerate(linear[1:]):  # at the matrix itself: of the transposed one another root may be taken
+        others = [e for j, e in enumerate(directions) if j != k]
+        own = swap(make(MATRIX_FUNCTION, (a, *others, swap(cotangent)), **node.params)) if wanted else None
+        found.append(own)
     return found
 
 
@@ -106,6 +145,11 @@ MATRIX_FUNCTION = Opaque(
 )
 
 
-def matrix_function(name: str, a: Node, dtype: np.dtype[Any] | None = None) -> Node:
-    """``scipy.linalg.expm`` and its like; complex where ``dtype`` or the matrix is."""
-    return make(MATRIX_FUNCTION, (astype(a, common_dtype(a) if dtype is None else dtype),), name=name)
+def matrix_function(name: str, a: Node, dtype: np.dtype[Any] | None = None, site: int = -1) -> Node:
+    """``scipy.linalg.expm`` and its like; complex where ``dtype`` or the matrix is.
+
+    With a ``site`` it was taken for real, or for complex, as ``dtype`` says, and is an error (`KindError`) where it is not;
+    ``OF_REAL`` says that the matrix is real, and its principal value complex.
+    """
+    kind: dict[str, Any] = {"site": site} if site != -1 else {}
+    return make(MATRIX_FUNCTION, (astype(a, common_dtype(a) if dtype is None else dtype),), name=name, **kind)

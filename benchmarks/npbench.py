@@ -1,9 +1,9 @@
-"""First results of NPBench's programs against plain NumPy: ``python benchmarks/first_of_npbench.py CHECKOUT [--preset M] [NAME ...]``.
+"""NPBench's programs against plain NumPy, at their first call and compiled.
 
-``CHECKOUT`` is one of https://github.com/spcl/npbench; its programs are run as they are. Each program has three processes of its own, in
-which plain NumPy runs it up to five times, and then the function is captured and called once. CPU time of the process, the least of all, as
-threads of BLAS that wait for each other count, too.
-Writes ``benchmarks/results/first_of_npbench.md`` where no name is given.
+``python benchmarks/npbench.py CHECKOUT [--preset M] [NAME ...]``: ``CHECKOUT`` is one of https://github.com/spcl/npbench, whose programs
+are run as they are. Each has three processes of its own, of one thread, in which plain NumPy runs it up to five times; then the function is
+captured and called: once, twice until it is compiled, and up to five times then. CPU time of the process, the least of all.
+Writes ``benchmarks/results/npbench.md`` where no name is given.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from first_results import ENOUGH, PROCESSES, ROOT, mean
 
 LIMIT = 300  # seconds of one program
+THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 def loaded(path: Path, name: str) -> Any:
@@ -73,14 +74,26 @@ def measured(checkout: Path, name: str, preset: str) -> dict[str, Any]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         there = copy.deepcopy(arguments)
-        seconds, expected = timed(function, there)
-        taken = [seconds]
-        while sum(taken) < ENOUGH and len(taken) < 5:
-            taken.append(timed(function, copy.deepcopy(arguments))[0])
-        here = copy.deepcopy(arguments)
-        seconds, found = timed(tm.tensor(function), here)
-    same = alike(expected, found) and alike(there, here)
-    return {"numpy": min(taken), "first": seconds, "python": any(by_python), "same": same}
+        plain, expected = least(function, arguments, there)
+        captured, here = tm.tensor(function), copy.deepcopy(arguments)
+        seconds, found = timed(captured, here)
+        same = alike(expected, found) and alike(there, here)
+        with tm.config.using(tier="numba"):
+            for _ in range(2):
+                captured(*copy.deepcopy(arguments))
+            here = copy.deepcopy(arguments)
+            compiled, found = least(captured, arguments, here)
+    same = same and alike(expected, found) and alike(there, here)
+    return {"numpy": plain, "first": seconds, "compiled": compiled, "python": by_python[0], "same": same}
+
+
+def least(function: Any, arguments: list[Any], given: list[Any]) -> tuple[float, Any]:
+    """The least CPU seconds of some calls, and what the first gives, which is over ``given``."""
+    seconds, result = timed(function, given)
+    taken = [seconds]
+    while sum(taken) < ENOUGH and len(taken) < 5:
+        taken.append(timed(function, copy.deepcopy(arguments))[0])
+    return min(taken), result
 
 
 def timed(function: Any, given: list[Any]) -> tuple[float, Any]:
@@ -106,11 +119,9 @@ def alike(one: Any, other: Any) -> bool:
 def in_a_process(checkout: Path, name: str, preset: str) -> dict[str, Any]:
     """The same, in a process of its own; what it says of an error where there is one."""
     command = [sys.executable, __file__, str(checkout), "--preset", preset, "--one", name]
-    paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "kernel")))}
+    own = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "kernel")))} | dict.fromkeys(THREADS, "1")
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT, env=os.environ | paths, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=os.environ | own, check=False)
     except subprocess.TimeoutExpired:
         return {"error": f"more than {LIMIT} s"}
     if done.returncode:
@@ -122,8 +133,12 @@ def in_some_processes(checkout: Path, name: str, preset: str) -> dict[str, Any]:
     """The least times of some processes; an error where one has any."""
     found = [in_a_process(checkout, name, preset) for _ in range(PROCESSES)]
     failed = next((one for one in found if "error" in one), None)
-    least = {key: min(one[key] for one in found) for key in ("numpy", "first", "python", "same")} if not failed else {}
-    return failed or least
+    lowest = (
+        {key: min(one[key] for one in found) for key in ("numpy", "first", "compiled", "python", "same")}
+        if not failed
+        else {}
+    )
+    return failed or lowest
 
 
 def report(rows: dict[str, dict[str, Any]], preset: str) -> str:
@@ -133,21 +148,28 @@ def report(rows: dict[str, dict[str, Any]], preset: str) -> str:
     load = f"on {os.cpu_count()} processors with a load of {os.getloadavg()[0]:.0f}"
     versions = f"CPython {platform.python_version()}, numpy {np.__version__}"
     lines = [
-        "# First results of NPBench's programs", "",
+        "# NPBench's programs", "",
         f"{datetime.now(UTC).date()}, {platform.machine()}, {versions}, size {preset}.",
-        f"CPU milliseconds, the least of {PROCESSES} processes a program, {load}.", "",
-        "| program | NumPy | first | first / NumPy | run by | same |", "|---|---:|---:|---:|---|---|",
+        f"CPU milliseconds, the least of {PROCESSES} processes a program, one thread, {load}.", "",
+        "| program | NumPy | first | first / NumPy | run by | compiled | NumPy / compiled | same |",
+        "|---|---:|---:|---:|---|---:|---:|---|",
     ]  # fmt: skip
     for name, row in rows.items():
         if "error" in row:
-            lines.append(f"| {name} | | | | {row['error']} | |")
+            lines.append(f"| {name} | | | | {row['error']} | | | |")
             continue
         by = "Python" if row["python"] else "captured code"
-        times = f"{row['numpy'] * 1e3:.3g} | {row['first'] * 1e3:.3g} | {row['first'] / row['numpy']:.2f}"
-        lines.append(f"| {name} | {times} | {by} | {'yes' if row['same'] else 'NO'} |")
-    ratios = sorted(row["first"] / row["numpy"] for row in rows.values() if "error" not in row)
-    total = f"{mean(ratios):.2f} times NumPy (median {ratios[len(ratios) // 2]:.2f}, worst {ratios[-1]:.1f})"
-    return "\n".join([*lines, "", f"Geometric mean over {len(ratios)}: {total}.", ""])
+        first = f"{row['numpy'] * 1e3:.3g} | {row['first'] * 1e3:.3g} | {row['first'] / row['numpy']:.2f}"
+        compiled = f"{row['compiled'] * 1e3:.3g} | {row['numpy'] / row['compiled']:.2f}"
+        lines.append(f"| {name} | {first} | {by} | {compiled} | {'yes' if row['same'] else 'NO'} |")
+    done = [row for row in rows.values() if "error" not in row]
+    ratios = sorted(row["first"] / row["numpy"] for row in done)
+    gains = sorted(row["numpy"] / row["compiled"] for row in done)
+    total = (
+        f"first results {mean(ratios):.2f} times NumPy (median {ratios[len(ratios) // 2]:.2f}, worst {ratios[-1]:.1f})"
+    )
+    faster = f"compiled {mean(gains):.2f} times as fast (median {gains[len(gains) // 2]:.2f}, worst {gains[0]:.2f})"
+    return "\n".join([*lines, "", f"Geometric means over {len(done)}: {total}; {faster}.", ""])
 
 
 def main() -> None:
@@ -169,7 +191,7 @@ def main() -> None:
     text = report(rows, given.preset)
     print(text)
     if not given.names:
-        (ROOT / "benchmarks" / "results" / "first_of_npbench.md").write_text(text)
+        (ROOT / "benchmarks" / "results" / "npbench.md").write_text(text)
 
 
 if __name__ == "__main__":

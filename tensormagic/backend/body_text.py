@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensormagic.backend.chunk_text import SHORT, counted, in_chunks
-from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, indented
+from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, fault_of, indented
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, axes_of, operand_reads
 from tensormagic.backend.scalar_text import (
@@ -24,7 +24,6 @@ from tensormagic.backend.total_text import Frame, total_of
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
-from tensormagic.ops.effects.checks import ERRORS, without_value
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
@@ -175,10 +174,9 @@ class Body:
         values = [self.value(n, i) for n, i in operand_reads(node, index)]
         if node.op is POSITION:
             return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
-        message = without_value(node["message"]).replace("{", "{{").replace("}", "}}")
         depth = self._depth(values[1])  # a number is checked where there are no elements, too
         self.emit(depth, f"if not {values[1]}:", node)
-        for line in self.text.fault(ERRORS[node["error"]], message):
+        for line in self.text.leave(fault_of(node)):
             self.emit(depth, f"    {line}", node)
         return self.assign("checked", values[0], max(map(self._depth, values)), node)
 

@@ -251,10 +251,10 @@ class CDriver(Walk):
 
     def _raising(self, faults: Sequence[Fault]) -> list[str]:
         lines = ["if (fault[0]) {"]
-        for number, (error, texts) in enumerate(faults, 1):
-            known = next(c for c in error.__mro__ if c.__module__ == "builtins")
+        for number, (error, texts, _) in enumerate(faults, 1):
+            known = next(c for c in error.__mro__ if c.__module__.partition(".")[0] != "tensormagic")
             parts, values = f"{known.__name__}: ", list[str]()
-            for literal, field, _, _ in Formatter().parse(texts[0]):
+            for literal, field, _, _ in Formatter().parse("".join(texts[:1])):
                 parts += literal.replace("%", "%%")
                 if field is not None:
                     parts += "%lld"

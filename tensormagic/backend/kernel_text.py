@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from tensormagic.backend.sizes import RefusedError
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
+from tensormagic.ops.effects.checks import ERRORS, without_value
+from tensormagic.ops.effects.raising import CHECK, in_words
 from tensormagic.ops.leaf import PARAMETER
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
@@ -70,7 +72,25 @@ def _is_free(a: Any) -> bool:
     return isinstance(a, Node) and a.bounds == (None, None)
 
 
-Fault = tuple[type[Exception], tuple[str, ...]]  # an error and its texts, with {0}, {1}, {2} for what the kernel noted
+class Fault(NamedTuple):
+    """An error, its texts, with {0}, {1}, {2} for what the kernel noted, and where the user's code raises it, if it does."""
+
+    error: type[BaseException]
+    texts: tuple[str, ...]
+    place: tuple[Any, ...] = ()
+
+
+def fault_of(node: Node) -> Fault:
+    """What it is that a check of a number does not hold."""
+    if node.op is CHECK:
+        error, texts = in_words(node) or (Exception, ())
+        return Fault(error, tuple(map(_literal, texts)), node["place"])
+    return Fault(ERRORS[node["error"]], (_literal(without_value(node["message"])),))
+
+
+def _literal(text: str) -> str:
+    """A text with no numbers to be put in."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 class Local(Symbol):
@@ -215,8 +235,11 @@ class KernelText:
 
     def fault(self, error: type[Exception], message: str, *values: str, advice: str | None = None) -> list[str]:
         """Statements that note what went wrong, and leave."""
-        texts = (message,) if advice is None else (message, advice)
-        number = self.faults.setdefault((error, texts), len(self.faults) + 1)
+        return self.leave(Fault(error, (message,) if advice is None else (message, advice)), *values)
+
+    def leave(self, fault: Fault, *values: str) -> list[str]:
+        """Statements that note a fault, with what it says of numbers, and leave."""
+        number = self.faults.setdefault(fault, len(self.faults) + 1)
         name = self._declare(
             "fault", "fault", Entry("fault", None), lambda k: f'array(table, {k}, "int64", {MOST_BUFFERS - 1})'
         )

@@ -15,6 +15,7 @@ from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import REQUIRE
+from tensormagic.ops.effects.raising import CHECK, in_words
 from tensormagic.ops.fold_kind import Fold, Row
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE, constant_value
@@ -124,7 +125,8 @@ def _kind_of_one(node: Node, *, inside: bool) -> str:
         return "move" if op is not RESHAPE or squeezes(node) else "view" if inside else "library"
     if op is SET or op is ADD_AT:
         return "store" if node.type.dtype == node.args[1].type.dtype else "library"
-    if is_taken(op) or (op in {POSITION, REQUIRE} and all(a.type.shape in {(), node.type.shape} for a in node.args)):
+    checks = op in {POSITION, REQUIRE} or (inside and op is CHECK and in_words(node) is not None)
+    if is_taken(op) or (checks and all(a.type.shape in {(), node.type.shape} for a in node.args)):
         return "take"
     if isinstance(op, Store):
         return "store" if node.type.dtype == node.args[2].type.dtype else "library"

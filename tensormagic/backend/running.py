@@ -15,14 +15,15 @@ from tensormagic.backend.kernel_text import Fault
 from tensormagic.ir.graph import Guard, check, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
+from tensormagic.ops.effects.raising import placed
 from tensormagic.ops.regions.loops import turning
 
 
 def raised(faults: Sequence[Fault], noted: Any) -> None:
     """Raise what a kernel noted."""
     number, *values = noted.tolist()
-    error, texts = faults[number - 1]
-    raise error(*(text.format(*values) for text in texts))
+    error, texts, place = faults[number - 1]
+    raise placed(error(*(text.format(*values) for text in texts)), place)
 
 
 class Interpreted:

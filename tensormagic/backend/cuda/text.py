@@ -53,9 +53,9 @@ class CudaText(KernelText):
         self.written.add(name)
         return name
 
-    def fault(self, error: type[Exception], message: str, *values: str, advice: str | None = None) -> list[str]:
+    def leave(self, fault: Any, *values: str) -> list[str]:
         """Statements that note that something went wrong."""
-        del error, message, values, advice
+        del fault, values
         name = self.store(self.parameter("fault", "f", Fault()))
         return [f"{name}[0] = 1"]
 

@@ -227,3 +227,39 @@ def test_arrays_in_a_list_that_are_one_and_then_are_not():
     assert found == [2.0, 3.0, 2.0, 3.0]
     with pytest.raises(tm.CaptureError, match="`is` between two arrays"):
         tm.tensor(lambda x: any(x is e for e in pair))(pair[0])
+
+
+def counted(nodes):
+    seen = {}
+    for node in nodes:
+        seen[id(node)] = seen.get(id(node), 0) + 1
+    return sorted(seen.values()), sum(v[0] for v in nodes)
+
+
+def walked(node, seen=None):
+    seen = set() if seen is None else seen
+    if id(node) in seen:
+        return 0.0
+    seen.add(id(node))
+    return node["v"] + sum(walked(child, seen) for child in node["c"])
+
+
+def compared(first, second):
+    return id(first) == id(second), first is second, len({id(first), id(second)}), {id(first): 1}.get(id(second), 0)
+
+
+LEAF = {"v": 1.0, "c": []}
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        (compared, [(a, b) for a in ([1.0], {"k": 2}, [np.ones(2)]) for b in (a, a.copy(), a)]),
+        (counted, [((a, b, a),) for a, b in (([1.0], [2.0]), ([1.0], [1.0]))] + [([p := [3.0], p, p],), ([[1.0], [1.0]],)]),
+        (walked, [({"v": 2.0, "c": [LEAF, other]},) for other in (LEAF, dict(LEAF), LEAF)]),
+    ],
+)  # fmt: skip
+def test_the_id_of_a_container_is_the_callers(function, calls):
+    captured = tm.tensor(function)
+    for arguments in calls * 2:
+        assert captured(*arguments) == function(*arguments)

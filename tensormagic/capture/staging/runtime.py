@@ -29,7 +29,7 @@ from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
-from tensormagic.capture.stores.outside import whole_array
+from tensormagic.capture.stores.outside import callers, whole_array
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -192,7 +192,7 @@ def identical(first: Any, second: Any) -> Any:
         return is_none(value) if isinstance(value, Perhaps) else value is None
     if isinstance(first, OneOf) or isinstance(second, OneOf):
         refuse("`is` with a value that is one of several, depending on the data,", "Compare with ==.")
-    first, second = _callers(now(first)), _callers(now(second))
+    first, second = callers(now(first)), callers(now(second))
     for value, other in ((first, second), (second, first)):
         if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
             return value if other else negated(value)
@@ -209,15 +209,6 @@ def identical(first: Any, second: Any) -> Any:
     if first is not second and _is_given(first, second) and _is_given(second, first):
         refuse("`is` between two arrays that are arguments of a function", "Compare them outside, and pass the answer.")
     return first is second or whole_array(first) is whole_array(second)
-
-
-def _callers(value: Any) -> Any:
-    """The caller's container, where the code has a copy of it."""
-    capture = context.current()
-    if capture is None or id(value) not in capture.callers:
-        return value
-    capture.identities = True
-    return capture.callers[id(value)]
 
 
 def contained(value: Any, container: Any) -> Any:

@@ -18,7 +18,7 @@ from tensormagic.capture.staging import raising
 from tensormagic.capture.staging import told as texts
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.world import CHECKS
-from tensormagic.capture.stores.outside import whole_array
+from tensormagic.capture.stores.outside import callers, whole_array
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.telling import tell
@@ -71,7 +71,7 @@ def id_(value: Any) -> int:
     """``id``: of the notebook's array for what is captured of it; a kept graph knows of no array of a call."""
     if isinstance(value, Tensor) and not values_are_there():
         refuse("id() of an array or a number that is captured", "Pass a name or a number that identifies it.")
-    return id(whole_array(value))
+    return id(whole_array(callers(value)))
 
 
 def _shown(value: Any) -> Any:

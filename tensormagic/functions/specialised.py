@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -335,7 +335,9 @@ class Specialised(Made):
             found.build,
             extra,
             found.gives.is_single(len(found.results) - len(found.stores.inputs), found.build),
-            found.stores,
+            replace(
+                found.stores, arguments=sum(given.moving), held=_arrays_held(before) if found.stores.inputs else ()
+            ),
             found.gives,
             found.raising,
             found.caught,
@@ -386,3 +388,8 @@ def _arrays_there(results: Sequence[Any], there: Mapping[int, Any] | None, *, ke
         return arrays
     known = [v for v in there.values() if isinstance(v, np.ndarray)]
     return {k: v for k, v in arrays.items() if any(np.may_share_memory(v, a) for a in known)}
+
+
+def _arrays_held(record: Record) -> tuple[Any, ...]:
+    """The arrays that objects hold which a trace may have read."""
+    return tuple([v for v in (record.there() or {}).values() if isinstance(v, np.ndarray)])

@@ -35,6 +35,8 @@ class Stores:
         reshaped array is one only then, and so may order="K" be.
     looked_at
         The memory of lazy arrays that the trace has read, where plain code has it, too.
+    arguments, held
+        How many inputs are arguments, and the arrays that objects hold which the trace may have read as they are.
     """
 
     label: str
@@ -42,6 +44,8 @@ class Stores:
     inputs: tuple[int, ...]
     lies: dict[int, tuple[int, ...] | None]
     looked_at: tuple[Lent, ...]
+    arguments: int = 0
+    held: tuple[np.ndarray[Any, Any], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.inputs) or bool(self.lies)
@@ -80,6 +84,8 @@ class Stores:
             raise ValueError("assignment destination is read-only")
         arrays = [(k, v) for k, v in enumerate(values) if k != number and isinstance(v, np.ndarray)]
         beside = [self.names[k] for k, v in arrays if share(target, v)]
+        if number < self.arguments and any(share(target, v) for v in self.held):
+            beside.append("an array that an object holds")
         beside += [lent.name or "a lazy array that it reads" for lent in self.looked_at if lent.lies_in(target)]
         if beside:
             raise CaptureError(

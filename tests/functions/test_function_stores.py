@@ -158,3 +158,52 @@ def test_second_derivatives():
     u = np.array([0.5, 1.5, -2.0])
     hessian = tm.hessian(loss)(u.copy(), 3.0)
     assert hessian[1].tolist() == [0.0, 2 * 9.0, 0.0]
+
+
+class Holder:
+    def __init__(self, x):
+        self.x = x
+
+
+def by_argument(held, x):
+    x[0] += 1
+    return held.x.sum(), x.sum()
+
+
+def by_attribute(held, x):
+    held.x[0] += 1
+    return held.x.sum(), x.sum()
+
+
+def by_both(held, x):
+    x[0] += 1
+    held.x[1] += 2
+    return held.x.sum(), x.sum()
+
+
+def from_a_list(held, x):
+    x[0] += 1
+    return [held][0].x[1:].sum(), x.sum()
+
+
+@pytest.mark.parametrize("function", [by_argument, by_attribute, by_both, from_a_list])
+@pytest.mark.parametrize("first", [True, False])
+def test_an_argument_that_an_object_holds_is_one_array(function, first):
+    captured, kept = tm.tensor(function), np.zeros(3)
+    held = Holder(kept)
+    alike = [kept, kept, kept[:2], kept[::-1], np.zeros(3), kept]
+    for x in alike if first else [np.zeros(3), *alike]:
+        before = kept.copy(), x.copy()
+        try:
+            found = [float(v) for v in captured(held, x)]
+        except CaptureError:
+            assert np.array_equal(kept, before[0])  # refused, and nothing changed
+            continue
+        after = kept.copy(), x.copy()
+        if np.may_share_memory(x, kept):
+            kept[:] = before[0]
+        else:
+            kept[:], x[:] = before
+        assert found == [float(v) for v in function(held, x)]
+        assert np.array_equal(after[0], kept)
+        assert np.array_equal(after[1], x)

@@ -60,9 +60,10 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     if found.stores:
         named = list(zip(function.__code__.co_varnames, args, strict=False))
         large = sum(v.nbytes for _, v in named if type(v) is np.ndarray) > _QUICKLY
-        stored = found.stored if large else frozenset(name for name, _ in named)
+        shared = _share(args)
+        stored = found.stored if large or shared else frozenset(name for name, _ in named)
         arrays = [v for name, v in named if name in stored and type(v) is np.ndarray and v.flags.writeable]
-        if sum(v.nbytes for v in arrays) > _COPIED or _share(args):
+        if sum(v.nbytes for v in arrays) > _COPIED or (shared and arrays):
             return NOT  # captured code refuses such arguments
         kept = [(v, v.copy()) for v in arrays]
     try:

@@ -151,6 +151,19 @@ def test_arrays_that_share_memory_are_left_to_captured_code(traces):
     assert len(traces) == 3
 
 
+def differences(x, y):
+    """Stores into what it has made itself."""
+    found = np.tile(x, (len(x), 1)) - np.reshape(y, (-1, 1))
+    found[found > 2] -= 4
+    return found
+
+
+def test_arrays_that_share_memory_and_are_only_read(traces):
+    for given in ((X, X), (X, X[::-1])):
+        np.testing.assert_array_equal(tm.tensor(differences)(*given), differences(*given))
+    assert not traces
+
+
 def test_a_store_into_what_is_read_only():
     fixed = X.copy()
     fixed.flags.writeable = False

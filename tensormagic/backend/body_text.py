@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tensormagic.backend.chunk_text import SHORT, counted, in_chunks
-from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, fault_of, indented
+from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Raised, indented
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, axes_of, operand_reads
 from tensormagic.backend.scalar_text import (
@@ -24,6 +24,8 @@ from tensormagic.backend.total_text import Frame, total_of
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
+from tensormagic.ops.effects.checks import ERRORS, without_value
+from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
@@ -176,9 +178,18 @@ class Body:
             return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
         depth = self._depth(values[1])  # a number is checked where there are no elements, too
         self.emit(depth, f"if not {values[1]}:", node)
-        for line in self.text.leave(fault_of(node)):
+        for line in self._left(node, values[2:]):
             self.emit(depth, f"    {line}", node)
         return self.assign("checked", values[0], max(map(self._depth, values)), node)
+
+    def _left(self, node: Node, values: Sequence[str]) -> list[str]:
+        """What notes that a check does not hold, with the numbers that it tells."""
+        if node.op is not CHECK:
+            message = without_value(node["message"]).replace("{", "{{").replace("}", "}}")
+            return self.text.fault(ERRORS[node["error"]], message)
+        types = tuple(a.type for a in node.args[2:])
+        noted = [f"bits({v})" if t.dtype.kind == "f" else f"np.int64({v})" for v, t in zip(values, types, strict=True)]
+        return self.text.leave(Raised(node["error"], node["told"], node["place"], types), *noted)
 
     def place(self, node: Node, indices: Node, own: IndexTuple, extent: Size) -> Index:
         """The index that an element of an index array is: counted from the end where it is negative, and checked."""

@@ -7,7 +7,8 @@ Nothing of Python is needed. What only a library computes is refused by name.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from string import Formatter
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from tensormagic.backend.buffers import packed
 from tensormagic.backend.cpu_rows import ADDED_ROWS, MOST_PARTS, MOST_SHARES, SHARE, TILE_ROOM
 from tensormagic.backend.inline import expand_all, is_growing
-from tensormagic.backend.kernel_text import Entry, Fault
+from tensormagic.backend.kernel_text import Entry, Fault, Raised
 from tensormagic.backend.kinds import graphs_of, is_base, is_library, kind_of
 from tensormagic.backend.product_text import blas
 from tensormagic.backend.sizes import is_fixed
@@ -25,6 +26,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Apply, Size, is_at_least, nodes_of, product
+from tensormagic.ir.type import Type
 from tensormagic.ops.effects.raising import AFTER, CHECK
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import plainly
@@ -203,7 +205,7 @@ class CDriver(Walk):
     def _reference(self, name: str) -> str:
         return f"&{name}"
 
-    def _watch(self, faults: Sequence[Fault]) -> list[str]:
+    def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
         self.lines.append("memset(fault, 0, sizeof fault);")
         return self._raising(faults)
 
@@ -249,12 +251,16 @@ class CDriver(Walk):
             "}",
         ]
 
-    def _raising(self, faults: Sequence[Fault]) -> list[str]:
+    def _raising(self, faults: Sequence[Fault | Raised]) -> list[str]:
         lines = ["if (fault[0]) {"]
-        for number, (error, texts, _) in enumerate(faults, 1):
-            known = next(c for c in error.__mro__ if c.__module__.partition(".")[0] != "tensormagic")
+        for number, fault in enumerate(faults, 1):
+            if isinstance(fault, Raised):
+                said = self._said(fault.error, fault.told, partial(_noted, fault.details))
+                lines.append(f"    if (fault[0] == {number}) {said}")
+                continue
+            known = next(c for c in fault.error.__mro__ if c.__module__ == "builtins")
             parts, values = f"{known.__name__}: ", list[str]()
-            for literal, field, _, _ in Formatter().parse("".join(texts[:1])):
+            for literal, field, _, _ in Formatter().parse(fault.texts[0]):
                 parts += literal.replace("%", "%%")
                 if field is not None:
                     parts += "%lld"
@@ -282,30 +288,42 @@ class CDriver(Walk):
     def _print_check(self, node: Node) -> None:
         """``raise`` and ``assert`` on data."""
         _, holds, *details = node.args
-        form, values = node["error"].split(":")[1] + ": ", list[str]()
-        for told in ast.literal_eval(node["told"])[:1]:
-            form += self._form_of(told, details, values)
+
+        def shown(place: int) -> tuple[str, str] | None:
+            one = details[place]
+            if one.type.shape or one.type.dtype.kind == "c":
+                return None
+            real, name = one.type.dtype.kind == "f", TYPES[one.type.dtype.name]
+            value = f"({'double' if real else 'long long'})*(const {name} *){self.operand(one)}.data"
+            return "%.15g" if real else "%lld", value
+
+        said = self._said(node["error"], node["told"], shown)
         self.lines += [
             f"for (int64_t k = 0; k < {self.size(product(holds.type.shape))}; k++)",
             f"    if (!((const uint8_t *){self.operand(holds)}.data)[k]) {{",
-            f"        snprintf(text, sizeof text, {quoted(form)}{''.join(values)});",
-            *("        status = RAISED;", "        goto done;", "    }"),
+            *(f"        {said}", "        status = RAISED;", "        goto done;", "    }"),
         ]
 
-    def _form_of(self, told: Any, details: Sequence[Node], values: list[str]) -> str:
+    def _said(self, error: str, told: str, shown: Callable[[int], tuple[str, str] | None]) -> str:
+        """What writes down an exception: its class and its first argument; ``shown`` is how an operand is printed, and its value."""
+        form, values = error.split(":")[1] + ": ", list[str]()
+        for part in ast.literal_eval(told)[:1]:
+            form += self._form_of(part, shown, values)
+        return f"snprintf(text, sizeof text, {quoted(form)}{''.join(values)});"
+
+    def _form_of(self, told: Any, shown: Callable[[int], tuple[str, str] | None], values: list[str]) -> str:
         """What C prints of an argument of an exception: its form, and the ``values`` for that."""
         match told:
             case ("value", value) | (str() as value,):
                 return str(value).replace("%", "%%")
             case ("text", pieces):
-                return "".join(self._form_of(p if len(p) == 1 else p[0], details, values) for p in pieces)
+                return "".join(self._form_of(p if len(p) == 1 else p[0], shown, values) for p in pieces)
             case ("operand", place):
-                shown = details[place]
-                if shown.type.shape or shown.type.dtype.kind == "c":
+                found = shown(place)
+                if found is None:
                     return "..."
-                real, name = shown.type.dtype.kind == "f", TYPES[shown.type.dtype.name]
-                values.append(f", ({'double' if real else 'long long'})*(const {name} *){self.operand(shown)}.data")
-                return "%.15g" if real else "%lld"
+                values.append(f", {found[1]}")
+                return found[0]
             case _:  # one of several, data-dependent
                 return "..."
 
@@ -361,6 +379,13 @@ class CDriver(Walk):
         data = "".join(bytes_text(f"data_{name}_{c}", array) for c, array in self.constants)
         arguments = "const int64_t *sizes, void *const *in, void *const *out"
         return f"{data}static int {name}({arguments}) {{\n    (void)sizes; (void)in; (void)out;\n{body}{jump}done:\n{end}}}\n"
+
+
+def _noted(details: Sequence[Type], place: int) -> tuple[str, str]:
+    """How C prints a number that a kernel has noted, and its value."""
+    if details[place].dtype.kind == "f":
+        return "%.15g", f"*(const double *)&fault[{place + 1}]"
+    return "%lld", f"(long long)fault[{place + 1}]"
 
 
 def _told(node: Node) -> str:

@@ -335,6 +335,11 @@ def _absolute(at: Place, given: Operands) -> Value:
     return at.code.new(value.kind, f"select i1 {below.text}, {kind} {negated.text}, {kind} {value.text}")
 
 
+def _bits(at: Place, given: Operands) -> Value:
+    (value,) = (at.code.cast(at.value(g), "float64") for g in given)
+    return at.code.new("int64", f"bitcast double {value.text} to i64")
+
+
 def _complex(at: Place, given: Operands) -> Value:
     re, im = (at.code.cast(at.value(g), "float64") for g in given)
     return at.code.complex(re, im)
@@ -429,6 +434,7 @@ CALLS: dict[str, Callable[[Place, Operands], Value]] = {
     "multiply_add": _multiply_add,
     "fused": _fused,
     "abs": _absolute,
+    "bits": _bits,
     "complex": _complex,
     "bool": _truth,
     "float": _float,

@@ -263,6 +263,17 @@ def real(_typing: Any, table: Any, place: Any) -> Any:
 
 
 @intrinsic
+def bits(_typing: Any, number: Any) -> Any:
+    """The bits of a number as a float64."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        wide = context.cast(builder, args[0], sig.args[0], types.float64)
+        return builder.bitcast(wide, ir.IntType(64))
+
+    return types.int64(number), generate
+
+
+@intrinsic
 def stopped(_typing: Any, table: Any) -> Any:
     """Whether the flag at the table's first address is raised: an atomic load, which stays in its loop."""
 
@@ -392,6 +403,7 @@ NAMES: dict[str, Any] = {
     "part_of": part_of,
     "tile_rows": tile_rows,
     "share_rows": share_rows,
+    "bits": bits,
     "real": real,
     "stopped": stopped,
     "asked": asked,

@@ -14,7 +14,7 @@ from tensormagic.backend.buffers import LARGE, cut, growing, owned, packed, pool
 from tensormagic.backend.cpu_rows import MOST_SHARES, SHARE, TILE_ROOM, part_room, tile_rows
 from tensormagic.backend.executed import Binding, executed
 from tensormagic.backend.inline import is_growing, is_room
-from tensormagic.backend.kernel_text import Entry, Fault
+from tensormagic.backend.kernel_text import Entry, Fault, Raised
 from tensormagic.backend.kinds import is_base, is_library, kind_of
 from tensormagic.backend.ledger import is_view
 from tensormagic.backend.overlap import Overlap
@@ -173,7 +173,7 @@ class Driver(Walk):
         """An array as kernels take it."""
         return f"id({name})"
 
-    def _watch(self, faults: Sequence[Fault]) -> list[str]:
+    def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
         """Have room for what a kernel says of a fault; gives the lines that raise it."""
         name = self._faults
         self.lines.append(f"{name} = zeros(4, int64)")

@@ -19,9 +19,10 @@ from tensormagic.backend.sizes import RefusedError
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
-from tensormagic.ops.effects.checks import ERRORS, without_value
-from tensormagic.ops.effects.raising import CHECK, in_words
+from tensormagic.ir.type import Type
+from tensormagic.ops.effects.raising import made
 from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.op import as_form
 
 FLAT_TILE = 1024  # elements in a tile without further axes: also how many are summed before totals are
 WIDE_TILE = 1 << 16  # elements in a tile where nothing is kept for it: how often the stop flag is looked at
@@ -73,24 +74,33 @@ def _is_free(a: Any) -> bool:
 
 
 class Fault(NamedTuple):
-    """An error, its texts, with {0}, {1}, {2} for what the kernel noted, and where the user's code raises it, if it does."""
+    """An error, and its texts, with {0}, {1}, {2} for what the kernel noted."""
 
-    error: type[BaseException]
+    error: type[Exception]
     texts: tuple[str, ...]
-    place: tuple[Any, ...] = ()
+
+    def made(self, noted: Sequence[int]) -> BaseException:
+        """The exception, of what was noted."""
+        return self.error(*(text.format(*noted) for text in self.texts))
 
 
-def fault_of(node: Node) -> Fault:
-    """What it is that a check of a number does not hold."""
-    if node.op is CHECK:
-        error, texts = in_words(node) or (Exception, ())
-        return Fault(error, tuple(map(_literal, texts)), node["place"])
-    return Fault(ERRORS[node["error"]], (_literal(without_value(node["message"])),))
+class Raised(NamedTuple):
+    """An error that the user's code raises: see :data:`~tensormagic.ops.effects.raising.CHECK`; of details the type of each."""
+
+    error: str
+    told: str
+    place: tuple[Any, ...]
+    details: tuple[Type, ...]
+
+    def made(self, noted: Sequence[int]) -> BaseException:
+        """The exception, of the bits that were noted."""
+        given = [_with_bits(t, bits) for t, bits in zip(self.details, noted, strict=False)]
+        return made(self.error, self.told, self.place, given)
 
 
-def _literal(text: str) -> str:
-    """A text with no numbers to be put in."""
-    return text.replace("{", "{{").replace("}", "}}")
+def _with_bits(t: Type, bits: int) -> Any:
+    number = np.int64(bits).view({"f": np.float64, "u": np.uint64}.get(t.dtype.kind, np.int64)).astype(t.dtype)
+    return as_form(number, t.form)
 
 
 class Local(Symbol):
@@ -118,7 +128,7 @@ class Printed:
     source: str
     readable: str
     entries: tuple[Entry, ...]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Fault | Raised, ...] = ()
     origins: tuple[Node | None, ...] = ()
 
 
@@ -176,7 +186,7 @@ class KernelText:
     buffers: int = 0
     groups: dict[Node, int] = field(default_factory=dict)
     traded: dict[Node, list[str]] = field(default_factory=dict)
-    faults: dict[Fault, int] = field(default_factory=dict)
+    faults: dict[Fault | Raised, int] = field(default_factory=dict)
     sharing: Sharing | None = None  # the loop that is printed, where threads share it
 
     def fresh(self, stem: str) -> str:
@@ -237,7 +247,7 @@ class KernelText:
         """Statements that note what went wrong, and leave."""
         return self.leave(Fault(error, (message,) if advice is None else (message, advice)), *values)
 
-    def leave(self, fault: Fault, *values: str) -> list[str]:
+    def leave(self, fault: Fault | Raised, *values: str) -> list[str]:
         """Statements that note a fault, with what it says of numbers, and leave."""
         number = self.faults.setdefault(fault, len(self.faults) + 1)
         name = self._declare(

@@ -15,7 +15,7 @@ from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Dim, Size
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.effects.checks import REQUIRE
-from tensormagic.ops.effects.raising import CHECK, in_words
+from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.fold_kind import Fold, Row
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE, constant_value
@@ -30,6 +30,7 @@ from tensormagic.ops.update import ADD_AT, SET
 MIDDLING_COST = 4
 WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
 _MIDDLING = 12  # the weight up to which an op costs no more than a division
+NOTED = 3  # numbers that machine code notes with what went wrong
 EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
 
 
@@ -107,6 +108,11 @@ def _kind(node: Node, *, inside: bool) -> str:
     return _kind_of_one(node, inside=inside)
 
 
+def _is_noted(node: Node) -> bool:
+    """Whether a check tells nothing but numbers, and not more than machine code notes."""
+    return len(node.args) - 2 <= NOTED and all(not a.type.shape and a.type.dtype.kind in "biuf" for a in node.args[2:])
+
+
 def is_taken(op: Any) -> bool:
     """Whether an op takes elements from places that its second operand holds."""
     return isinstance(op, Opaque) and op.takes
@@ -125,7 +131,7 @@ def _kind_of_one(node: Node, *, inside: bool) -> str:
         return "move" if op is not RESHAPE or squeezes(node) else "view" if inside else "library"
     if op is SET or op is ADD_AT:
         return "store" if node.type.dtype == node.args[1].type.dtype else "library"
-    checks = op in {POSITION, REQUIRE} or (inside and op is CHECK and in_words(node) is not None)
+    checks = op in {POSITION, REQUIRE} or (inside and op is CHECK and _is_noted(node))
     if is_taken(op) or (checks and all(a.type.shape in {(), node.type.shape} for a in node.args)):
         return "take"
     if isinstance(op, Store):

@@ -11,19 +11,17 @@ import numpy as np
 
 from tensormagic.backend import flags
 from tensormagic.backend.inline import is_room
-from tensormagic.backend.kernel_text import Fault
+from tensormagic.backend.kernel_text import Fault, Raised
 from tensormagic.ir.graph import Guard, check, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
-from tensormagic.ops.effects.raising import placed
 from tensormagic.ops.regions.loops import turning
 
 
-def raised(faults: Sequence[Fault], noted: Any) -> None:
+def raised(faults: Sequence[Fault | Raised], noted: Any) -> None:
     """Raise what a kernel noted."""
     number, *values = noted.tolist()
-    error, texts, place = faults[number - 1]
-    raise placed(error(*(text.format(*values) for text in texts)), place)
+    raise faults[number - 1].made(values)
 
 
 class Interpreted:

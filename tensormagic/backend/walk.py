@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from tensormagic.backend.inline import is_growing
-from tensormagic.backend.kernel_text import Entry, Fault, Printed
+from tensormagic.backend.kernel_text import Entry, Fault, Printed, Raised
 from tensormagic.backend.kinds import is_base, is_leaf, kind_of
 from tensormagic.backend.ledger import Ledger, Planned
 from tensormagic.backend.memory import Memory
@@ -296,7 +296,7 @@ class Walk:
         """Memory in which shares of a loop add up a node by elements."""
         raise NotImplementedError
 
-    def _watch(self, faults: Sequence[Fault]) -> list[str]:
+    def _watch(self, faults: Sequence[Fault | Raised]) -> list[str]:
         """Have room for what a kernel says of a fault; gives the lines that raise it."""
         raise NotImplementedError
 

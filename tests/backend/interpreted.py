@@ -155,6 +155,7 @@ NAMES: dict[str, Any] = {
     "share_rows": share_rows,
     "own": lambda tile, _count: tile,
     "parallel": lambda rows, share, _threads, _work: range(0, rows, share),
+    "bits": lambda number: int(np.float64(number).view(np.int64)),
     "real": lambda table, place: np.int64(table[place]).view(np.float64),
     "stopped": lambda _table: False,
     "asked": lambda _table: False,

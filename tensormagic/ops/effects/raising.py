@@ -95,23 +95,16 @@ def _first(value: Value, holds: Value) -> Value:
 
 def _check(token: Value, holds: Value, *details: Value, error: str, told: str, place: tuple[Any, ...]) -> Value:
     if not np.all(holds):
-        values = [_first(v, holds) for v in details]
-        raise placed(_class(error)(*(argument(part, values) for part in ast.literal_eval(told))), place)
+        raise made(error, told, place, [_first(v, holds) for v in details])
     return token
 
 
-def placed(raised: BaseException, place: tuple[Any, ...]) -> BaseException:
-    """An exception that knows where the user has written it, if anywhere."""
+def made(error: str, told: str, place: tuple[Any, ...], details: Sequence[Value]) -> BaseException:
+    """A check's exception, which knows where the user has written it, if anywhere."""
+    raised = _class(error)(*(argument(part, details) for part in ast.literal_eval(told)))
     if place:
         raised.tensor_sites = (Site(*place),)  # type: ignore[attr-defined]
     return raised
-
-
-def in_words(node: Node) -> tuple[type[BaseException], tuple[str, ...]] | None:
-    """The class of a check's exception and the texts that are its arguments; None where it takes anything else."""
-    parts = ast.literal_eval(node["told"])
-    texts = tuple(rest[0] for kind, *rest in parts if kind == "value" and isinstance(rest[0], str))
-    return (_class(node["error"]), texts) if len(texts) == len(parts) else None
 
 
 def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:

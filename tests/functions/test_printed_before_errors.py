@@ -144,6 +144,17 @@ def test_settings_of_numpys_are_refused_by_name(change: Any, name: str) -> None:
     assert (np.get_printoptions(), np.geterr()) == before
 
 
+@pytest.mark.parametrize("options", [{"divide": "call"}, {"all": "log"}, {"divide": "warn", "call": print}])
+def test_functions_for_floating_point_errors_are_refused_by_name(options: Any) -> None:
+    def f(x: Any) -> Any:
+        with np.errstate(**options):
+            return 1 / x
+
+    for _ in range(2):
+        with pytest.raises(CaptureError, match=r"np\.errstate\(\) in a captured function"):
+            tm.tensor(f)(np.zeros(2))
+
+
 @pytest.mark.parametrize("call", [lambda f: f(1, d=5), lambda f: f(1, a=2), lambda f: f(), lambda f: f(1, 2, 3)])
 def test_wrong_arguments_are_told_in_pythons_words(call: Any) -> None:
     def f(a: Any, b: Any = 2, *, c: Any = 3) -> Any:

@@ -54,7 +54,19 @@ def instead(function: Any) -> Any:
         return print_
     if getattr(function, "__self__", None) is sys.stdout and getattr(function, "__name__", "") == "write":
         return _write
+    if function is np.errstate:
+        return _errstate
     return partial(_settings, function) if any(function is f for f in SETTINGS) else None
+
+
+def _errstate(**options: Any) -> Any:
+    """``np.errstate``: what it would have called of floating-point errors, when the graph runs, is outside of the graph."""
+    if options.get("call") is not None or not {"call", "log"}.isdisjoint(map(str, options.values())):
+        raise NeedsPython(
+            "np.errstate() in a captured function that has a function called for floating-point errors",
+            'Write np.errstate(...="raise"), or ask for these errors outside the function.',
+        )
+    return np.errstate(**options)
 
 
 def _settings(function: Any, *_args: Any, **_options: Any) -> NoReturn:

@@ -244,6 +244,7 @@ EXAMPLES = [
         ((N,), (N,)),
         lambda x, y: scalar.log(scalar.sigmoid(y) * scalar.exp(x) + (1 - scalar.sigmoid(y))),
     ),
+    Example("fractions_in_one_exponential", ((N,),), lambda x: 1 / scalar.expm1(x + 5) - scalar.exp(-5 - x)),
     Example(
         "powers_less_what_they_begin_with",
         ((N,), (N,)),

@@ -38,6 +38,7 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.transform.rewriting.apart import factors_apart, known
+from tensormagic.transform.rewriting.exponential_fractions import fractions_in_one_exponential  # noqa: F401 (as above)
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)

@@ -104,7 +104,7 @@ def quotients_by_rises(node: Node) -> Found | None:
     return Found(divide(top, below), absorbs=(bare(node.args[1]),))
 
 
-@stable(roots="subtract", heads="where", fuel=1, judged=True)
+@stable(roots="subtract add", within="power where", fuel=1, judged=True)
 def powers_less_what_they_begin_with(node: Node) -> Found | None:
     """``(1 + x) ** y - 1 - x * y -> (expm1(r) - r) + (r - x * y) for r = y * log1p(x), where x and r are near 0``."""
     if node.type.dtype.kind != "f":
@@ -126,5 +126,7 @@ def powers_less_what_they_begin_with(node: Node) -> Found | None:
         return None
     value = first.value + second.value
     between = (n for n in (*map(bare, node.args), bare(own), bare(base)) if n.op in {add, subtract, where, power})
-    form = behind(logical_and(first.near, second.near), value if sign > 0 else -value, *node.args)
+    left, right = node.args
+    right = right if node.op is subtract else -right
+    form = behind(logical_and(first.near, second.near), value if sign > 0 else -value, left, right)
     return Found(form, absorbs=tuple(dict.fromkeys(between)))

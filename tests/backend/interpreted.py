@@ -205,7 +205,8 @@ def kernel_of(source: str) -> Callable[..., None] | None:
     return called
 
 
-def _start(plan: Plan, on_ready: Any = None) -> native.Handle:
+def _start(planned: Any, on_ready: Any = None) -> native.Handle:
+    plan: Plan = planned() if callable(planned) else planned
     handle = native.Handle(plan, on_ready)
     if plan.sources:
         for source in plan.sources:

@@ -61,7 +61,8 @@ def instead(function: Any) -> Any:
 
 def _errstate(**options: Any) -> Any:
     """``np.errstate``: what it would have called of floating-point errors, when the graph runs, is outside of the graph."""
-    if options.get("call") is not None or not {"call", "log"}.isdisjoint(map(str, options.values())):
+    called = any(isinstance(how, str) and (how == "call" or how == "log") for how in options.values())  # noqa: PLR1714 (a table of ops otherwise)
+    if called or options.get("call") is not None:
         raise NeedsPython(
             "np.errstate() in a captured function that has a function called for floating-point errors",
             'Write np.errstate(...="raise"), or ask for these errors outside the function.',

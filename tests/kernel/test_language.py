@@ -26,7 +26,7 @@ def kernel(request: pytest.FixtureRequest):
 def test_shift_tab(kernel: Running):
     reply = kernel.client.inspect("loss", 4, reply=True, timeout=30)["content"]
     assert reply["found"]
-    assert "lazy float64 · In[" in reply["data"]["text/plain"]
+    assert "lazy float64 · from In[" in reply["data"]["text/plain"]
     assert "loss = 1/n * sum_{i<n} log(1 + exp(-y[i] * z[i]))" in reply["data"]["text/plain"]
     assert r"\frac{\partial\,\mathrm{loss}}{\partial\,w}" in reply["data"]["text/markdown"]
 

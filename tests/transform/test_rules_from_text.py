@@ -40,11 +40,16 @@ ELSEWHERE = {  # what fires in place of them for every form
     "exp(-x) / (1 + exp(-x)) -> sigmoid(-x)": "exp(x) / (1 + exp(x)) -> sigmoid(x)",
     "(exp(x) + exp(-x)) / 2 -> cosh(x)": "(exp(x) + exp(-x)) * 0.5 -> cosh(x)",
 }
+REACHED = {"log(where(1 < absolute(x), 4 * exp(-2 * absolute(x))": ("log(1 - square(tanh(x)))", ["x"])}
+"""The texts that lead to patterns of what other rules have made, by what the names of these rules begin with."""
 PATTERNS = {(r.level, r.name): r for r in rules("real") if r.pattern is not None}
 
 
-def written(rule, whole):
-    """The pattern as text over its variables: constants as numbers, conditions as comparisons."""
+def written(rule, whole, positive="hypot({}, 2.0)"):
+    """The pattern as text over its variables: constants as numbers, conditions as comparisons, what is positive by its form."""
+    for name, reached in REACHED.items():
+        if rule.name.startswith(name):
+            return reached
     text = re.sub(r"-0(?=\)|$)", "-0.0", show(rule.pattern))
     text = re.sub(r"where\(([01]),", lambda m: f"where({bool(int(m[1]))},", text)
     text = re.sub(r"where\(c, ([01]), ([01])\)", lambda m: f"where(c, {bool(int(m[1]))}, {bool(int(m[2]))})", text)
@@ -59,7 +64,7 @@ def written(rule, whole):
             if own == name
             else f"({own} > 0.4)"
         )
-        new = f"hypot({name}, 2.0)" if wild["only"] in {"Positive", "Unsigned"} else new
+        new = positive.format(name) if wild["only"] in {"Positive", "Unsigned"} else new
         new = f"assumed({name})" if wild["only"] in {"Above", "Finite", "Regular"} else new
         names += [own] * (new not in {"3", "3.5", "5", "5.5"})
         text = re.sub(rf"\b{name}\b", new, text)
@@ -67,7 +72,13 @@ def written(rule, whole):
 
 
 def fires(rule, form, whole):
-    text, names = written(rule, whole)
+    return any(
+        fires_on(rule, form, whole, written(rule, whole, form_of)) for form_of in ("hypot({}, 2.0)", "assumed({})")
+    )
+
+
+def fires_on(rule, form, whole, text_and_names):
+    text, names = text_and_names
     function = eval(f"lambda {', '.join(names)}: {text}", dict(NAMES))
     given = [FORMS[form](3 + k if whole else 0.3 + k / 7) for k in range(len(names))]
     try:

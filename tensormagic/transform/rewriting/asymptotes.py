@@ -160,6 +160,6 @@ def differences_of_directions(node: Node) -> Found | None:
 def inverse_tangents_near_one(x: Node) -> Rewrites:
     """The inverse hyperbolic tangent near 1 and -1."""
     near = less(absolute(x - 0.25), 0.25)
-    odds = 0.5 * log((2 - x) / where(near, x, 1))
-    yield arctanh(1 - x), where(near, odds, arctanh(where(near, 0, 1 - x)))
-    yield arctanh(x - 1), where(near, -odds, arctanh(where(near, 0, x - 1)))
+    odds = log((2 - x) / where(near, x, 1))
+    yield arctanh(1 - x), where(near, 0.5 * odds, arctanh(where(near, 0, 1 - x)))
+    yield arctanh(x - 1), where(near, -0.5 * odds, arctanh(where(near, 0, x - 1)))

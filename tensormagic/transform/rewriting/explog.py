@@ -126,7 +126,7 @@ def _secant_squared(x: Node) -> Node:
     return behind(less(1, absolute(x)), 4 * rest / square(1 + rest), 1, square(tanh(x)))
 
 
-@stable(fuel=1)
+@stable(fuel=1, judged=True)
 def squares_of_hyperbolic_tangents_and_one(x: Node) -> Rewrites:
     """The slope of the hyperbolic tangent, and its logarithm."""
     yield 1 - square(tanh(x)), _secant_squared(x)

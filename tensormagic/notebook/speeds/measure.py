@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend import cache, costs
+from tensormagic.backend import costs, native
 from tensormagic.backend.beside import at_once
 from tensormagic.backend.buffers import pool
 from tensormagic.backend.costs import Cost
@@ -356,11 +356,8 @@ def _on_device(outcome: Outcome, shown: Portrait, expected: list[Any], truth: li
 
 def _compile_seconds(plan: Plan) -> float | None:
     """What the compiler took for the plan's kernels, now or when they were compiled; None where the cache does not know of each."""
-    from tensormagic.backend.cpu_loader import key_of
-
-    found = [cache.read(key_of(source)) for source in plan.sources]
-    known = [code.seconds for code in found if code is not None]
-    return sum(known) if len(known) == len(found) else None
+    known = native.codes(plan.sources)  # what has just been compiled may not be kept yet
+    return sum(code.seconds for code in known.values()) if len(known) == len(set(plan.sources)) else None
 
 
 def launches(plan: Plan) -> str:

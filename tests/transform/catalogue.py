@@ -370,7 +370,7 @@ ROWS: dict[str, Row] = {
     "119": Row("np.log(special.erfc(x))", gone="log erfc", made="log_erfc"),
     "120": Row("np.log(np.exp(x + 1) - np.exp(y))", gone="log exp", made="log1mexp", level="real"),
     "121": Row("special.expit(np.log(x / (1 - x)))", "x", "real"),
-    "122": Row("np.log(special.ive(s, x) * np.exp(np.abs(x)))", "np.log(special.ive(s, x)) + np.abs(x)", "real"),
+    "122": Row("np.log(special.ive(s, x) * np.exp(np.abs(x)))", "np.abs(x) + np.log(special.ive(s, x))", "real"),
     "123": Row("special.polygamma(0, x)", "special.digamma(x)", "exact"),
     "124": Row("np.conj(x) * y", "x * y", "exact"),
     "125": Row("x.astype(np.float32).astype(np.float64).astype(np.float32)", "x.astype(np.float32)", "exact"),

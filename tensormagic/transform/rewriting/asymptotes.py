@@ -54,7 +54,7 @@ _BEYOND = 1.5
 """From where on the difference is less than half of the functions."""
 
 
-@stable(roots="subtract", heads="log", fuel=1, judged=True)
+@stable(roots="subtract", heads="log", fuel=1, judged=True, extends="a value where 2 * x is infinite")
 def logarithms_beside_inverses(node: Node) -> Found | None:
     """``arccosh(x) - log(2 * x) -> by 1 / x, where x is large; and for arcsinh``."""
     for (a, b), sign in ((node.args, 1), (node.args[::-1], -1)):

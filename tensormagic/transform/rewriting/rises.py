@@ -90,7 +90,7 @@ def _with_rise(node: Node, near: Node, own: Node, depth: int = 3) -> Node | None
     return where(near, found[0].node() + found[1], node)
 
 
-@stable(roots="divide", fuel=1, judged=True)
+@stable(roots="divide", fuel=1, judged=True, extends="the sign of an infinite value where exp(x) is rounded to 1")
 def quotients_by_rises(node: Node) -> Found | None:
     """``(y - z * exp(x)) / (1 - exp(x)) -> both by expm1(x), where x is near 0, and with factors``."""
     own = _less_exponential(node.args[1]) if node.type.dtype.kind == "f" else None

@@ -50,7 +50,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM, to_form
@@ -82,7 +82,9 @@ class Choice:
     slots
         Those that are bound anew.
     boxes
-        The results whose lengths differ between the ways: their types but for that, and the axes.
+        The results whose lengths differ between the ways: their types but for that, and what axes are of in each.
+    lengths
+        What the lengths are that differ between the ways, where that is known.
     narrower
         The results that one of the ways gives as a number of another dtype, with that.
     classes
@@ -104,7 +106,8 @@ class Choice:
     pairs: list[tuple[Node, Node]] = field(default_factory=list)
     steps: list[Callable[[Callable[[int], Node]], None]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list[Slot])
-    boxes: dict[int, tuple[Type, tuple[int, ...]]] = field(default_factory=dict[int, tuple[Type, tuple[int, ...]]])
+    boxes: dict[int, tuple[Type, dict[int, tuple[Size, Size]]]] = field(default_factory=dict)
+    lengths: dict[tuple[Size, Size], Size] = field(default_factory=dict[tuple[Size, Size], Size])
     narrower: dict[int, np.dtype[Any]] = field(default_factory=dict[int, np.dtype[Any]])
     classes: dict[int, tuple[int, frozenset[Type]]] = field(default_factory=dict[int, tuple[int, frozenset[Type]]])
     bound: list[Joined] = field(default_factory=list[Joined])
@@ -122,7 +125,7 @@ class Choice:
         if narrower and not t.shape:
             self.narrower[len(self.pairs)] = narrower[0]
         if axes:
-            self.boxes[len(self.pairs)] = t, axes
+            self.boxes[len(self.pairs)] = t, {k: (first.type.shape[k], second.type.shape[k]) for k in axes}
             self.pairs.append((boxed(astype(first, t.dtype)), boxed(astype(second, t.dtype))))
         else:
             self.pairs.append((of_type(first, t), of_type(second, t)))
@@ -149,7 +152,15 @@ class Choice:
         if number in self.classes:
             code, types = self.classes[number]
             number_classes.note(found, Classes(self._result(code, chosen), types))
-        return context.record(unboxed(found, *self.boxes[number])) if number in self.boxes else found
+        return self._of_box(found, *self.boxes[number]) if number in self.boxes else found
+
+    def _of_box(self, found: Node, t: Type, axes: dict[int, tuple[Size, Size]]) -> Node:
+        """An array in a box: its lengths are those of others that are as long in either way."""
+        known = {k: self.lengths[ends] for k, ends in axes.items() if ends in self.lengths}
+        array = unboxed(found, t, tuple(axes), known)
+        for k, ends in axes.items():
+            self.lengths.setdefault(ends, array.type.shape[k])
+        return context.record(array)
 
     def name(self, slot: Slot, first: Any, second: Any) -> None:
         """What a slot holds afterwards."""

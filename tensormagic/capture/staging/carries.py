@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from tensormagic.capture.staging.world import Journaled
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, Source, input_node
 from tensormagic.ops.move_kind import same, show
@@ -69,6 +69,48 @@ def check_kept(slot: Slot, value: Any) -> None:
         raise Grows(f"{slot.said} grows a data-dependent number of times", "Fill an array of the largest size.")
 
 
+@dataclass
+class Lengths:
+    """Which lengths of arrays change alike from iteration to iteration: those that begin the same, until an iteration tells them apart.
+
+    Parameters
+    ----------
+    apart
+        Carries and axes whose lengths go their own way.
+    here
+        In the iteration that is traced: by what lengths begin as, what they are, and of whom.
+    """
+
+    apart: set[tuple[Carry, int]] = field(default_factory=set["tuple[Carry, int]"])
+    here: dict[Size, tuple[Size, list[tuple[Carry, int]]]] = field(default_factory=dict)
+
+    def known(self, carry: Carry) -> dict[int, Size]:
+        """The lengths of a carry that are those of another one."""
+        return {
+            k: self.here[start][0]
+            for k in carry.axes
+            if (carry, k) not in self.apart and (start := carry.start.type.shape[k]) in self.here
+        }
+
+    def note(self, carry: Carry, value: Node) -> None:
+        """Note what the lengths of a carry are."""
+        for k in carry.axes:
+            if (carry, k) not in self.apart:
+                _, group = self.here.setdefault(carry.start.type.shape[k], (value.type.shape[k], []))
+                group.append((carry, k))
+
+    def hold(self) -> bool:
+        """Whether the iteration has left alike what it was given alike."""
+        wrong = [
+            (carry, k)
+            for _, [(first, axis), *others] in self.here.values()
+            for carry, k in others
+            if carry.after[k] != first.after[axis]
+        ]
+        self.apart.update(wrong)
+        return not wrong
+
+
 @dataclass(eq=False)
 class Carry:
     """One number or array that goes from iteration to iteration.
@@ -103,6 +145,8 @@ class Carry:
     code: Carry | None = None
     becomes: Type | None = None
     """What a number of Python's is after the first iteration, where that is one type for sure."""
+    after: tuple[Size, ...] = ()
+    """The shape of what the iteration made of it."""
     narrowed: bool = False
     """Whether it was taken for NumPy's number where an iteration may leave Python's as it is."""
 
@@ -112,17 +156,19 @@ class Carry:
         question = Question.of(node)
         return cls(label, question.unasked(node), node.type, question=question)
 
-    def fresh(self) -> Node:
-        """A new stand-in; gives what the code sees of it."""
+    def fresh(self, lengths: Lengths | None = None) -> Node:
+        """A new stand-in; gives what the code sees of it, with the ``lengths`` that it has in common with others."""
         self.stand_in = input_node(Source(self.label), tape_type(self.type) if self.axes else self.type)
-        self.value = self.outside(self.stand_in)
+        self.value = self.outside(self.stand_in, {} if lengths is None else lengths.known(self))
+        if lengths is not None:
+            lengths.note(self, self.value)
         if self.code is not None:
             number_classes.note(self.value, Classes(self.code.fresh(), self.classes))
         return self.value
 
-    def outside(self, node: Node) -> Node:
+    def outside(self, node: Node, known: Mapping[int, Size] | None = None) -> Node:
         """What the code sees of what the region holds."""
-        return unboxed(node, self.type, self.axes) if self.axes else node
+        return unboxed(node, self.type, self.axes, known) if self.axes else node
 
     @property
     def varies(self) -> bool:
@@ -137,6 +183,7 @@ class Carry:
 
     def settle(self, loop: str, end: Node, *, varies: bool = False) -> bool:
         """Note what an iteration made of it; whether its type stays as it is. Where it ``varies``, lengths may differ."""
+        self.after = end.type.shape
         axes = differing(self.type, end.type)
         if axes and not varies:
             raise Varies(
@@ -229,11 +276,11 @@ class CarriedSlot:
         """What the slot holds in an iteration, and a value that the iteration leaves, in one form: either may be None."""
         return aligned(self.parts.build(self.given), value, self.slot.said)
 
-    def install(self, why: str) -> None:
+    def install(self, why: str, lengths: Lengths) -> None:
         """Have the slot hold stand-ins."""
         self.given = []
         for value, condition in zip(self.values, self.conditions, strict=True):
-            node = value.fresh()
+            node = value.fresh(lengths)
             if condition is None:
                 self.given.append(Tensor(Place(Buffer(node, name=self.slot.said))))
             else:

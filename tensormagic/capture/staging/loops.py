@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture import context, usercode
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.carries import CarriedSlot, Carry, Names, check_kept
+from tensormagic.capture.staging.carries import CarriedSlot, Carry, Lengths, Names, check_kept
 from tensormagic.capture.staging.containers import StandIns
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.lists import Append, appended, own_lists
@@ -87,6 +87,7 @@ class Loop:
         self.slots = {n: self.world.slot(functions[0], n) for n in names.bound}
         self.carried: dict[Slot, CarriedSlot] = {}
         self.buffers: dict[Buffer, Carry] = {}
+        self.lengths = Lengths()
         self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by an iteration after all
         self.settled = False
         self.index: Node | None = None  # of an iteration
@@ -151,7 +152,7 @@ class Loop:
             learnt = self._learn()
             self._slots()
             self._stores()
-            if self.settled and not learnt:
+            if self.settled and not learnt and self.lengths.hold():
                 self.appended = appended(self.outcome)
                 once_each(self.outcome.slots)
                 self._unshared()
@@ -214,14 +215,15 @@ class Loop:
 
     def _iteration(self) -> tuple[Any, Any]:
         why = f"{self.label} assigns it only in some iterations"
+        self.lengths.here.clear()
         for buffer, carry in self.buffers.items():
-            buffer.put(carry.question.asked(carry.fresh()))
+            buffer.put(carry.question.asked(carry.fresh(self.lengths)))
         for slot in self.slots.values():
             if slot not in self.carried and slot.name not in self.names.entering:
                 slot.set(UNBOUND)
         for carried in self.carried.values():
             before = carried.slot.get()
-            carried.install(why)
+            carried.install(why, self.lengths)
             self.stand_ins.install(before, carried.slot.get())
         self.shares.install(self.given())
         self.opened = next(serials)

@@ -137,13 +137,13 @@ def boxed(array: Node) -> Node:
     return record(empty_tape(array.type), constant(0), array)
 
 
-def unboxed(tape: Node, t: Type, axes: Sequence[int]) -> Node:
-    """The array that a tape holds, of type ``t`` but for the lengths of ``axes``, which the tape says."""
+def unboxed(tape: Node, t: Type, axes: Sequence[int], known: Mapping[int, Size] | None = None) -> Node:
+    """The array that a tape holds, of type ``t`` but for the lengths of ``axes``, which the tape says where they are not ``known``."""
     zero = constant(0)
     if tape.op is RECORD and size_of(tape.args[1]) == 0:
         return tape.args[2]
-    lengths = [size_of(make(EXTENT, (tape, zero), axis=k)) for k in axes]
     shape = list(t.shape)
-    for axis, length in zip(axes, lengths, strict=True):
-        shape[axis] = 0 if length is None else length
+    for axis in axes:
+        length = (known or {}).get(axis)
+        shape[axis] = size_of(make(EXTENT, (tape, zero), axis=axis)) or 0 if length is None else length
     return read_tape(tape, zero, Type(t.dtype, tuple(shape), t.form))

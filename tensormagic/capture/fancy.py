@@ -150,6 +150,7 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
     An axis of extent 0 fits every axis, as in NumPy: such a mask selects nothing.
     """
     wanted = x.type.shape[first : first + mask.type.ndim]
+    selects = 0 not in mask.type.shape
     mask = covering(mask, wanted)
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True), first):
         if 1 in (own, extent) and own != extent and (nodes_of(own) or nodes_of(extent)):
@@ -159,7 +160,7 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {size_text(own)} "
                 f"but size of corresponding boolean axis is {size_text(extent)}"
             )
-    return broadcast(constant(False) if 0 in mask.type.shape else mask, wanted)
+    return broadcast(mask if selects else constant(False), wanted)
 
 
 def covering(mask: Node, wanted: Sequence[Size]) -> Node:

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import itertools
 from typing import Any
 
 import numpy as np
@@ -356,6 +357,32 @@ def test_masks_as_long_as_data_say(count: int, tier: str, monkeypatch: pytest.Mo
 def test_masks_of_another_length_are_the_error_of_numpy():
     for j in (1, 2):
         check("m = np.arange(3)[:j[0]] > 1\na = y[m]", y=np.arange(3.0), j=np.array([j]))
+
+
+def selected(x, y):
+    keep = x[x < 0.9] < 0.9
+    return y[1:][keep]
+
+
+def filled(x, y):
+    keep = x[x < 0.9] < 0.9
+    y = y[1:].copy()
+    y[keep] = 3.0
+    return y
+
+
+@pytest.mark.parametrize("function", [selected, filled])
+def test_masks_of_another_length_than_an_array_without_elements(function: Any):
+    captured = tm.tensor(function)
+    for x, y in itertools.product(([0.5], [0.95], [0.5, 0.4], []), ([0.4], [0.4, 0.3], [])):
+        given = np.array(x), np.array(y)
+        try:
+            expected = function(*given)
+        except IndexError:
+            with pytest.raises(IndexError):
+                captured(*given)
+        else:
+            np.testing.assert_array_equal(captured(*given), expected)
 
 
 def test_a_mask_of_no_elements_in_a_loop():

@@ -159,7 +159,7 @@ def _axis(items: Items, k: int) -> int:
 
 def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> Node:
     """The mask that entry ``k`` is, held against the axes that it covers; an extent of 0 fits every axis, as in NumPy."""
-    first = _axis(items, k)
+    first, selects = _axis(items, k), 0 not in mask.type.shape
     mask = covering(mask, x.type.shape[first:])
     for axis, extent in enumerate(mask.type.shape, first):
         own = x.type.shape[axis]
@@ -168,7 +168,7 @@ def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> Node:
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {hint(own)} "
                 f"but size of corresponding boolean axis is {hint(extent)}"
             )
-    if 0 in mask.type.shape:
+    if not selects:
         return broadcast(constant(False), x.type.shape[first : first + mask.type.ndim])
     return mask
 

@@ -155,7 +155,7 @@ def test_seconds_of_compiling_are_known_where_the_cache_has_each_kernel(monkeypa
     """Where the cache cannot be written, nothing is said: it was "compiling took 0 ns"."""
     codes = {"a": Code("a", b"", 0.25), "b": Code("b", b"", 0.5)}
     monkeypatch.setattr(cpu_loader, "key_of", lambda source: source)
-    monkeypatch.setattr(measure.cache, "read", lambda key: codes[key] if key in kept else None)
+    monkeypatch.setattr(measure.native.cache, "read", lambda key: codes[key] if key in kept else None)
     assert measure._compile_seconds(types.SimpleNamespace(sources=("a", "b"))) == seconds
 
 

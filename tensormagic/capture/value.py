@@ -187,7 +187,7 @@ class Tensor(Lazy):
 
     def __getattr__(self, name: str) -> Any:
         method = hooks.methods.get(name)
-        if name in {"dot", "mT"} and self.type.form == "scalar":
+        if self.type.form == "scalar" and hasattr(np.ndarray, name) and not hasattr(self.dtype.type, name):
             raise AttributeError(f"'numpy.{self.dtype}' object has no attribute {name!r}")
         if method is None:
             if name in memory.ATTRIBUTES and self.type.form == "array":

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
 from tensormagic.capture.summary import is_computed, is_on_device, type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
@@ -50,7 +52,7 @@ class Inspecting:
 
     def info(self, obj: Any, oname: str = "", info: Any = None, detail_level: int = 0) -> Any:
         """IPython's fields; of a lazy value its own, for IPython's would compute it."""
-        standing_for = _Lazy() if isinstance(obj, Tensor) else obj
+        standing_for = _Lazy() if isinstance(obj, Tensor) else _numpys(obj)
         fields = type(self._inspector).info(self._inspector, standing_for, oname, info, detail_level)
         if isinstance(obj, MethodType) and obj == self.magics.tensor:
             fields["docstring"] = help_here(fields["docstring"])
@@ -117,6 +119,17 @@ def default_wrt(value: Tensor, space: Mapping[str, Any]) -> list[str]:
 
 class _Lazy:
     """Stands for a lazy value where IPython asks for its text."""
+
+
+def _numpys(found: Any) -> Any:
+    """Of a lazy value's method NumPy's own, whose signature and text a reader looks for."""
+    if not isinstance(found, MethodType) or not isinstance(value := found.__self__, Tensor):
+        return found
+    kind: Any = value.type.dtype
+    like = np.empty((0,), kind) if value.type.form == "array" else kind.type()
+    if value.type.form == "python":
+        like = like.item()
+    return getattr(like, found.__name__, found)
 
 
 def _escaped(text: str) -> str:

@@ -20,7 +20,6 @@ _RUN_CODE = {
     "mprun",
     "memit",
     "debug",
-    "pdb",
     "tensor",
     "reset",
     "store",

@@ -96,3 +96,10 @@ def test_exact_numbers_are_made_of_values(exact):
     check(f"r = str({exact.__name__}(x.sum()))", x=np.array([0.5, 0.25]), **{exact.__name__: exact})
     with pytest.raises(CaptureError, match=f"{exact.__name__}\\(\\) needs a value"):
         tm.tensor(lambda x: exact(x.sum()))(np.ones(2))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int32, np.bool_, np.complex128], ids=lambda t: t.__name__)
+def test_a_lazy_scalar_has_the_methods_of_numpys_alone(kind):
+    lazy = tm.tensor(np.ones(3).astype(kind))[1]
+    names = [name for name in dir(np.ndarray) if not name.startswith("_") and callable(getattr(np.ndarray, name))]
+    assert [n for n in names if hasattr(lazy, n)] == [n for n in names if hasattr(kind(1), n)]

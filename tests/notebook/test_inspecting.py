@@ -130,3 +130,32 @@ def test_hostile_columns_stay_text(notebook, name):
     assert "<b>" not in made
     assert len(made) < 2000
     assert made.count("$") - made.count("\\$") == 2
+
+
+def methods_of(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+
+
+METHODS = [
+    (make, name)
+    for make, kind in (("np.arange(3.0) + w[:3]", np.ndarray), ("w @ w", np.float64))
+    for name in methods_of(kind)
+    if hasattr(np.ndarray, name)  # not what Python's floats have
+]
+
+
+@pytest.mark.parametrize(("make", "name"), METHODS)
+def test_a_method_is_told_as_numpys(notebook, make, name):
+    notebook.ok(f"%%tensor --quiet\nv = {make}")
+    lazy = notebook["v"]
+    found = [told(notebook, f"v.{name}", detail) for detail in (0, 1)]
+    assert not session.is_computed(lazy.node)
+    notebook.ok(f"v = {make}")
+    assert found == [told(notebook, f"v.{name}", detail) for detail in (0, 1)]
+
+
+def test_pdb_is_turned_on_and_off_within_a_cell(notebook):
+    for wanted in (True, False):
+        notebook.ok("%%tensor --quiet\nv = w + 1\n%pdb")
+        assert notebook.shell.call_pdb == wanted
+    np.testing.assert_array_equal(notebook["v"], notebook["w"] + 1)

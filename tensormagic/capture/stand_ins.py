@@ -58,10 +58,14 @@ def _nothing(_value: Any) -> Iterable[MutableMapping[str, Any]]:
     return ()
 
 
+Seen = dict[int, tuple[Any, Any]]
+"""By the id of what was looked at: that, which is held so that the id stays its own, and what is handed back for it."""
+
+
 def handed_back(
     value: Any,
     real: Callable[[Any], Any] = real_of,
-    seen: set[int] | None = None,
+    seen: Seen | None = None,
     attributes: Callable[[Any], Iterable[MutableMapping[str, Any]]] = _nothing,
 ) -> Any:
     """What a cell hands back: the objects themselves for what stands for them, in lists and dictionaries too.
@@ -73,26 +77,36 @@ def handed_back(
     real
         The object for what stands for it; anything else is given as it is.
     seen
-        Containers that are being looked at.
+        What has been looked at: what stands at several places is handed back as one object.
     attributes
         What holds the attributes of an object that is looked into, too.
     """
-    seen = set() if seen is None else seen
+    seen = {} if seen is None else seen
+    if id(value) in seen:
+        return seen[id(value)][1]
     new = real(value)
-    if new is not value or id(value) in seen:
+    if new is not value:
+        seen[id(value)] = value, new
         return new
     kind = type(value)
     if issubclass(kind, tuple):
-        seen.add(id(value))
-        return _tuple(value, [handed_back(v, real, seen, attributes) for v in value])
+        seen[id(value)] = value, value
+        new = _tuple(value, [handed_back(v, real, seen, attributes) for v in value])
+        seen[id(value)] = value, new
+        return new
     holders: Iterable[Any] = [value] if issubclass(kind, list | dict | deque) else attributes(value)
     for items in holders:
-        seen.add(id(value))
+        seen[id(value)] = value, value
         for key, item in enumerate([*items]) if isinstance(items, list | deque) else [*items.items()]:
             if type(item) in _ATOMS or (new := handed_back(item, real, seen, attributes)) is item:
                 continue
             items[key] = new
     return value
+
+
+def replaced_in(seen: Seen) -> Seen:
+    """What was replaced, for another look at everything else."""
+    return {k: (value, new) for k, (value, new) in seen.items() if new is not value}
 
 
 def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
@@ -104,4 +118,4 @@ def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
     return tuple(parts) if type(value) is tuple else value
 
 
-__all__ = ["StandIn", "handed_back", "identity_of", "real_of"]
+__all__ = ["Seen", "StandIn", "handed_back", "identity_of", "real_of", "replaced_in"]

@@ -18,7 +18,7 @@ from tensormagic.capture.home import seen
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
-from tensormagic.capture.stand_ins import handed_back, real_of
+from tensormagic.capture.stand_ins import Seen, handed_back, real_of, replaced_in
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
@@ -262,17 +262,18 @@ def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
     outcome.stored = tuple(buffer.name for buffer, _ in stores)
     for name in captured.deleted:
         shell.user_ns.pop(name, None)
+    seen: Seen = {}
+    real = _identified(outcome)
     bound = {
-        name: handed_back(at_home(v, shell.user_ns), _identified(outcome), attributes=attributes_of)
-        for name, v in there.items()
+        name: handed_back(at_home(v, shell.user_ns), real, seen, attributes=attributes_of) for name, v in there.items()
     }
     if options.name:
         bound[options.name] = function_of(outcome.code, options, outcome.inputs, shell)
     shell.push(bound)
-    _follow(outcome, captured, mark, shell)
+    _follow(outcome, captured, mark, shell, replaced_in(seen))
 
 
-def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> None:
+def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any, seen: Seen) -> None:
     """Have the lazy values that the cell has made, and that somebody still has, follow the arrays of the notebook that they are parts of.
 
     What is shown of the cell stays what it was.
@@ -286,7 +287,7 @@ def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
         return Tensor(value.place) if places.get(id(value), (None, None))[1] is not None else value
 
     if outcome.shown and isinstance(outcome.result, Tensor | tuple):
-        given = handed_back(outcome.result, _identified(outcome), attributes=attributes_of)
+        given = handed_back(outcome.result, _identified(outcome), replaced_in(seen), attributes=attributes_of)
         outcome.given = None if given is outcome.result else given
     outcome.inputs = {n: still(t) for n, t in outcome.inputs.items()}
     outcome.outputs = {n: still(v) for n, v in outcome.outputs.items()}
@@ -296,7 +297,7 @@ def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> N
     if captured.capture.generators or any(place is not None for _, place in made):
         real = _identified(outcome)
         for name in outcome.code.parsed.reads:
-            handed_back(shell.user_ns.get(name), real, attributes=attributes_of)
+            handed_back(shell.user_ns.get(name), real, seen, attributes=attributes_of)
 
 
 def _holds(condition: Node) -> bool:

@@ -58,6 +58,8 @@ class Capture:
         The lazy arrays that stand for names that are read from outside, by name and dictionary.
     callers, identities
         The caller's containers, by the identity of those that the code has for them; whether it has asked by ``is`` which one it has.
+    alike
+        Whether it has asked which of its arguments are one object.
     noted
         The names that were read from outside.
     trials
@@ -161,6 +163,7 @@ class Capture:
     lifted: dict[Any, Any] = field(default_factory=dict)
     callers: dict[int, Any] = field(default_factory=dict)
     identities: bool = False
+    alike: bool = False
     noted: dict[Any, Any] = field(default_factory=dict)
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)

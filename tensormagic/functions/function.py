@@ -311,7 +311,7 @@ class Function(Specialised):
     def _on_values(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result for arrays and numbers, by a program that is there or a new one."""
         given, key = self.kind(args, options)
-        known = next((k for k in self._exact.get(key, ()) if k.program.stores.fits(given.values) and k.holds()), None)
+        known = next((k for k in self._exact.get(key, ()) if k.program.fits(given) and k.holds()), None)
         if known is not None:
             program, sizes, before = known.program, known.sizes, None
         else:

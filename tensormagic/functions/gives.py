@@ -8,7 +8,7 @@ another result, is NumPy's view of that.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from tensormagic.ir.graph import bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, Symbol, evaluate, nodes_of
 from tensormagic.ir.type import Type, hint
+from tensormagic.ops.effects.outside import Changed
 
 Path = tuple[Any, ...]  # the keys, indices and names of fields that lead to a container
 
@@ -87,6 +88,10 @@ class Containers:
     def callers(self, call: Any) -> dict[int, Any]:
         """For the identity of each the caller's container, which is in the arguments of ``call``."""
         return {} if call is None else {key: _reached(call, path) for key, (_, path, _) in self._found.items()}
+
+    def same(self, call: Any) -> dict[Path, Path]:
+        """For the place of each in the arguments of ``call`` the first place of the same container."""
+        return {} if call is None else _same(call, [path for _, path, _ in self._found.values()])
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
         """Them, with the places of the caller's: they hold what was ``given`` instead of what stood for it, or was computed of that.
@@ -219,6 +224,11 @@ def _reached(value: Any, path: Path) -> Any:
     return value
 
 
+def _same(call: Any, paths: Iterable[Path]) -> dict[Path, Path]:
+    first: dict[int, Path] = {}
+    return {path: first.setdefault(id(_reached(call, path)), path) for path in paths}
+
+
 def _fill(container: Any, contents: Any) -> None:
     if isinstance(container, list | dict):
         remade.refill(container, contents)
@@ -311,6 +321,8 @@ class Gives:
         These containers as one run has put them together, by the identity of those of the trace.
     identities
         Whether the code has asked which object a container of the arguments is: the trace holds for one call.
+    same
+        For the place of each of these the first place of the same one, where the code has asked which of them are one.
     copies
         What the trace had in the place of the caller's containers, with the places of these: it may have kept some.
     """
@@ -327,10 +339,11 @@ class Gives:
     keeps: bool = False
     made: dict[int, Any] = field(default_factory=dict[int, Any])
     identities: bool = False
+    same: dict[Path, Path] = field(default_factory=dict[Path, Path])
     copies: dict[int, tuple[Any, Path]] = field(default_factory=dict[int, tuple[Any, Path]])
 
     def __bool__(self) -> bool:
-        return bool(self.sources or self.own or self.classes) or self.by_call
+        return bool(self.sources or self.own or self.classes or self.same) or self.by_call
 
     def with_more(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes of results, and behind them what says of which class numbers are, and where parts lie, where that is data-dependent."""
@@ -357,8 +370,14 @@ class Gives:
         except (TypeError, ValueError):  # of a text, and of one of several values
             return False
 
+    def fits(self, call: Any) -> bool:
+        """Whether the containers of a call are one where they have to be."""
+        return not self.same or (call is not None and _same(call, self.same) == self.same)
+
     def check(self, call: Any) -> None:
         """Refuse to change a container that the code has met as another object, too."""
+        if not self.fits(call):
+            raise Changed("another two containers among the arguments are one than when the function was captured")
         for path in self.changed:
             own = _reached(call, path)
             if _count(call, own) > 1:

@@ -29,7 +29,7 @@ from tensormagic.functions.reading import (
 )
 from tensormagic.functions.results import results_of
 from tensormagic.functions.space import place_of
-from tensormagic.functions.stores import Stores, stores_of
+from tensormagic.functions.stores import Stores, same_of, stores_of
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
@@ -131,9 +131,11 @@ def trace(
         leaves += found
         matters = capture.by_layout or (capture.stores and capture.ordered)
         known = [*given.values, *(capture.values[node] for node in found)]
-        stores = stores_of(label, tensors, known if matters else None, capture.looked_at)
+        same = same_of(known) if capture.alike else ()
+        stores = stores_of(label, tensors, known if matters else None, capture.looked_at, same)
         gives = gives_of(label, gave.leaves, tensors, containers, changed)
         gives.identities = capture.identities
+        gives.same = containers.same(given.call) if capture.alike else {}
         nodes = gives.with_more(gave.nodes)
     gives.copies = containers.released(given.build(iter(given.leaves)))
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
@@ -189,6 +191,10 @@ class Specialisation:
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], Any] | None:
         """What computes the results by machine code, for these sizes; None where there is more to do, and where it is not there yet."""
         return None if self.stores or self.gives or self.raising or self.caught else self.program.bound(sizes)
+
+    def fits(self, given: Given) -> bool:
+        """Whether arguments lie in memory, and are one object or two, as they have to."""
+        return self.stores.fits(given.values) and self.gives.fits(given.call)
 
     @property
     def acts(self) -> bool:

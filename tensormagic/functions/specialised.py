@@ -146,7 +146,7 @@ class Specialised(Made):
         """The program for values of this kind, one that is there or a new one; what it has read, and what was there before its capture."""
         kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
         for program, record in self._kinds.get(kind, ()):
-            if program.stores.fits(given.values) and record.holds() and fits(program, given.values):
+            if program.fits(given) and record.holds() and fits(program, given.values):
                 return program, given, record, UNKNOWN  # nothing is captured
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call, ahead=True), (self.reads, self._moving.get(objects))

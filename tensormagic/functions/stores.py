@@ -35,6 +35,8 @@ class Stores:
         reshaped array is one only then, and so may order="K" be.
     looked_at
         The memory of lazy arrays that the trace has read, where plain code has it, too.
+    same
+        For each input the first one that is the same array, where the code has asked which of them are one.
     arguments, held
         How many inputs are arguments, and the arrays that objects hold which the trace may have read as they are.
     """
@@ -44,14 +46,17 @@ class Stores:
     inputs: tuple[int, ...]
     lies: dict[int, tuple[int, ...] | None]
     looked_at: tuple[Lent, ...]
+    same: tuple[int, ...] = ()
     arguments: int = 0
     held: tuple[np.ndarray[Any, Any], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.inputs) or bool(self.lies)
+        return bool(self.inputs or self.lies or self.same)
 
     def fits(self, values: Sequence[Any]) -> bool:
-        """Whether inputs lie in memory as they have to."""
+        """Whether inputs lie in memory as they have to, and are one array where they have to be."""
+        if self.same and same_of(values[: len(self.same)]) != self.same:
+            return False
         return all(
             values[k].flags.c_contiguous if strides is None else values[k].strides == strides
             for k, strides in self.lies.items()
@@ -68,7 +73,7 @@ class Stores:
             The caller's own objects: an input that is none of these is a copy of one.
         """
         if not self.fits(values):
-            raise Changed("an argument has another memory layout than when the function was captured")
+            raise Changed("an argument lies otherwise in memory than when the function was captured")
         for number in self.inputs:
             self._check_target(number, values, given)
 
@@ -127,8 +132,18 @@ def _is_alike(target: np.ndarray[Any, Any], value: Any) -> bool:
     )
 
 
+def same_of(values: Sequence[Any]) -> tuple[int, ...]:
+    """For each value the first one that is the same array."""
+    first: dict[int, int] = {}
+    return tuple([first.setdefault(id(v), k) if isinstance(v, np.ndarray) else k for k, v in enumerate(values)])
+
+
 def stores_of(
-    label: str, tensors: Sequence[Tensor], values: Sequence[Any] | None, looked_at: Sequence[Lent] = ()
+    label: str,
+    tensors: Sequence[Tensor],
+    values: Sequence[Any] | None,
+    looked_at: Sequence[Lent] = (),
+    same: tuple[int, ...] = (),
 ) -> Stores:
     """What a body has stored into the lazy arrays that stood for its inputs; ``values`` are these, where it matters how they lie."""
     buffers = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.buffer.stored}
@@ -138,7 +153,7 @@ def stores_of(
         for k, v in enumerate(values or ())
         if isinstance(v, np.ndarray) and v.ndim and not isinstance(v, State)
     }
-    return Stores(label, names, tuple(buffers.values()), lies, tuple(dict.fromkeys(looked_at)))
+    return Stores(label, names, tuple(buffers.values()), lies, tuple(dict.fromkeys(looked_at)), same)
 
 
 def unchanged(containers: Any, label: str, call: Callable[[], Any]) -> Any:

@@ -194,8 +194,6 @@ def test_drawn_expressions_over_equal_numbers(seed):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, y: x * (2 if x is y else 3),
-        lambda x, y: x * (x is not y),
         lambda x, y: x + y * (id(x) % 2),
         lambda x, y: {id(v): v for v in (x, y)}[id(x)] * 2,
     ],
@@ -203,9 +201,7 @@ def test_drawn_expressions_over_equal_numbers(seed):
 def test_which_object_an_argument_is_has_no_answer_in_a_graph(function):
     x = np.ones(2)
     for other in (x, np.ones(2)):
-        with pytest.raises(
-            tm.CaptureError, match=r"`is` between two arrays that are arguments of a function|id\(\) of an array"
-        ):
+        with pytest.raises(tm.CaptureError, match=r"id\(\) of an array"):
             tm.tensor(function)(x, other)
 
 

@@ -29,7 +29,7 @@ from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
-from tensormagic.capture.stores.outside import callers, whole_array
+from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array
 from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -192,13 +192,19 @@ def identical(first: Any, second: Any) -> Any:
         return is_none(value) if isinstance(value, Perhaps) else value is None
     if isinstance(first, OneOf) or isinstance(second, OneOf):
         refuse("`is` with a value that is one of several, depending on the data,", "Compare with ==.")
-    first, second = callers(now(first)), callers(now(second))
+    first, second = now(first), now(second)
+    if first is not second and (known := one_of_callers(first, second)) is not None:
+        return known
+    first, second = callers(first), callers(second)
     for value, other in ((first, second), (second, first)):
         if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
             return value if other else negated(value)
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
         return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # there is one object for each
-    first, second = identity_of(original_of(first)), identity_of(original_of(second))
+    return _one_object(identity_of(original_of(first)), identity_of(original_of(second)))
+
+
+def _one_object(first: Any, second: Any) -> bool:
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
         if any(b.origins for b in buffers) and may_share(*buffers):
@@ -239,7 +245,7 @@ def _is_given(value: Any, other: Any) -> bool:
     capture = context.current()
     if capture is None or not capture.abstract:
         return False
-    given = isinstance(value, Tensor) and value.place.buffer.argument
+    given = isinstance(value, Tensor) and value.place.buffer.argument and value.place.parent is None  # parts are new
     return given or (type(value) is np.ndarray and isinstance(other, Tensor))
 
 

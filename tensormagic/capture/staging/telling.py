@@ -1,10 +1,11 @@
-"""``print`` and ``id`` in a captured function: it prints when the graph runs, once, in the order of the program.
+"""``print``, ``id`` and ``copy.deepcopy`` in a captured function: it prints when the graph runs, once, in the order of the program.
 
 What says how NumPy prints, and whether it warns, is refused there: it would be said while the function is captured, and then no more.
 """
 
 from __future__ import annotations
 
+import copy
 import sys
 from functools import partial
 from typing import Any, NoReturn
@@ -16,6 +17,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging import told as texts
+from tensormagic.capture.staging.deep_copies import copied
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.outside import callers, whole_array
@@ -49,13 +51,12 @@ def _write(text: Any) -> int | None:
 
 
 def instead(function: Any) -> Any:
-    """Ours for a function that prints, or that changes NumPy's settings; None for any other one."""
-    if function is print:
-        return print_
+    """Ours for a function that prints, copies deeply, or changes NumPy's settings; None for any other one."""
+    for of, own in _INSTEAD:
+        if function is of:
+            return own
     if getattr(function, "__self__", None) is sys.stdout and getattr(function, "__name__", "") == "write":
         return _write
-    if function is np.errstate:
-        return _errstate
     return partial(_settings, function) if any(function is f for f in SETTINGS) else None
 
 
@@ -77,6 +78,7 @@ def _settings(function: Any, *_args: Any, **_options: Any) -> NoReturn:
     )
 
 
+_INSTEAD: tuple[tuple[Any, Any], ...] = ((print, print_), (np.errstate, _errstate), (copy.deepcopy, copied))
 SETTINGS = (np.set_printoptions, np.printoptions, np.seterr, np.seterrcall, np.setbufsize)
 
 

@@ -56,6 +56,29 @@ def callers(value: Any) -> Any:
     return capture.callers[id(value)]
 
 
+def one_of_callers(first: Any, second: Any) -> bool | None:
+    """Whether two that the code has of its arguments are one object, containers or arrays, as it is noted then; None where nobody knows."""
+    capture = context.current()
+    if capture is None:
+        return None
+    if id(first) in capture.callers and id(second) in capture.callers:
+        capture.alike = True
+        return capture.callers[id(first)] is capture.callers[id(second)]
+    one, other = given_array(first), given_array(second)
+    if one is None or other is None or (one is not other and one.__array_interface__ == other.__array_interface__):
+        return None  # of what lies in the same memory the door may have made two
+    capture.alike = True
+    return one is other
+
+
+def given_array(value: Any) -> np.ndarray[Any, Any] | None:
+    """The array that a call gives, for the lazy one that is all of it; None for others."""
+    capture = context.current()
+    whole = isinstance(value, Tensor) and value.place.parent is None and value.place.buffer.argument
+    found = capture.values.get(value.place.buffer.first) if whole and capture is not None else None
+    return found if isinstance(found, np.ndarray) else None
+
+
 def seen(array: np.ndarray[Any, Any], name: str) -> Node:
     """What the notebook's array holds now; while a cell runs that reads it, what that cell sees."""
     capture = context.current()

@@ -25,6 +25,7 @@ from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
 from tensormagic.capture.stand_ins import handed_back
 from tensormagic.capture.stores import holding
+from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.lent import show_all
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer
@@ -161,7 +162,7 @@ def _note_unseen(code: Code, found: dict[str, Tensor], visible: Mapping[str, Any
     others = [(n, a) for n, v in unseen for a in ([v] if isinstance(v, np.ndarray) else _arrays_within(v))]
     for tensor in held.tensors.values():
         array = tensor.place.buffer.array
-        tensor.place.buffer.overlaps += [n for n, a in others if np.may_share_memory(array, a)]
+        beside(tensor.place.buffer, *(n for n, a in others if np.may_share_memory(array, a)))
 
 
 def _arrays_within(value: Any) -> list[np.ndarray[Any, Any]]:
@@ -294,7 +295,7 @@ def _send_away(values: Iterable[Any], code: Code) -> None:
     for value in values:
         buffer = value.place.buffer if isinstance(value, Tensor) else None
         if buffer is not None and buffer.array is not None and not isinstance(buffer, strangers.Shown):
-            buffer.away = code.cell.label
+            end(buffer, code.cell.label)
 
 
 def _one_each(visible: dict[str, Any], found: dict[str, Tensor], notebook: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -66,8 +66,8 @@ class Capture:
         Code that is being tried out, outermost first.
     journals
         For each trial, what the buffers that it stores into held before.
-    listeners
-        What code that is being tried out has asked to be told of stores, with the buffers.
+    followed
+        Buffers, and what follows stores into them since code is being tried out.
     held
         What loops whose iterations are running go over.
     taken
@@ -167,7 +167,7 @@ class Capture:
     noted: dict[Any, Any] = field(default_factory=dict)
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)
-    listeners: list[tuple[Any, Callable[[], None]]] = field(default_factory=list)
+    followed: list[tuple[Any, ref[Any]]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)

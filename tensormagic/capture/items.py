@@ -15,6 +15,7 @@ from tensormagic.capture import context, door, inputs, remade, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.stores.alias import Alias
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
@@ -164,7 +165,9 @@ def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
     held = capture.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is inputs.of_array(value, text)):
         return held
-    tensor = Tensor(Place(Buffer(inputs.of_array(value, text), value, text, overlaps=["the object that holds it"])))
+    tensor = Tensor(
+        Place(Buffer(inputs.of_array(value, text), value, text, alias=Alias(("the object that holds it",))))
+    )
     capture.lifted["array", id(value)] = tensor
     capture.lifted["alive", id(value)] = value
     return tensor
@@ -213,7 +216,7 @@ def lifted(value: Any, name: str, parts: dict[str, Tensor]) -> Any:
     if tensor is None or not tensor.type.inexact:
         return value
     if isinstance(value, np.ndarray):
-        tensor = Tensor(Place(Buffer(tensor.node, None, name, overlaps=["the container that holds it"])))
+        tensor = Tensor(Place(Buffer(tensor.node, None, name, alias=Alias(("the container that holds it",)))))
     parts[name] = tensor
     return tensor
 

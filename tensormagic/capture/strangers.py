@@ -85,12 +85,7 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
     """The array in whose memory a lazy one lies: the notebook's, or one that is made for it, and that the cell leaves behind."""
     buffer = value.place.buffer
     if not isinstance(buffer, Shown):
-        if (
-            buffer.choice is not None
-            or buffer.overlaps
-            or buffer.shared
-            or (buffer.array is not None and buffer.version)
-        ):
+        if buffer.alias.depends or buffer.shared or (buffer.array is not None and buffer.version):
             raise SharedError(
                 "a function that returns the memory of a changed array as another object is not captured",
                 "Pass a copy, x.copy().",

@@ -20,9 +20,9 @@ from tensormagic.capture.refusal import (
     needs_value,
     refuse,
 )
+from tensormagic.capture.stores.alias import apart_in_numpy
 from tensormagic.capture.stores.layout import EveryOther, Shaped, reshaped
 from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
-from tensormagic.capture.stores.uncertain import apart_in_numpy
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError, MissingAttributeError, ShapeError
 from tensormagic.ir.node import Node

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.capture.staging import alternatives
+from tensormagic.capture.stores import alias
 from tensormagic.capture.stores.place import Buffer, ask_all
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
@@ -314,10 +314,10 @@ def test_stores_go_on_through_all_that_an_array_may_be(k: tuple[int, ...], tier:
 
 
 def test_a_store_through_many_choices_goes_into_each_once(monkeypatch: pytest.MonkeyPatch):
-    choose, counts = alternatives._choose, []
+    choose, counts = alias._choose, []
     for iterations in (4, 8):
         made = []
-        monkeypatch.setattr(alternatives, "_choose", lambda *a, made=made: made.append(1) or choose(*a))
+        monkeypatch.setattr(alias, "_choose", lambda *a, made=made: made.append(1) or choose(*a))
         code = "v = x\n" + "if k[0] > 1:\n    v, x = x, y[::-1]\n" * iterations + "v[0] = 9\na = v + x"
         check(code, x=np.arange(3.0), y=np.arange(3.0) * 2, k=np.array([2]))
         counts.append(len(made))
@@ -367,8 +367,8 @@ def test_a_view_of_an_array_of_numpys_own_that_a_loop_binds():
 @pytest.mark.parametrize("store", ["v[0] = 9", "x[0] = 9", "y[0] = 9"])
 def test_a_store_into_one_of_many_places_takes_a_time_in_proportion(store: str, monkeypatch: pytest.MonkeyPatch):
     calls: list[int] = []
-    made = alternatives._choose
-    monkeypatch.setattr(alternatives, "_choose", lambda *given: (calls.append(1), made(*given))[1])
+    made = alias._choose
+    monkeypatch.setattr(alias, "_choose", lambda *given: (calls.append(1), made(*given))[1])
 
     def counted(iterations: int) -> int:
         calls.clear()

@@ -84,7 +84,7 @@ def _may_be_part(own: Buffer, other: Any) -> bool:
     buffer = other.place.buffer if isinstance(other, Tensor) else None
     if buffer is own:
         return False
-    unknown = own.depends or own.merged or bool(own.origins) or (own.writeable is False and own.array is None)
+    unknown = not own.alias.alone or (own.writeable is False and own.array is None)
     return unknown or (own.argument and (buffer is None or buffer.argument))
 
 

@@ -16,8 +16,8 @@ from tensormagic.capture import context
 from tensormagic.capture.home import content
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.source import is_part
+from tensormagic.capture.stores.alias import reach
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ops.effects.checks import REQUIRE
@@ -64,8 +64,10 @@ def _was_made(buffer: Buffer) -> bool:
     first = buffer.first
     while first.op is REQUIRE:
         first = first.args[0]
-    given = first.op is INPUT and bool(buffer.name) and not buffer.merged  # an argument, which whoever calls may know
-    return not (given or buffer.array is not None or buffer.shared or buffer.overlaps)
+    given = (
+        first.op is INPUT and bool(buffer.name) and not buffer.alias.from_region
+    )  # an argument, which whoever calls may know
+    return not (given or buffer.array is not None or buffer.shared or buffer.alias.beside)
 
 
 def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
@@ -121,13 +123,13 @@ def _leads_nowhere(values: list[Any], goals: set[int]) -> bool:
     if not all(issubclass(k, Tensor) for k in kinds) or not goals.isdisjoint(map(id, values)):
         return False
     buffers = {v.place.buffer for v in values if type(v) in kinds}
-    return goals.isdisjoint(map(id, buffers)) and not any(b.origins for b in buffers)
+    return goals.isdisjoint(map(id, buffers)) and not any(b.alias.of for b in buffers)
 
 
 def _reaches(value: Tensor | Place, goals: set[int]) -> bool:
     """Whether an array is in memory that one of the goals may be in."""
     buffer = (value if isinstance(value, Place) else value.place).buffer
-    return id(buffer) in goals or (bool(buffer.origins) and not goals.isdisjoint(map(id, reach(buffer))))
+    return id(buffer) in goals or (bool(buffer.alias.of) and not goals.isdisjoint(map(id, reach(buffer))))
 
 
 def _parts(value: Any, seen: set[int]) -> Iterable[Any]:

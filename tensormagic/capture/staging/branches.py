@@ -15,7 +15,6 @@ from tensormagic.capture.perhaps import narrowed, supposing
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.alternatives import Alternative, alternatives_of
 from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.containers import NOTHING, Older, Once
 from tensormagic.capture.staging.lifting import aligned
@@ -46,6 +45,7 @@ from tensormagic.capture.staging.sharing import (
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Outcome, attempt
 from tensormagic.capture.staging.world import CHECKS, Journaled, World, unasked
+from tensormagic.capture.stores.alias import Alternative, places
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import ShapeError
@@ -273,7 +273,7 @@ class Choice:
         """The places that an array may be, each with its condition, or the number of that; None where they are not known."""
         found: list[tuple[int | Node, Place]] = []
         for way, leaf in enumerate(sides):
-            known = [] if leaf is None else alternatives_of(leaf, self._is_older)
+            known = [] if leaf is None else places(leaf.place, self._is_older)
             if known is None:
                 return None
             taken = scalar.logical_not(self.predicate) if way and known else self.predicate
@@ -293,7 +293,7 @@ class Choice:
 
     def store(self, buffer: Buffer) -> None:
         """What a buffer holds afterwards."""
-        if buffer.overlaps and buffer.first.op is REQUIRE:
+        if buffer.alias.beside and buffer.first.op is REQUIRE:
             return  # a name that may be unbound: it is lost with what it shares, whichever way is taken
         question = Question.of(buffer.node)
         first, second = (  # a way that stores into what may be unbound asks there
@@ -303,7 +303,7 @@ class Choice:
         stored = any(o.buffers[buffer][2] for o in self.outcomes if buffer in o.buffers)
 
         def put(node: Node) -> None:
-            if not buffer.depends:
+            if not buffer.alias.depends:
                 buffer.store(node)
                 return
             buffer.put(node)  # it has changed with what it shares, or was stored into before it was shared
@@ -435,7 +435,7 @@ def _both_ways(
     choice = Choice(predicate, known, outcomes, why, functions=functions)
     choice.older = Older(world)
     choice.arrays = {memory(s.array) for s in world.arrays}
-    for buffer in sorted(stored, key=lambda b: (b.depends, b.born)):
+    for buffer in sorted(stored, key=lambda b: (b.alias.depends, b.born)):
         choice.store(buffer)
     choice.slots += dict.fromkeys(s for o in outcomes for s in o.slots)
     for slot in choice.slots:

@@ -20,6 +20,7 @@ from tensormagic.capture.staging.regions import of_type, zeros_of
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.watched import watch
 from tensormagic.capture.staging.world import Journaled, World
+from tensormagic.capture.stores.alias import beside
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
@@ -104,7 +105,7 @@ class GrownList(Journaled):
         watch(value)
         for leaf in flatten(value)[0]:
             if isinstance(leaf, Tensor) and leaf.type.form == "array":
-                leaf.place.buffer.overlaps.append(WHAT)  # not to be stored into any more
+                beside(leaf.place.buffer, WHAT)  # not to be stored into any more
 
     def extend(self, values: Iterable[Any]) -> None:
         """``list.extend``."""
@@ -283,7 +284,7 @@ def _common(first: Type, second: Type) -> Type:
 def _unstored(node: Node) -> Tensor:
     found = wrap(node)
     if found.type.form == "array":
-        found.place.buffer.overlaps.append(WHAT)
+        beside(found.place.buffer, WHAT)
     return found
 
 

@@ -88,9 +88,9 @@ class Leaving:
         once = Once()
         for slot, value in plain:
             slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
-        for buffer in sorted(self.loop.buffers, key=lambda b: (b.depends, b.born)):
+        for buffer in sorted(self.loop.buffers, key=lambda b: (b.alias.depends, b.born)):
             carry = self.loop.buffers[buffer]
-            (buffer.put if buffer.depends else buffer.store)(carry.question.asked(ends[carry]))
+            (buffer.put if buffer.alias.depends else buffer.store)(carry.question.asked(ends[carry]))
         made: list[tuple[Any, Any, list[Tensor]]] = []
         for slot, parts, tensors in self._left(ends, last):
             slot.set(once.of((held[slot], left[slot])[self.ran is None :], parts.build(tensors)))

@@ -17,6 +17,7 @@ from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
 from tensormagic.capture.steps import binds
+from tensormagic.capture.stores.alias import GIVEN
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.usercode import span_at
@@ -33,10 +34,7 @@ class Partial(Tensor):
 
     def __init__(self, raw: Node, defined: Node, name: str, why: str) -> None:
         message = f"{name} is not bound here: {why}"
-        buffer = Buffer(require(raw, defined, message, "name"), name=name, merged=True)
-        question = Question.of(buffer.node)
-        buffer.followers.append(lambda: buffer.put(question.asked(buffer.node)))
-        super().__init__(_Asked(buffer))
+        super().__init__(_Asked(_Unsure(require(raw, defined, message, "name"), name=name, alias=GIVEN)))
         self.raw = raw
         self.defined = defined
 
@@ -89,6 +87,28 @@ class Question:
 
 
 NONE = Question(None)
+
+
+class _Unsure(Buffer):
+    """The memory of a value that may not be there: whatever it holds, that is asked."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._question = Question.of(self.node)
+
+    @property
+    def bare(self) -> Node:
+        """The value without that question."""
+        return self._question.unasked(self.node)
+
+    def asked(self, node: Node) -> Node:
+        """A value, once that is asked."""
+        return self._question.asked(node)
+
+    def store(self, node: Node) -> None:
+        """Replace the value."""
+        super().store(node)
+        self.put(self.asked(self.node))
 
 
 def is_number(value: Any) -> bool:
@@ -184,7 +204,7 @@ def both(first: Node | None, second: Node | None, choose: Callable[[Node, Node],
 
 def result(node: Node, defined: Node | None, name: str, why: str) -> Tensor:
     """The lazy array for what a region gave to a name."""
-    return Tensor(Place(Buffer(node, name=name, merged=True))) if defined is None else Partial(node, defined, name, why)
+    return Tensor(Place(Buffer(node, name=name, alias=GIVEN))) if defined is None else Partial(node, defined, name, why)
 
 
 def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = ("", "")) -> NeedsPython:

@@ -209,7 +209,7 @@ def _refuse_overlaps(result: Result, lent: Sequence[Tensor]) -> None:
     for k in result.stored:
         for other, tensor in enumerate(lent):
             own = lent[k].place.buffer
-            if other != k and tensor.ndim and (tensor.place.buffer is own or own.depends or own.shared):
+            if other != k and tensor.ndim and (tensor.place.buffer is own or own.alias.depends or own.shared):
                 raise CaptureError(
                     "an uncaptured function stores into an array, and another argument is a part of the same array",
                     "Pass copies.",

@@ -29,8 +29,8 @@ from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.stand_ins import identity_of
+from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array
-from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
@@ -207,7 +207,7 @@ def identical(first: Any, second: Any) -> Any:
 def _one_object(first: Any, second: Any) -> bool:
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
-        if any(b.origins for b in buffers) and may_share(*buffers):
+        if any(b.alias.of for b in buffers) and may_share(*buffers):
             refuse(
                 "`is` between arrays that may be one, depending on the data,",
                 "Compare the conditions that this depends on.",

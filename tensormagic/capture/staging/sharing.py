@@ -1,4 +1,4 @@
-"""Arrays that may share memory for some data: not stored into, and not read after a store into what they may be a part of."""
+"""What is shared after branches, loops and functions that call themselves: the join of what arrays are on each way."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.staging.alternatives import Alternative, attach
 from tensormagic.capture.staging.merged import Partial, is_number
 from tensormagic.capture.staging.needs_python import ForeignArrayError
 from tensormagic.capture.staging.slots import UNBOUND, Slot
+from tensormagic.capture.stores.alias import Alternative, attach, beside, follow, part_of, reach
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.capture.stores.uncertain import listen, reach
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.graph import Graph
@@ -83,17 +82,9 @@ def join(values: Sequence[Tensor], known: Sequence[Iterable[Buffer]], related: I
     for i, j in related:
         shared[i].append(values[j].place.buffer)
         shared[j].append(values[i].place.buffer)
-    told: list[Tensor] = []
-    for value, buffers in zip(values, shared, strict=True):
-        own = value.place.buffer
-        new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.origins]
-        if new and value.type.form == "array":
-            own.origins += new
-            names = list(dict.fromkeys(b.name for b in new if b.name)) or ["another array"]
-            own.overlaps.append(f"{' or '.join(sorted(names))}, depending on the data")
-            told.append(value)
-    for value in told:
-        listen(value.place.buffer, value.raw if isinstance(value, Partial) else None)
+    arrays = ((v.place.buffer, buffers) for v, buffers in zip(values, shared, strict=True) if v.type.form == "array")
+    for own in [own for own, buffers in arrays if part_of(own, buffers)]:
+        follow(own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +122,7 @@ def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
     for k in {k for pair in related for k in pair}:
         placed[k] = False
     for k, one in enumerate(joined):
-        placed[k] = placed[k] and (not one.places or attach(one.value, one.places))
+        placed[k] = placed[k] and (not one.places or attach(one.value.place.buffer, one.places))
     known = [
         [] if exact else [*(b for b in set[Buffer]().union(*reaches) if is_older(b)), *one.beside]
         for exact, one, *reaches in zip(placed, joined, *sides, strict=True)
@@ -145,9 +136,9 @@ def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
 def keep_out(value: Tensor, *leaves: Leaf) -> None:
     """Have a value be stored into no more than what it may be."""
     own = value.place.buffer
-    found = [text for leaf in leaves if leaf is not None for text in leaf.place.buffer.overlaps]
+    found = [text for leaf in leaves if leaf is not None for text in leaf.place.buffer.alias.beside]
     if value.type.form == "array":
-        own.overlaps += [text for text in dict.fromkeys(found) if text not in own.overlaps]
+        beside(own, *(text for text in dict.fromkeys(found) if text not in own.alias.beside))
 
 
 def writeable(*numbers: Any) -> bool | None:

@@ -12,6 +12,7 @@ from tensormagic.capture.refusal import is_met_by_numpy
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.world import CHECKS, World
+from tensormagic.capture.stores.alias import forget
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.unused import raises, unused_on_trial
 from tensormagic.capture.value import wrap
@@ -159,7 +160,7 @@ def attempt(
     start = next(serials)
     counts = capture.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
     refused = capture.refused
-    told, chosen = len(capture.listeners), len(capture.chosen)
+    told, chosen = len(capture.followed), len(capture.chosen)
     capture.journals.append(journal)
     capture.trials.append(running)
     done = kept = False
@@ -190,9 +191,8 @@ def attempt(
             del capture.chosen[chosen:]
             world.restore()
             _fill({b: was for b, was in journal.items() if b.born < start})
-            for buffer, tell in capture.listeners[told:]:
-                buffer.followers.remove(tell)
-            del capture.listeners[told:]
+            forget(capture.followed[told:])
+            del capture.followed[told:]
     context.keep(running.made if kept else ())
     if used is not None:  # everything is as it was: that the world knew
         capture.trials.append(running)  # what is built for it is no line of the code around

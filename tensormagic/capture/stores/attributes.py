@@ -16,7 +16,6 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.type import hint
 from tensormagic.ops.leaf import INPUT
-from tensormagic.ops.move_kind import same
 
 
 def _set_shape(self: Tensor, shape: Any) -> None:
@@ -30,11 +29,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
             f"a new shape of the notebook's {name}",
             f"Write {name} = {name}.reshape(...), which makes a new array of that name.",
         )
-    others = [name.removesuffix(", depending on the data") for name in self.place.buffer.overlaps]
-    if self.place.parent is None:  # an array that may be another one, and no part of it
-        choice = self.place.buffer.choice
-        others += [] if choice is None else [b.name or "another array" for b in choice.between]
-    others += ["another array"] * _others_may_be(self)
+    others = self.place.buffer.alias.others(whole=self.place.parent is None) + ["another array"] * _others_may_be(self)
     if others:
         refuse(
             f"a new shape of an array that may be {' or '.join(dict.fromkeys(others))}, depending on the data,",
@@ -83,11 +78,9 @@ def _reshape() -> None:
 def _may_be(one: Tensor, x: Tensor) -> bool:
     """Whether it is data-dependent if an array is ``x``, whose shape it then has."""
     buffer = one.place.buffer
-    if one is x or one.place.parent is not None or buffer is x.place.buffer or not buffer.origins:
+    if one is x or one.place.parent is not None or buffer is x.place.buffer:
         return False
-    if buffer.choice is not None:
-        return buffer.choice.may_be(x.place)
-    return x.place.buffer in buffer.origins and same(one.type.size, x.type.size)
+    return buffer.alias.may_be(buffer, x.place)
 
 
 def _may_reshape(x: Tensor) -> None:

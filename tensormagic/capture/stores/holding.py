@@ -21,6 +21,7 @@ from tensormagic.capture.home import content
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
 from tensormagic.capture.steps import STORES, is_in_place
+from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -137,7 +138,7 @@ def lifted(
         held.back = search.back
         search.restore()
         for tensor in held.fresh:
-            tensor.place.buffer.away = "an earlier cell"
+            end(tensor.place.buffer, "an earlier cell")
 
 
 def _stores(tree: ast.AST) -> bool:
@@ -390,8 +391,8 @@ class _Search:
                     connect(self.held.tensors[id(other)].place.buffer, buffer)
             for cast, original in self.originals.items():
                 if share(array, original):  # which the cell has as a copy in another dtype
-                    buffer.overlaps.append(cast)
-                    self.found[cast].place.buffer.overlaps.append(name)
+                    beside(buffer, cast)
+                    beside(self.found[cast].place.buffer, name)
             known = self.held.tensors[id(array)] = Tensor(Place(buffer))
             self.held.fresh.append(known)
         self.back[id(known)] = known, array

@@ -200,11 +200,8 @@ def whole_of(buffer: Buffer, value: Array) -> Array:
 
 def _may_be_lent(buffer: Buffer) -> bool:
     """Whether it is memory of its own, and no array of the notebook."""
-    plain = type(buffer) is Buffer and buffer.array is None and buffer.writeable is True and not buffer.away
-    alone = not (
-        buffer.choice or buffer.overlaps or buffer.shared or buffer.origins or buffer.merged or buffer.argument
-    )
-    return plain and alone and _there()
+    plain = type(buffer) is Buffer and buffer.array is None and buffer.writeable is True
+    return plain and buffer.alias.alone and not (buffer.shared or buffer.argument) and _there()
 
 
 def _there() -> bool:

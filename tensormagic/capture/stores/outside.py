@@ -12,9 +12,9 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import input_tensor, node_of
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.alias import reach
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place, serials
-from tensormagic.capture.stores.uncertain import reach
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
@@ -203,7 +203,7 @@ def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
     buffer = place.buffer
     if type(buffer.array) is np.ndarray:
         return Place(buffer if isinstance(buffer, Outside) else Outside(buffer.array, buffer.name))
-    taken = None if buffer.choice is None else buffer.choice.taken(holds)
+    taken = buffer.alias.taken(holds)
     return None if taken is None else outside(taken, holds)
 
 

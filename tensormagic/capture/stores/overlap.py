@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, same_bits
+from tensormagic.capture.stores.alias import beside
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, topological
@@ -38,8 +39,8 @@ def connect(first: Buffer, second: Buffer) -> None:
     """Carry stores into each of two buffers, whose arrays share memory, over to the other one."""
     one, other = first.array, second.array
     if one.dtype != other.dtype:
-        first.overlaps.append(f"{second.name} (of another dtype)")
-        second.overlaps.append(f"{first.name} (of another dtype)")
+        beside(first, f"{second.name} (of another dtype)")
+        beside(second, f"{first.name} (of another dtype)")
         return
     first.shared.append((second, _Lazily(one, other)))
     second.shared.append((first, _Lazily(other, one)))

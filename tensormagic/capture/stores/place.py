@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.stores.alias import OWN, Alias
 from tensormagic.capture.stores.layout import (
     NOWHERE,
     EveryOther,
@@ -37,19 +38,6 @@ serials = itertools.count(1)
 _ANYWHERE = ("", "")
 
 
-class Choice(Protocol):
-    """What stores into whichever of several buffers it is ``between``."""
-
-    @property
-    def between(self) -> Sequence[Buffer]: ...
-
-    def may_be(self, place: Place) -> bool: ...
-
-    def store(self, node: Node) -> None: ...
-
-    def taken(self, holds: Callable[[Node], bool]) -> Place | None: ...
-
-
 @dataclass(eq=False)
 class Buffer:
     """Memory, as the captured code sees it.
@@ -60,8 +48,8 @@ class Buffer:
         The current value.
     array
         The notebook's array, for an input: a store into the buffer is to be handed back to it.
-    overlaps
-        What else the cell reads that shares the array's memory, and cannot be told: stores are refused.
+    alias
+        What else its memory may be.
     shared
         Buffers of arrays that share the array's memory, each with what it holds after a store: a function of what it held and of
         what this one holds.
@@ -69,20 +57,10 @@ class Buffer:
         Whether it may be stored into; None where that is data-dependent.
     stored
         Whether the code itself has stored into it.
-    away
-        The cell that read the array, once that has ended: what it handed back cannot be stored into.
     version
         0 until something is stored; then a number that no other value of any buffer has had.
     born
         Counts buffers, in the order in which they were made.
-    followers
-        What has to be told of a store.
-    origins
-        Buffers that it may share memory with, where it is data-dependent whether it does.
-    choice
-        What stores into the one of several places that it is, which is data-dependent; None for memory of its own.
-    merged
-        Whether a branch or a loop gave it: then it may be a part of another array.
     level
         The level of rewriting that its value is computed at, where code of a level of its own gave it; empty for the one in force.
     placed
@@ -100,15 +78,10 @@ class Buffer:
     name: str = ""
     version: int = 0
     writeable: bool | None = True
-    overlaps: list[str] = field(default_factory=list)
+    alias: Alias = OWN
     shared: list[tuple[Buffer, Callable[[Node, Node], Node]]] = field(default_factory=list)
     stored: bool = False
-    away: str = ""
     born: int = field(default_factory=lambda: next(serials))
-    followers: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    origins: list[Buffer] = field(default_factory=list)
-    choice: Choice | None = None
-    merged: bool = False
     level: str = field(default_factory=lambda: config.own_math)
     placed: tuple[str, str] = field(default_factory=lambda: config.own_place() if config.own_devices else _ANYWHERE)
     argument: bool = False
@@ -151,22 +124,14 @@ class Buffer:
         given = given_for(self.first) if self.argument else None
         if given is not None and not given.flags.c_contiguous:
             return as_given(self.first, given)
-        if not (self.ordered or in_c_order(self.first)) or (self.merged and may_have_gaps(self.first)):
+        if not (self.ordered or in_c_order(self.first)) or (self.alias.from_region and may_have_gaps(self.first)):
             return None
         return np.lib.stride_tricks.as_strided(NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
     def store(self, node: Node) -> None:
-        """Replace the value."""
+        """Replace the value, and that of all that shares its memory."""
         self.may_store()
-        if self.choice is not None:
-            self.choice.store(node)
-            return
-        self.put(node)
-        self.stored = True
-        for other, transfer in self.shared:
-            other.put(transfer(other.node, node))
-        for tell in (t for b in (self, *(other for other, _ in self.shared)) for t in b.followers):
-            tell()
+        self.alias.store(self, node)
 
     def may_store(self) -> None:
         """Refuse what cannot be stored into."""
@@ -177,28 +142,18 @@ class Buffer:
             )
         if not self.writeable:
             raise ValueError("assignment destination is read-only")
-        if self.away:
-            raise CaptureError(
-                f"this is a part of the notebook's {self.name} as it was in {self.away}: it cannot be stored into",
-                f"Store into {self.name} itself, or into a copy.",
-            )
-        for buffer in (self, *(other for other, _ in self.shared)):
-            buffer.may_change()
-
-    def may_change(self) -> None:
-        """Refuse a store that what cannot be told would change, too."""
-        if self.overlaps:
-            copied = f"{self.name} = {self.name}.copy()" if self.name else "made with .copy()"
-            raise CaptureError(
-                f"{self.name or 'an array'} shares memory with {', '.join(self.overlaps)}, which this cell reads too: "
-                "a store into it is not captured yet",
-                f"Work on a copy, {copied}, or run the cell with --plain.",
-            )
+        self.alias.may_store(self)
+        for other, _ in self.shared:
+            other.alias.may_change(other)
 
     @property
-    def depends(self) -> bool:
-        """Whether it is data-dependent what it shares memory with: then it changes with that."""
-        return bool(self.overlaps) or self.choice is not None
+    def bare(self) -> Node:
+        """The value, without the question whether it is there, where a name may be unbound."""
+        return self.node
+
+    def asked(self, node: Node) -> Node:
+        """What it would hold once ``node`` is stored: that, once it has been asked whether it is there."""
+        return node
 
     def put(self, node: Node) -> None:
         """Replace the value, and have whoever is trying code out note what it was."""

@@ -15,9 +15,9 @@ from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.masked import unselected
-from tensormagic.capture.stores.uncertain import may_share
 from tensormagic.capture.undecided import refuse_cut
 from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError

@@ -17,6 +17,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.stores.alias import apart_in_numpy, may_share
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import Shaped
 from tensormagic.capture.stores.storing import (
@@ -29,7 +30,6 @@ from tensormagic.capture.stores.storing import (
     storable,
     store,
 )
-from tensormagic.capture.stores.uncertain import apart_in_numpy, may_share
 from tensormagic.capture.value import Tensor, in_c_order, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, topological

@@ -1,0 +1,466 @@
+"""What an array's memory may be: its own, one of several places, or unknown; and what becomes of it when another one is stored into.
+
+One state for each buffer. What is one of several places is read from the one that it is, and stored through into it. What may be a part of
+others, and it is not known which or where, is not stored into, and is lost once one of these is stored into. Knows no types of lazy arrays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from tensormagic.capture import context, usercode
+from tensormagic.capture.staging.regions import below, fitting_ways, graph_of, of_type
+from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
+from tensormagic.ir.size import nodes_of
+from tensormagic.ir.type import Size, hint
+from tensormagic.ops.effects.checks import REQUIRE, require
+from tensormagic.ops.form import to_form
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move_kind import same
+from tensormagic.ops.regions import control
+from tensormagic.ops.scalars import scalar
+
+if TYPE_CHECKING:
+    from tensormagic.capture.stores.place import Buffer, Place
+
+_BY_DATA = ", depending on the data"
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A place that an array is, where a condition holds; None where it always does."""
+
+    holds: Node | None
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class Alias:
+    """Memory of its own.
+
+    Parameters
+    ----------
+    beside
+        What else has the memory, and would not see a store: stores are refused.
+    of
+        The buffers that it may be, or be a part of, where that is data-dependent.
+    """
+
+    beside: tuple[str, ...] = ()
+    of: tuple[Buffer, ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is memory of its own for sure, that nobody else has."""
+        return not self.beside
+
+    @property
+    def depends(self) -> bool:
+        """Whether it is data-dependent what it shares memory with: then it changes with that."""
+        return bool(self.beside or self.of)
+
+    @property
+    def takes_stores(self) -> bool:
+        """Whether a store into it is followed."""
+        return not self.beside
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what is stored there goes on to one of several places."""
+        return False
+
+    @property
+    def from_region(self) -> bool:
+        """Whether a branch or a loop gave it: then it may be a part of another array."""
+        return False
+
+    def others(self, *, whole: bool) -> list[str]:
+        """What else the array may be, by name: ``whole``, or a part of it."""
+        del whole
+        return [text.removesuffix(_BY_DATA) for text in self.beside]
+
+    def may_be(self, own: Buffer, place: Place) -> bool:
+        """Whether the array of the buffer ``own``, all of it, may be that of a place."""
+        del own, place
+        return False
+
+    def taken(self, holds: Callable[[Node], bool]) -> Place | None:
+        """The place that the array is, by what says which conditions hold; None where it is none."""
+        del holds
+        return None
+
+    def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> list[Alternative] | None:
+        """The older places that an array is, ``whole`` or a part of it: none for one of its own, None where they are not known."""
+        del is_older, whole
+        return []
+
+    def may_store(self, own: Buffer) -> None:
+        """Refuse a store that cannot be followed."""
+        self.may_change(own)
+
+    def may_change(self, own: Buffer) -> None:
+        """Refuse a store that what cannot be told would change, too."""
+        if self.beside:
+            copied = f"{own.name} = {own.name}.copy()" if own.name else "made with .copy()"
+            raise CaptureError(
+                f"{own.name or 'an array'} shares memory with {', '.join(self.beside)}, which this cell reads too: "
+                "a store into it is not captured yet",
+                f"Work on a copy, {copied}, or run the cell with --plain.",
+            )
+
+    def store(self, own: Buffer, node: Node) -> None:
+        """Replace the value, and that of all that has the memory."""
+        own.put(node)
+        own.stored = True
+        for other, transfer in own.shared:
+            other.put(transfer(other.node, node))
+        for one in (own, *(other for other, _ in own.shared)):
+            tell(one)
+
+    def told(self, own: Buffer, source: Buffer) -> None:
+        """Something was stored into what it may be a part of."""
+
+
+OWN = Alias()
+
+
+@dataclass(frozen=True, eq=False)
+class Ended(Alias):
+    """Memory of the notebook's, as a ``cell`` has seen it that has ended: it is read."""
+
+    cell: str = ""
+
+    @property
+    def takes_stores(self) -> bool:
+        """Whether a store into it is followed."""
+        return False
+
+    def may_store(self, own: Buffer) -> NoReturn:
+        """Refuse: what is stored there would not reach the notebook's array."""
+        raise CaptureError(
+            f"this is a part of the notebook's {own.name} as it was in {self.cell}: it cannot be stored into",
+            f"Store into {own.name} itself, or into a copy.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf(Alias):
+    """One of several places, of which it is one at most; else memory of its own, which is what a region gives that is none of any."""
+
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is memory of its own for sure, that nobody else has."""
+        return False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what is stored there goes on to one of several places."""
+        return bool(self.alternatives)
+
+    @property
+    def from_region(self) -> bool:
+        """Whether a branch or a loop gave it."""
+        return True
+
+    def others(self, *, whole: bool) -> list[str]:
+        """What else the array may be, by name: a part of it is no other array."""
+        return [*super().others(whole=whole), *(b.name or "another array" for b in self.of if whole)]
+
+    def may_be(self, own: Buffer, place: Place) -> bool:
+        """Whether the array may be that of a place: it is one of those, or one of them may be it."""
+        inner = (a.place.buffer for a in self.alternatives if a.place.parent is None)
+        return any(a.place is place for a in self.alternatives) or any(b.alias.may_be(b, place) for b in inner)
+
+    def taken(self, holds: Callable[[Node], bool]) -> Place | None:
+        """The place that the array is, by what says which conditions hold; None where it is none of them."""
+        return next((a.place for a in self.alternatives if a.holds is None or holds(a.holds)), None)
+
+    def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> list[Alternative] | None:
+        """The older places that the array is: through what is newer itself, with the conditions of all of it."""
+        found: list[Alternative] = []
+        for one in self.alternatives:
+            inner = places(one.place, is_older) if whole else None
+            if inner is None:
+                return None
+            found += [Alternative(_all_hold(one.holds, i.holds), i.place) for i in inner]
+        return _once_each(found)
+
+    def store(self, own: Buffer, node: Node) -> None:
+        """Store into whichever place it is, and from there into whichever that is: into each once from each that may be it."""
+        if not self.alternatives:
+            super().store(own, node)
+            return
+        chosen = _downwards(own)
+        reached: dict[Buffer, Node | None] = {own: None}  # on what condition; None for always
+        _storing.update(chosen)
+        try:
+            own.put(node)
+            for one in chosen:
+                _put_on(one, reached)
+            _storing.difference_update(chosen[1:])
+            for one in chosen[1:]:
+                one.alias.told(one, one)
+        finally:
+            _storing.difference_update(chosen)
+        tell(own)
+
+    def told(self, own: Buffer, source: Buffer) -> None:
+        """One of the places has changed: what it has become is read when it is asked for."""
+        del source
+        if self.alternatives and own not in _storing:
+            own.set_lazy(functools.partial(self._now, own.asked))
+            tell(own)
+
+    def _now(self, asked: Callable[[Node], Node], was: Node) -> Node:
+        """What the array is, after it ``was`` something."""
+        node = was
+        for one in self.alternatives:
+            new = of_type(one.place.read(), was.type)
+            node = _choose(one.holds, new, node, [one.place.buffer.node, node])
+        return asked(node)
+
+
+GIVEN = OneOf()
+"""What a region has given, before it is known what it may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown(Alias):
+    """A part of others, perhaps: data decide, or NumPy does, and it is not known which, or where.
+
+    ``given`` says whether a branch or a loop gave it.
+    """
+
+    given: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is memory of its own for sure, that nobody else has."""
+        return False
+
+    @property
+    def from_region(self) -> bool:
+        """Whether a branch or a loop gave it."""
+        return self.given
+
+    def may_be(self, own: Buffer, place: Place) -> bool:
+        """Whether the array may be that of a place."""
+        return place.buffer in self.of and same(own.node.type.size, place.read().type.size)
+
+    def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> None:
+        """Nothing is known."""
+
+    def told(self, own: Buffer, source: Buffer) -> None:
+        """It is lost: what it holds now is not known."""
+        if _is_lost(own.node):
+            return
+        frame = usercode.user_frame()
+        where = f", in {usercode.span(frame)}" if frame is not None else ""
+        stored = f"{source.name or 'another array'}, which has changed since{where}"
+        message = f"this value may be a part of {stored}: what it is now is not known"
+        own.put(own.asked(require(own.bare, constant(False), message, "capture")))
+        tell(own)
+
+
+# states that a buffer gets --------------------------------------------------------------------------------------------
+
+
+def beside(own: Buffer, *texts: str) -> None:
+    """Note what else has the memory of a buffer, and would not see a store."""
+    if texts:
+        own.alias = dataclasses.replace(own.alias, beside=(*own.alias.beside, *texts))
+
+
+def end(own: Buffer, cell: str) -> None:
+    """Note that the cell has ended that has read a buffer's array of the notebook."""
+    own.alias = Ended(own.alias.beside, own.alias.of, cell)
+
+
+def part_of(own: Buffer, buffers: Iterable[Buffer]) -> bool:
+    """Note that a buffer may be a part of others, as data decide; whether that is new. It does not :func:`follow` them yet."""
+    new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.alias.of]
+    names = list(dict.fromkeys(b.name for b in new if b.name)) or ["another array"]
+    if new:
+        _unknown(own, new, f"{' or '.join(sorted(names))}{_BY_DATA}")
+    return bool(new)
+
+
+def apart_in_numpy(buffer: Buffer, copy: Buffer) -> None:
+    """Note that NumPy may have made a view or a copy: nobody may store into that, and a store into the array loses it."""
+    _unknown(copy, [buffer], "the array that it was made from")
+    follow(copy)
+
+
+def _unknown(own: Buffer, of: Sequence[Buffer], why: str) -> None:
+    was = own.alias
+    own.alias = Unknown((*was.beside, why), (*was.of, *of), was.from_region)
+
+
+def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
+    """Have an array be one of several places; whether it can be: where its shape is theirs."""
+    shape = own.node.type.shape
+    for one in alternatives:
+        theirs = one.place.read().type.shape
+        if len(theirs) != len(shape) or not all(map(_equal, theirs, shape)):
+            return False
+    buffers = tuple(dict.fromkeys(a.place.buffer for a in alternatives))
+    own.alias = OneOf(own.alias.beside, buffers, tuple(alternatives))
+    follow(own)
+    return True
+
+
+def _equal(left: Size, right: Size) -> bool:
+    return left == right or (hint(left) is not None and hint(left) == hint(right))
+
+
+# what may share memory ------------------------------------------------------------------------------------------------
+
+
+def reach(buffer: Buffer) -> set[Buffer]:
+    """A buffer, and all that may share memory with it for some data, directly or by way of others."""
+    found: set[Buffer] = set()
+    pending = [buffer]
+    while pending:
+        one = pending.pop()
+        if one not in found:
+            found.add(one)
+            pending += one.alias.of
+    return found
+
+
+def may_share(first: Buffer, second: Buffer) -> bool:
+    """Whether two buffers may have memory in common: for sure, or for some data."""
+    one, other = ({m for b in reach(buffer) for m in (b, *(s for s, _ in b.shared))} for buffer in (first, second))
+    return not one.isdisjoint(other)
+
+
+def places(place: Place, is_older: Callable[[Buffer], bool]) -> list[Alternative] | None:
+    """The places that one may be, of those that others know: no place for an array of its own, None where that is not known."""
+    buffer = place.buffer
+    if is_older(buffer):
+        return [Alternative(None, place)] if place.writeable and buffer.alias.takes_stores else None
+    return buffer.alias.older(is_older, whole=place.parent is None)
+
+
+def _all_hold(first: Node | None, second: Node | None) -> Node | None:
+    return second if first is None else first if second is None else _both(first, second)
+
+
+def _once_each(alternatives: Sequence[Alternative]) -> list[Alternative]:
+    """Each place once, where any of its conditions holds."""
+    found: dict[object, Alternative] = {}
+    for one in alternatives:
+        key = one.place if one.place.parent is not None else one.place.buffer
+        known = found.get(key)
+        holds = (
+            one.holds if known is None or known.holds is None or one.holds is None else _either(known.holds, one.holds)
+        )
+        found[key] = Alternative(None if known is not None and known.holds is None else holds, one.place)
+    return list(found.values())
+
+
+# what is told of a store ----------------------------------------------------------------------------------------------
+
+_followers: weakref.WeakKeyDictionary[Buffer, list[weakref.ref[Buffer]]] = weakref.WeakKeyDictionary()
+_storing: set[Buffer] = set()
+"""Those through which a store is going: they hold what is stored."""
+
+
+def follow(own: Buffer) -> None:
+    """Have a buffer be told of stores into what it may be a part of; while code is tried out, until that is over."""
+    capture, held = context.current(), weakref.ref(own)
+    for source in own.alias.of if isinstance(own.alias, OneOf) else reach(own) - {own}:
+        _followers.setdefault(source, []).append(held)
+        if capture is not None and capture.trials:
+            capture.followed.append((source, held))
+
+
+def forget(followed: Iterable[tuple[Buffer, weakref.ref[Buffer]]]) -> None:
+    """Take back what code that was tried out has followed."""
+    for source, held in followed:
+        _followers[source].remove(held)
+
+
+def tell(source: Buffer) -> None:
+    """Tell what may be a part of a buffer that something was stored there."""
+    for held in list(_followers.get(source, ())):
+        own = held()
+        if own is not None:
+            own.alias.told(own, source)
+
+
+def _is_lost(node: Node) -> bool:
+    while node.op is REQUIRE:
+        if node["error"] == "capture":
+            return True
+        node = node.args[0]
+    return False
+
+
+# stores through what is one of several --------------------------------------------------------------------------------
+
+
+def _downwards(first: Buffer) -> list[Buffer]:
+    """One that is stored into and those that it may be, directly or by way of others: each before those that it may be."""
+    order: dict[Buffer, None] = {}
+    pending: list[tuple[Buffer, bool]] = [(first, False)]
+    while pending:
+        one, done = pending.pop()
+        if done:
+            order[one] = None
+        elif one not in order:
+            inner = [b for b in one.alias.of if b.alias.goes_on and b not in order]
+            pending += [(one, True), *((b, False) for b in inner)]
+    return list(reversed(order))
+
+
+def _put_on(own: Buffer, stored: dict[Buffer, Node | None]) -> None:
+    """Store what ``own`` holds into the place that it is, where it was ``stored``."""
+    node, reached = own.node, stored[own]
+    assert isinstance(own.alias, OneOf)  # noqa: S101 (as all that are gone down)
+    for one in own.alias.alternatives:
+        buffer = one.place.buffer
+        holds = one.holds if reached is None else reached if one.holds is None else _both(reached, one.holds)
+        value = _through(one.place, of_type(node, one.place.read().type))
+        new = _choose(holds, value, buffer.node, [buffer.node, node])
+        if not buffer.alias.goes_on:
+            buffer.store(new)
+        else:  # it is put on to its places after all that it may be
+            buffer.may_store()
+            buffer.put(new)
+            before = stored.get(buffer, holds)
+            stored[buffer] = None if before is None or holds is None else _either(before, holds)
+
+
+def _through(place: Place, value: Node) -> Node:
+    """What the buffer of a place holds once ``value`` is stored there."""
+    while place.parent is not None and place.backward is not None:
+        value = place.backward(place.parent.read(), value)
+        place = place.parent
+    return value
+
+
+def _both(first: Node, second: Node) -> Node:
+    return to_form(scalar.logical_and(first, second), "python")
+
+
+def _either(first: Node, second: Node) -> Node:
+    return to_form(scalar.logical_or(first, second), "python")
+
+
+def _choose(holds: Node | None, first: Node, second: Node, known: Sequence[Node]) -> Node:
+    """The first value where a condition holds, else the second: each is computed where it is wanted."""
+    if holds is None or first is second:
+        return first
+    sizes = [n for value in (first, second) for s in value.type.shape for n in nodes_of(s)]
+    free = list(dict.fromkeys(n for side in ([first], [second]) for n in below(side, {holds, *known, *sizes})))
+    graphs = graph_of([first], free), graph_of([second], free)
+    return context.record(control.cond(holds, *graphs, fitting_ways(graphs, free, holds))[0])

@@ -19,16 +19,16 @@ from tensormagic.capture.staging.carries import differing
 from tensormagic.capture.staging.containers import NOTHING, Older, Once
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.merged import Partial, Parts, Question, apart
-from tensormagic.capture.staging.needs_python import Grows, NeedsPython, UnlikeDTypesError, grows
+from tensormagic.capture.staging.needs_python import Grows, NeedsPython, grows
 from tensormagic.capture.staging.raising import noted, only_raises, way_raised
 from tensormagic.capture.staging.regions import (
     below,
     beside,
-    common_type,
     effects_before,
     fitting_ways,
     graph_of,
     of_type,
+    one_type,
     zeros_of,
 )
 from tensormagic.capture.staging.sharing import (
@@ -48,14 +48,12 @@ from tensormagic.capture.staging.world import CHECKS, Journaled, World, unasked
 from tensormagic.capture.stores.alias import Alternative, places
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type, python_kind
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM, to_form
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.move_kind import show
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.regions import control
 from tensormagic.ops.reverse.tape_stack import boxed, unboxed
@@ -348,22 +346,9 @@ def merge_type(what: str, first: Type, second: Type) -> Type:
     """The type of a value that is one or the other: Python's numbers promote, NumPy's too where no values are there, arrays do not."""
     capture, forms = context.current(), {first.form, second.form}
     numbers = "array" not in forms and capture is not None and capture.abstract
-    if "python" not in forms and first.dtype != second.dtype and not numbers:
-        raise UnlikeDTypesError(
-            f"{what} dtypes {first.dtype} and {second.dtype}, and which one depends on data", "Convert one with astype."
-        )
-    if first.shape != second.shape and any(nodes_of(s) for s in (*first.shape, *second.shape)):
-        raise NeedsPython(
-            f"{what} shapes {show(first.shape)} and {show(second.shape)}, which depend on data",
-            "Let both branches give the same shape: fill an array of the largest size.",
-        )
     if (first.form == "array") != (second.form == "array") and not first.shape and not second.shape:
         first, second = (Type(t.dtype, (), "scalar" if t.form == "array" else t.form) for t in (first, second))
-    try:
-        return common_type(what, first, second)
-    except ShapeError as error:
-        error.hint = "Which branch is taken depends on data: let both give the same shape."
-        raise
+    return one_type(what, first, second, promotes=numbers)
 
 
 def staged_branch(

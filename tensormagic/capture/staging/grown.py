@@ -16,7 +16,7 @@ from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.ranges import Items
-from tensormagic.capture.staging.regions import of_type, zeros_of
+from tensormagic.capture.staging.regions import of_type, one_type, zeros_of
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.watched import watch
 from tensormagic.capture.staging.world import Journaled, World
@@ -26,7 +26,7 @@ from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, apply, nodes_of
+from tensormagic.ir.size import Size, apply
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.position import position
@@ -86,7 +86,7 @@ class GrownList(Journaled):
             return False
         if parts.form != self.like.form:
             raise NeedsPython(f"the elements of {WHAT} differ in kind", "Append values of the same kind.")
-        merged = [_common(a, b) for a, b in zip(self.types, types, strict=True)]
+        merged = [one_type(f"the elements of {WHAT} have", a, b) for a, b in zip(self.types, types, strict=True)]
         known, self.types = merged == self.types, merged
         self.narrowest = [a if np.can_cast(a, b) else b for a, b in zip(self.narrowest, narrowest, strict=True)]
         return known
@@ -262,23 +262,6 @@ class GrownList(Journaled):
         """What a function gives back of it."""
         build: Callable[[Sequence[Any]], Any] = (lambda _parts: []) if self.like is None else self.like.build
         return Outgrown([wrap(s) for s in self.stacks], [t.form for t in self.types], build)
-
-
-def _common(first: Type, second: Type) -> Type:
-    """The type of elements of two types: Python's numbers promote."""
-    if first == second:
-        return first
-    weak = "python" in {first.form, second.form}
-    if (
-        first.shape != second.shape
-        or any(nodes_of(s) for s in first.shape)
-        or not (weak or first.dtype == second.dtype)
-    ):
-        raise NeedsPython(
-            f"the elements of {WHAT} are {first} and {second}", "Append values of the same type and shape."
-        )
-    form = first.form if first.form == second.form else "scalar"
-    return Type(np.result_type(first.dtype, second.dtype), first.shape, form)
 
 
 def _unstored(node: Node) -> Tensor:

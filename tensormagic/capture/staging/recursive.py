@@ -13,7 +13,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
-from tensormagic.capture.staging.regions import around, common_type, graph_of, grown_type, of_type
+from tensormagic.capture.staging.regions import around, graph_of, grown_type, of_type, one_type
 from tensormagic.capture.staging.sharing import Joined, share
 from tensormagic.capture.staging.trial import Outcome, attempt, trial
 from tensormagic.capture.staging.world import CHECKS, World
@@ -132,7 +132,7 @@ class Traced:
             )
         types = [n.type for n in parts.nodes]
         if self.parts is not None:
-            types = [_common(a, b) for a, b in zip(self.types, types, strict=True)]
+            types = [one_type(f"{own} calls itself, and returns", a, b) for a, b in zip(self.types, types, strict=True)]
         known = self.parts is not None and types == self.types
         self.parts, self.types = parts, types
         return known
@@ -351,12 +351,6 @@ def _settled(outcome: Outcome) -> None:
             "a function that calls itself depending on data changes something outside it",
             "Pass what it changes as an argument, and return it.",
         )
-
-
-def _common(first: Type, second: Type) -> Type:
-    if "python" not in {first.form, second.form} and first.dtype != second.dtype:
-        raise NeedsPython(f"a function calls itself, and returns {first} and {second}", "Return values of one type.")
-    return common_type("a function gives", first, second)
 
 
 def _share(result: Any, given: Sequence[Tensor]) -> None:

@@ -202,6 +202,27 @@ def common_type(what: str, left: Type, right: Type) -> Type:
     return Type(np.result_type(left.dtype, right.dtype), left.shape, form)
 
 
+def one_type(what: str, left: Type, right: Type, *, promotes: bool = False) -> Type:
+    """The type of a value that is one or the other, which is data-dependent.
+
+    Python's numbers promote; other dtypes where that ``promotes``.
+    """
+    if not promotes and "python" not in {left.form, right.form} and left.dtype != right.dtype:
+        raise UnlikeDTypesError(
+            f"{what} dtypes {left.dtype} and {right.dtype}, and which one depends on data", "Convert one with astype."
+        )
+    if left.shape != right.shape and any(nodes_of(s) for s in (*left.shape, *right.shape)):
+        raise NeedsPython(
+            f"{what} shapes {show(left.shape)} and {show(right.shape)}, which depend on data",
+            "Let both have one shape: fill an array of the largest size.",
+        )
+    try:
+        return common_type(what, left, right)
+    except UnlikeShapesError as error:
+        error.hint = "Which one it is depends on data: let both have one shape."
+        raise
+
+
 def grown_type(label: str, carry: str, start: Type, before: Type, after: Type) -> Type:
     """The type of a carry that begins as ``start`` and went as ``before`` into the iteration that made ``after`` of it.
 

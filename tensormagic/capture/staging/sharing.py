@@ -173,15 +173,16 @@ class Iterations:
     def __init__(self, is_known: Callable[[Buffer], bool]) -> None:
         self.is_known = is_known
         self.older: dict[Any, set[Buffer]] = {}
-        self.others: dict[Any, set[Any]] = {}
+        self.related: set[tuple[Any, Any]] = set()
         self.writeable: dict[Any, bool | None] = {}
 
     def install(self, given: dict[Any, Tensor]) -> None:
         """Have stand-ins share what is known so far, and be read-only where they are."""
         for key, value in given.items():
             value.place.buffer.writeable = self.writeable.get(key, True)
-        others = ([given[o].place.buffer for o in self.others.get(k, ()) if o in given] for k in given)
-        join([*given.values()], [[*self.older.get(k, ()), *o] for k, o in zip(given, others, strict=True)])
+        numbers = {key: k for k, key in enumerate(given)}
+        related = [(numbers[a], numbers[b]) for a, b in self.related if a in numbers and b in numbers]
+        join([*given.values()], [self.older.get(k, ()) for k in given], related)
 
     def learn(self, before: dict[Any, Leaf], given: dict[Any, Tensor], after: dict[Any, Leaf], opened: int) -> bool:
         """Add what arrays share that are carried ``before`` the loop and ``after`` an iteration; whether there was anything new.
@@ -201,10 +202,8 @@ class Iterations:
             old = {b for b in set().union(*reaches) if b.born < opened and b not in own}
             known = self.older.setdefault(key, set())
             known |= {b for b in old - known if self.is_known(b)}
-        for i, j in pairs(sides):
-            self.others.setdefault(keys[i], set()).add(keys[j])
-            self.others.setdefault(keys[j], set()).add(keys[i])
+        self.related.update((keys[i], keys[j]) for i, j in pairs(sides))
         return self._size() > size or any(known_writeable.get(k, True) != w for k, w in self.writeable.items())
 
     def _size(self) -> int:
-        return sum(map(len, self.older.values())) + sum(map(len, self.others.values()))
+        return sum(map(len, self.older.values())) + len(self.related)

@@ -114,9 +114,9 @@ class Capture:
         whether there is a ``try`` around what might meet some, where they were asked for.
     filters
         The warnings' filters when the capture began: code that catches warnings has others.
-    stdout, told
-        Where ``print`` wrote to when the capture began: code that redirects it has another; and whether the code prints, or raises
-        errors, when the graph runs.
+    stdout, told, until
+        Where ``print`` wrote to when the capture began: code that redirects it has another; whether the code prints, or raises
+        errors, when the graph runs; and what stands for all of that until the function has met an error.
     held
         What is gone over by loops whose iterations are running.
     deciding
@@ -201,6 +201,7 @@ class Capture:
     filters: Any = field(default_factory=lambda: warnings.filters)
     stdout: Any = field(default_factory=lambda: sys.stdout)
     told: bool = False
+    until: Any = None
     assumed: str = ""
     undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
     number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])

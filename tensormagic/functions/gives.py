@@ -19,6 +19,7 @@ from tensormagic.capture.number_classes import classes_of, is_number, of_class
 from tensormagic.capture.stores.place import Place
 from tensormagic.capture.tree import Build, Rest, is_container
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.sources import Source, sources_of
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import bare_symbol
 from tensormagic.ir.node import Node
@@ -38,11 +39,14 @@ class _Run:
 
 
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
-    """The body has raised something, after it has changed what it was given, or has printed, or checked data: ``changed`` says which."""
+    """The body has raised something, after it has changed what it was given, or has printed, or checked data: ``changed`` says which.
 
-    def __init__(self, *, changed: bool = True) -> None:
+    ``tell`` prints what was to be printed until then, and raises what a check raises, for the values of the call.
+    """
+
+    def __init__(self, *, changed: bool = True, tell: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self.changed = changed
+        self.changed, self.tell = changed, tell
 
 
 class Containers:
@@ -245,52 +249,6 @@ def refused(label: str, why: str = "") -> CaptureError:
     return CaptureError(f"{label} changes a container that is an argument{why}", "Make a new one, and return it.")
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """What an array of the results is, or is a part of.
-
-    Parameters
-    ----------
-    number
-        Of the input, or of the result before it.
-    of_result
-        Which of the two.
-    places
-        The views that lead from there to the result, with their shapes.
-    """
-
-    number: int
-    of_result: bool
-    places: tuple[tuple[Place, tuple[Size, ...]], ...] = ()
-
-
-def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> dict[int, Source]:
-    """For results of a body that are inputs, other results, or parts of these: what they are parts of."""
-    inputs = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
-    arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
-    wholes: dict[int, int] = {}
-    for k, value in arrays.items():
-        if value.place.parent is None:
-            wholes.setdefault(id(value.place.buffer), k)
-    found: dict[int, Source] = {}
-    for k, value in sorted(arrays.items(), key=lambda item: item[1].place.parent is not None):
-        buffer, places = id(value.place.buffer), tuple([(p, p.read().type.shape) for p in _downwards(value.place)])
-        if buffer in inputs:
-            found[k] = Source(inputs[buffer], of_result=False, places=places)
-        elif wholes.get(buffer, k) != k:
-            found[k] = Source(wholes[buffer], of_result=True, places=places)
-    return found
-
-
-def _downwards(place: Place) -> list[Place]:
-    """The views that lead from a buffer to a place."""
-    found: list[Place] = []
-    while place.parent is not None:
-        found.insert(0, place)
-        place = place.parent
-    return found
-
-
 @dataclass(eq=False)
 class Gives:
     """What the results of one program are, beside what it computes.
@@ -315,6 +273,10 @@ class Gives:
         Results that are numbers of data-dependent class: which result says that, and what it may say.
     numbers
         For integers that decide where results lie in what they are parts of: which result says that.
+    wholes
+        Computed arrays of which several results are parts: they follow the results.
+    frozen
+        Results that NumPy computes and gives as what cannot be stored into.
     keeps
         Whether the trace has left values in objects, which may hold containers of the result, too.
     made
@@ -336,6 +298,8 @@ class Gives:
     own: dict[int, Any] = field(default_factory=dict[int, Any])
     classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
     numbers: dict[Node, int] = field(default_factory=dict[Node, int])
+    wholes: list[Node] = field(default_factory=list[Node])
+    frozen: tuple[int, ...] = ()
     keeps: bool = False
     made: dict[int, Any] = field(default_factory=dict[int, Any])
     identities: bool = False
@@ -343,11 +307,11 @@ class Gives:
     copies: dict[int, tuple[Any, Path]] = field(default_factory=dict[int, tuple[Any, Path]])
 
     def __bool__(self) -> bool:
-        return bool(self.sources or self.own or self.classes or self.same) or self.by_call
+        return bool(self.sources or self.own or self.classes or self.same or self.frozen) or self.by_call
 
     def with_more(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes of results, and behind them what says of which class numbers are, and where parts lie, where that is data-dependent."""
-        capture, every = context.current(), [*nodes]
+        capture, every = context.current(), [*nodes, *self.wholes]
         for k, node in enumerate(nodes):
             classes = classes_of(node) if is_number(node.type) else None
             if capture is not None and classes is not None and len(classes.types) > 1:
@@ -363,7 +327,7 @@ class Gives:
     def is_single(self, count: int, build: Build) -> bool:
         """Whether ``count`` results are put together to the one that there is."""
         marker = object()
-        if count - len(self.classes) - len(self.numbers) != 1 or self.by_call:
+        if count - len(self.classes) - len(self.numbers) - len(self.wholes) != 1 or self.by_call:
             return False
         try:
             return build(Rest([marker], _Run(None, {}))) is marker
@@ -388,6 +352,8 @@ class Gives:
     def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
         """The results, with arrays that are there, and views of these, where Python gives such."""
         views: dict[Place, Any] = {}
+        for k in self.frozen:
+            results[k].flags.writeable = False
         for k, source in self.sources.items():
             whole = (results if source.of_result else values)[source.number]
             try:
@@ -464,8 +430,17 @@ def gives_of(
                 extents.setdefault(symbol, (k, axis))
     paths = tuple([path for path, _ in changed])
     by_call = bool(paths) or containers.returned
+    sources, several = sources_of(results, tensors)
+    arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
     return Gives(
-        label, sources_of(results, tensors), extents, paths, by_call, (containers.there or {}) if paths else {}
+        label,
+        sources,
+        extents,
+        paths,
+        by_call,
+        (containers.there or {}) if paths else {},
+        wholes=several,
+        frozen=tuple([k for k, v in arrays.items() if k not in sources and v.place.frozen]),
     )
 
 

@@ -186,10 +186,15 @@ class Memory:
 
     def add_wholes(self, places: Iterable[Place], wanted: Sequence[Place]) -> None:
         """Give buffers of their own to those of the ``wanted`` places that were computed, and that no other place is a part of."""
-        shared = {p.buffer for p in places if p.parent is not None}
-        for buffer in (p.buffer for p in wanted):
-            if buffer not in self.wholes and not buffer.argument and buffer not in shared:
-                self.wholes[buffer] = whole_of(buffer, wrap(buffer.node).numpy())
+        inside: dict[Buffer, list[Place]] = {}
+        for place in places:
+            inside.setdefault(place.buffer, []).append(place)
+        for buffer in dict.fromkeys(p.buffer for p in wanted):
+            if buffer in self.wholes or buffer.argument:
+                continue
+            own = wrap(buffer.node).numpy()
+            if all(p.within(own, session.number_of) is not None for p in inside[buffer]):
+                self.wholes[buffer] = whole_of(buffer, own)
 
     def part(self, place: Place) -> Any:
         """The array that a place is; None for what is no view of a known one."""
@@ -212,6 +217,15 @@ def rescued(values: Mapping[Node, Any]) -> Generator[None]:
             with suppress(Exception):  # the error is the block's
                 _given(value, values)
         raise
+
+
+def tell_until(token: Any, values: Mapping[Node, Any]) -> None:
+    """Print what a trace had to print until ``token``, and raise what it had to check, for what the call was given."""
+    if not isinstance(token, Tensor):
+        return
+    closed = session.close_over([token.node], list(values), use_values=False)  # what was printed once is printed again
+    given = [values[leaf] if leaf in values else session.value_of(leaf) for leaf in closed.leaves]
+    session.executable(closed.graph, "").by_numpy(closed.graph.bind([np.shape(v) for v in given]), *given)
 
 
 def _given(value: Tensor, values: Mapping[Node, Any]) -> bool:

@@ -22,7 +22,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.functions.given import Given, signature
 from tensormagic.functions.gives import Containers, Gives, Halfway, gives_of
 from tensormagic.functions.inside import Inside, placed
-from tensormagic.functions.left import rescued
+from tensormagic.functions.left import rescued, tell_until
 from tensormagic.functions.reading import (
     Body,
     Read,
@@ -82,7 +82,7 @@ def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tenso
     except Exception as error:
         changed = containers.is_changed() or any(t.place.buffer.stored for t in tensors)
         if changed or capture.told:
-            raise Halfway(changed=changed) from error
+            raise Halfway(changed=changed, tell=lambda: tell_until(capture.until, capture.values)) from error
         raise
 
 

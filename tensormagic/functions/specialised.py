@@ -197,7 +197,12 @@ class Specialised(Made):
             refusal = refused(self.name)
             refusal.__cause__ = cause
             return refusal
-        return own  # which is known, and not what was printed before it
+        try:  # nothing is run twice: state cannot be followed
+            if isinstance(error, Halfway):
+                error.tell()
+        except Exception as earlier:  # noqa: BLE001 (what Python meets first)
+            return earlier
+        return own
 
     def _specialised(
         self, given: Given, before: Record, whole: Record, call: Any

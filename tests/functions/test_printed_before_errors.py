@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import sys
 from typing import Any
 
@@ -119,7 +120,51 @@ def test_where_state_is_not_known_the_error_is_the_users(capsys: Any) -> None:
         with pytest.raises(AttributeError, match="nothing"):
             captured(np.ones(2))
         assert next(numbers) == 2 * k + 1
-    capsys.readouterr()
+        assert capsys.readouterr().out == f"{2 * k}\n"
+
+
+def failing(make: Any, steps: list[int]) -> Any:
+    """A function that prints, asks for state that cannot be followed, checks data and ends in an error."""
+    draw = make()
+
+    def f(x: Any) -> Any:
+        for step in steps:
+            if step == 0:
+                print("drawn", draw(), end="; ")
+            elif step == 1:
+                print("shape", x.shape, x.sum())
+            elif step == 2:
+                if x[0] > 1:
+                    raise ValueError(f"large: {x[0]}")
+            elif step == 3:
+                if x.sum() > 2:
+                    print("sum", x.sum())
+                else:
+                    x = x + 1
+        return x @ np.ones(7)
+
+    return f
+
+
+STATES: list[Any] = [
+    lambda: itertools.count().__next__,
+    lambda: random.Random(3).random,
+    lambda: iter("abcdefghijk").__next__,
+]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_was_printed_before_an_error_is_printed_where_state_is_not_known(seed: int, capsys: Any) -> None:
+    rng = random.Random(seed)
+    make, steps = rng.choice(STATES), rng.choices((0, 1, 3), k=rng.randint(1, 5))
+    steps = [
+        0,
+        *steps,
+        *rng.choices((1, 2, 3), k=rng.randint(0, 3)),
+    ]  # what is drawn stays drawn, and is so before any check
+    function, captured = failing(make, steps), tm.tensor(failing(make, steps))
+    for x in (np.ones(2), np.array([3.0, 1.0]), np.ones(2), np.array([0.5, 3.0])):
+        assert outcome(captured, x, capsys) == outcome(function, x, capsys), steps
 
 
 @pytest.mark.parametrize(

@@ -312,8 +312,10 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
     try:
         return body(*args, **options)
     except Exception as error:
+        capture = context.current()
+        if whole and capture is not None:
+            capture.until = capture.checks[CHECKS]
         if any(isinstance(a, (*LATER, Text)) or holds_lazy(a) for a in error.args):
-            capture = context.current()
             if not whole or capture is None or not capture.abstract or capture.assumed:
                 raise text_asked_for() from error
             note(wait(constant(False), error, place_of(error) or ()))

@@ -44,10 +44,14 @@ class EveryOther:
 
 @dataclass(frozen=True)
 class Shaped:
-    """Where what is of another shape lies, of the same elements: ``apply`` is NumPy's function of an array and a shape."""
+    """Where what is of another shape lies, of the same elements: ``apply`` is NumPy's function of an array and a shape.
+
+    ``writeable`` says that NumPy lets be stored into that, with a warning, though captured code does not.
+    """
 
     apply: Callable[[Layout, tuple[int, ...]], Layout]
     sizes: tuple[Size, ...]
+    writeable: bool = False
 
     def __call__(self, layout: Layout) -> Layout:
         """The layout, with the numbers that sizes were."""

@@ -190,7 +190,9 @@ def whole_of(buffer: Buffer, value: Array) -> Array:
     """The array that stands for memory of this value in what a function has left; who has the lazy array follows it, if that can be."""
     if not isinstance(buffer, Lent):
         if not _may_be_lent(buffer):
-            return np.array(value, order="K")
+            own = np.array(value, order="K")
+            own.flags.writeable = buffer.writeable is not False  # of what NumPy gives as read-only
+            return own
         Lent.become(buffer, value)
     assert isinstance(buffer, Lent)  # noqa: S101 (it is one now)
     memory = buffer.array_of_all()

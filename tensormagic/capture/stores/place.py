@@ -260,6 +260,16 @@ class Place:
             one = one.parent
         return self.buffer.writeable
 
+    @property
+    def frozen(self) -> bool:
+        """Whether NumPy's array there is read-only: not all are that captured code does not store into."""
+        one = self
+        while one.parent is not None:
+            if one.backward is None and not getattr(one.moved, "writeable", False):
+                return True
+            one = one.parent
+        return self.buffer.writeable is False
+
     def write(self, node: Node) -> None:
         """Store a new value, through the views, into the buffer: an array without axes remains one."""
         if self.parent is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -360,13 +361,23 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
         raise ShapeError("all elements of broadcast shape must be non-negative")
     if x.ndim and not sizes:
         raise ShapeError("cannot broadcast a non-scalar to a scalar array")
-    return _stretched(x, sizes)
+    return _stretched(x, Shaped(np.broadcast_to, sizes))
 
 
-def _stretched(x: Tensor, sizes: tuple[Size, ...]) -> Tensor:
-    return x.view_of(
-        lambda n: broadcast(n, sizes) if sizes else to_form(n, "array"), None, Shaped(np.broadcast_to, sizes)
-    )
+def _stretched(x: Tensor, moved: Shaped) -> Tensor:
+    sizes = moved.sizes
+    return x.view_of(lambda n: broadcast(n, sizes) if sizes else to_form(n, "array"), None, moved)
+
+
+def _one_of_arrays(array: Any, shape: tuple[int, ...]) -> Any:
+    """NumPy's view of one of several arrays that are stretched alike: whether it may be stored into, its version says."""
+    return np.broadcast_arrays(array, np.broadcast_to(np.zeros(()), shape))[0]
+
+
+@functools.cache
+def _are_writeable() -> bool:
+    with warnings.catch_warnings(action="ignore"):
+        return bool(_one_of_arrays(np.zeros(()), (2,)).flags.writeable)
 
 
 @implements(np.broadcast_arrays)
@@ -375,7 +386,11 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     del subok
     arrays = [tensor(a) for a in args]
     shape = broadcast_shapes([x.type.shape for x in arrays])
-    return tuple(x if x.type.shape == shape and x.type.form == "array" else _stretched(x, shape) for x in arrays)
+
+    def stretched(x: Tensor) -> Tensor:
+        return _stretched(x, Shaped(_one_of_arrays, shape, writeable=_are_writeable() and not x.place.frozen))
+
+    return tuple(x if x.type.shape == shape and x.type.form == "array" else stretched(x) for x in arrays)
 
 
 def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:

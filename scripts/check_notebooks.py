@@ -93,8 +93,8 @@ def alarm(seconds: int) -> Generator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def shell_of(captured: bool) -> Any:
-    """A shell without history, with the extension where cells are captured."""
+def shell_of(captured: bool, math: str) -> Any:
+    """A shell without history, with the extension, at a level of rules, where cells are captured."""
     from IPython.core.interactiveshell import InteractiveShell  # noqa: TID251 (it is what this compares with)
     from traitlets.config import Config
 
@@ -109,6 +109,7 @@ def shell_of(captured: bool) -> Any:
         import tensormagic as tm
 
         tm.config.tier = "numpy"
+        tm.config.math = math
         shell.run_line_magic("load_ext", "tensormagic")
     return shell
 
@@ -162,12 +163,12 @@ def form_or_error(value: Any) -> Any:
         return ("atom", type(error).__name__, str(error))
 
 
-def one(path: Path, kind: str, out: Path) -> None:
+def one(path: Path, kind: str, out: Path, math: str) -> None:
     """Run a notebook, plainly or captured, and keep what its cells gave."""
     os.environ["MPLBACKEND"] = "agg"
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (what notebooks draw from)
-    shell = shell_of(kind != "plain")
+    shell = shell_of(kind != "plain", math)
     first = set(shell.user_ns)
     os.chdir(path.parent)
     sys.path.insert(0, str(path.parent))
@@ -249,7 +250,9 @@ def verdict(
     return ("digits" if all(d.startswith("digits") for d in found) else "different"), found
 
 
-def check(path: Path, keep: Path | None = None, captured: str = "tensor") -> list[tuple[str, str, list[str]]]:
+def check(
+    path: Path, keep: Path | None = None, captured: str = "tensor", math: str = "stable"
+) -> list[tuple[str, str, list[str]]]:
     """The text of each cell, what became of it, and its differences; ``keep`` is where plain runs are kept for a next time.
 
     The third run captures every cell (``"tensor"``) or every other one (``"alternate"``).
@@ -263,7 +266,7 @@ def check(path: Path, keep: Path | None = None, captured: str = "tensor") -> lis
                 if out.exists():
                     runs.append(pickle.loads(out.read_bytes()))  # noqa: S301 (written by this script)
                     continue
-            command = [sys.executable, __file__, "--one", kind, "--out", str(out), str(path)]
+            command = [sys.executable, __file__, "--one", kind, "--out", str(out), "--math", math, str(path)]
             environment = {**os.environ, "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"}
             with contextlib.suppress(subprocess.TimeoutExpired):
                 subprocess.run(
@@ -342,15 +345,16 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=0, help="stop after so many judged cells")
     parser.add_argument("--keep", type=Path, help="a folder where plain runs are kept, and taken from")
     parser.add_argument("--alternate", action="store_true", help="capture every other cell only")
+    parser.add_argument("--math", default="stable", choices=("exact", "stable"), help="the level of rules of cells")
     parser.add_argument("--write", action="store_true", help="put the row into benchmarks/results/notebooks.md")
     options = parser.parse_args()
     if options.one:
-        one(options.notebooks[0].resolve(), options.one, options.out)
+        one(options.notebooks[0].resolve(), options.one, options.out, options.math)
         return
     total: collections.Counter[str] = collections.Counter()
     books = 0
     for path in options.notebooks:
-        results = check(path, options.keep, "alternate" if options.alternate else "tensor")
+        results = check(path, options.keep, "alternate" if options.alternate else "tensor", options.math)
         counts = counted(results)
         total += counts
         books += 1

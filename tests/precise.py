@@ -59,6 +59,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log_hypot": lambda x, y: _log(x * x + y * y) / 2,
     "log_erfc": lambda x: mpmath.log(mpmath.erfc(x)),
     "logit": lambda x: _log(x / (1 - x)),
+    "sinc": mpmath.sincpi,
     "xlogy": lambda x, y: mpmath.mpf(0) if x == 0 else x * _log(y),
 }
 """By the name of the op."""

@@ -6,10 +6,11 @@ same dtypes. Only functions whose own code warns are asked, so that others cost 
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from tensormagic.capture.known import static_value
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.type import hint
 
+_PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, enum.Enum
 _MOST = 8  # of a dimension of an array that stands in for another
 _Said = tuple[tuple[str, type[Warning]], ...]
 
@@ -41,7 +43,7 @@ def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> None:
     """Warn the user's line of what is deprecated in a call of NumPy's."""
     try:
         said = _said(numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items()))
-    except TypeError:  # what has no hash, or would be used up
+    except TypeError:  # what has no hash, would be used up, or would live on in what is remembered
         return
     frame = usercode.user_frame()
     if not said or frame is None:
@@ -80,7 +82,7 @@ def _form(value: Any) -> tuple[Any, ...]:
         return np.ndarray, tuple(min(s, _MOST) for s in value.shape), value.dtype
     if type(value) in {list, tuple}:
         return type(value), *map(_form, value)
-    if isinstance(value, Iterator) or not isinstance(value, Hashable):
+    if value is not None and not isinstance(value, _PLAIN):
         raise TypeError
     return type(value), value
 

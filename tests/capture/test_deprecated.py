@@ -1,6 +1,7 @@
 """What the NumPy that is installed says is deprecated, captured code says: the same warnings at the same lines, and none of its own."""
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture.deprecated import telling
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import captured, plain, refused
 
@@ -76,3 +78,22 @@ def test_other_attributes_are_not_assigned():
     refused("y = x + 1\ny.strides = (8, 16)", "another strides of the same elements", x=X)
     with warnings.catch_warnings(action="ignore"), pytest.raises(CaptureError, match=r"a triangle from diagonal 0\.5"):
         tm.tensor(lambda x: np.tril(x, 0.5))(X)
+
+
+class Given:
+    """Something of the user's that a call is given: it has a hash, as objects have."""
+
+
+@pytest.mark.parametrize("make", [Given, lambda: [Given()][0], lambda: lambda: 0, lambda: range(3).__iter__()])
+def test_what_a_call_is_given_is_not_kept(make):
+    def numpys(value: Any, key: Any = None) -> Any:
+        warnings.warn("old", DeprecationWarning, stacklevel=2)
+        return value, key
+
+    call = telling(lambda value, key=None: None, numpys)
+    for where in ("value", "key"):
+        given = make()
+        count = sys.getrefcount(given)
+        call(**{"value": 1, where: given})
+        call(value=[given], key=(given,))
+        assert sys.getrefcount(given) == count

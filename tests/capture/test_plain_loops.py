@@ -10,6 +10,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture.staging import runtime
+from tensormagic.ir.node import topological
 from tests.capture.harness import cell, check
 
 X = np.arange(6.0)
@@ -204,3 +205,44 @@ def test_conversions_in_the_loops_of_a_cell(name):
 def test_a_loop_with_conversions_is_a_region():
     got = cell(CONVERTED["integers"], {"x": X.astype(int), "np": np})
     assert isinstance(got.outputs["crc"], tm.Tensor)
+
+
+MADE = {  # arrays that are made of Python's numbers alone
+    "linspace": "np.linspace(0.0, 1.0, {n} + 1)",
+    "arange": "np.arange({n} + 1) * 0.5",
+    "array": "np.array([1.5, 2.5, -3.0] * {n})",
+    "of a function": "np.cos(np.ones({n} + 2) / 3)",
+}
+SUMS = {
+    "a sum": "s = 0.0\nfor k in range({n}):\n    s += np.sin(a[k]) * 0.5",
+    "of a function of one's own": "f = lambda v: np.exp(-v * v)\ns = 0.0\nfor k in range(1, {n}):\n    s += (f(a[k]) + f(a[k - 1])) / 2",
+    "a largest": "s = a[0]\nfor v in a[:{n}]:\n    s = max(s, v)",
+    "a step": "s, c = 1.0, a.sum()\nfor k in range({n}):\n    s = s + 0.01 * (c - s)",
+    "arrays": "s = a\nfor k in range({n}):\n    s = s * 0.99 + a[::-1]",
+    "a while": "s, k = 0.0, 0\nwhile k < {n}:\n    s, k = s + a[k] ** 2, k + 1",
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("n", [3, 60])
+def test_arrays_of_known_numbers(name, made, n):
+    check(f"a = {MADE[made]}\n{SUMS[name]}".format(n=n), close=1e-13)
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_loops_over_arrays_of_known_numbers_are_regions(name):
+    sizes = []
+    for n in (60, 120):
+        got = cell(f"a = {MADE['linspace']}\n{SUMS[name]}".format(n=n), {"np": np}).outputs["s"]
+        sizes.append(len(topological([got.node])))
+    assert sizes[1] < sizes[0] + 3
+
+
+def test_loops_in_a_loop_over_resolutions_are_regions():
+    text = (
+        "e, d = np.empty(6), np.empty(6)\nfor j, n in enumerate(range(50, 350, 50)):\n    a = np.linspace(0.0, 1.0, n + 1)\n"
+        "    d[j] = a[1] - a[0]\n    s = 0.0\n    for k in range(n):\n        s += np.sin(a[k]) * d[j]\n    e[j] = abs(s - 0.4597)"
+    )
+    check(text, close=1e-12)
+    assert len(topological([cell(text, {"np": np}).outputs["e"].node])) < 300

@@ -17,6 +17,7 @@ MOST = 20_000  # elements of one array, and items of one container, that are kep
 RELATIVE = 1e-7  # where two values have the same digits
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?)", re.IGNORECASE)
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
+_CELL = re.compile(r"(?<=ipython-input-)\d+-[0-9a-f]+")  # a name by the cell's text, to which its magic belongs
 _SPECIAL = {"In", "Out", "__warningregistry__", "exit", "quit", "get_ipython", "open", "tm"}
 
 Form = tuple[Any, ...]
@@ -119,7 +120,7 @@ def _told(value: Form) -> str:
 
 def text_difference(left: str, right: str) -> Iterator[str]:
     """Where two texts differ: addresses are left out, numbers may differ in their last digits."""
-    left, right = (_ADDRESS.sub("0x", t) for t in (left, right))
+    left, right = (_CELL.sub("", _ADDRESS.sub("0x", t)) for t in (left, right))
     if left == right:
         return
     words, others = (_NUMBER.sub("#", t).split() for t in (left, right))

@@ -5,6 +5,7 @@ An order statistic sorts the rows once; a place between two elements, which the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -200,6 +201,8 @@ def _quantile(rows: Rows, q: Node, method: str, *, weak: bool) -> Node:
         return rows.unless_spoilt(rows.take((n - 1) * q))
     if method in _WHOLE:
         return rows.unless_spoilt(rows.take(_WHOLE[method](n, q)))
+    if n.type.shape and q.type.dtype.kind == "f" and _shares_are_narrowed():
+        n = astype(n, q.type.dtype)  # which is of each row Python's number
     index = _BETWEEN[method](n, q)
     before = scalar.floor(index)
     top = n - 1
@@ -260,6 +263,18 @@ def _share(q: Node, scale: int, *, whole: bool) -> Node:
     return _checked(share, _ranges(scale))
 
 
+def _narrowed(q: Node, dtype: np.dtype[Any]) -> Node:
+    """A share of elements of a dtype, in that one where this NumPy takes it so."""
+    as_they_are = q.type.form != "python" or dtype.kind != "f" or not _shares_are_narrowed()
+    return q if as_they_are else astype(to_form(q, "scalar"), dtype)
+
+
+@functools.cache
+def _shares_are_narrowed() -> bool:
+    """Whether this NumPy takes a share that is a Python number in the dtype of the floats: before 2.4."""
+    return bool(np.quantile(np.array([0, 0, 1], np.float32), 0.5 + 2.0**-40) == 0)
+
+
 def _ranges(scale: int) -> str:
     return "Percentiles must be in the range [0, 100]" if scale != 1 else "Quantiles must be in the range [0, 1]"
 
@@ -282,6 +297,7 @@ def _quantile_like(name: str, scale: int, *, skip: bool) -> Callable[..., Any]:
             raise DTypeError("a must be an array of real numbers")
         if share.type.ndim > 2:
             raise ShapeError("q must be a scalar or 1d")
+        share = _narrowed(share, x.type.dtype)
         weak = share.type.form == "python"
         share = _share(share, scale, whole=method == "linear" and scale == 1)
         if weights is not None and method != "inverted_cdf":

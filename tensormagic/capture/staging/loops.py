@@ -329,7 +329,7 @@ class Loop:
         return all(isinstance(v, Tensor) and is_own(v.place.buffer, slots, [self.over]) for v in starts)
 
     def is_lazy(self, index: Node | None) -> bool:
-        """Whether there is anything in the loop but Python's own numbers, and ``index``."""
+        """Whether there is anything in the loop but numbers made of Python's own, and ``index``: an array is, whatever it is made of."""
         starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True
@@ -339,7 +339,8 @@ class Loop:
         ends += [n for a in self.appended for n in a.parts.nodes]
         stand_ins = {index, *(c.stand_in for c in carries)}
         nodes = topological(ends, stop=lambda n: n in stand_ins)
-        return any(n.op is not CONSTANT and n not in stand_ins and not n.needs for n in nodes)
+        computed = (n for n in nodes if n.op is not CONSTANT and n not in stand_ins)
+        return any(not n.needs or n.type.form == "array" for n in computed)
 
     def check_sizes(self, slot: Slot, parts: Parts) -> None:
         """Refuse a shape that mentions what is known in one iteration only."""

@@ -106,6 +106,16 @@ def _place_of(index: Any) -> Any:
     return int(index) if isinstance(index, float | np.floating) else index
 
 
+@functools.cache
+def _array_is_a_number() -> bool:
+    """Whether ``x.flat`` of this NumPy takes an array without axes for a number: from 2.4 on."""
+    try:
+        np.zeros(1).flat[np.array(0)] = [1.0]
+    except ValueError:
+        return True
+    return False
+
+
 def _read_flat(index: Any) -> Any:
     return np.zeros(8).flat[index]
 
@@ -129,8 +139,9 @@ class Flat:
     def __setitem__(self, index: Any, value: Any) -> None:
         line, index = self._line, _place_of(index)
         own = value.lazy if isinstance(value, Flat) else value
-        number = isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu"
-        single = number or isinstance(index, int | np.integer)
+        single = isinstance(index, int | np.integer)
+        if isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu":
+            single = (isinstance(index, Tensor) and index.type.form != "array") or _array_is_a_number()
         if single and (isinstance(own, list | tuple) or np.ndim(own)):
             raise ValueError(_SINGLE)
         if isinstance(own, Tensor) and own.size != 1 and may_share(own.place.buffer, line.place.buffer):

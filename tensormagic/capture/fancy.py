@@ -12,7 +12,6 @@ from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
@@ -40,7 +39,7 @@ def getitem(x: Tensor, items: list[Any]) -> Tensor:
     nodes: list[Node] = []
     for k, axis in zip(advanced, first, strict=True):
         if is_mask(items[k]):
-            found = coordinates(_fitting(node_of(items[k]), sliced, axis))
+            found = coordinates(fitting(node_of(items[k]), sliced, axis))
         else:
             found = [_integers(items[k])]
             if not found[0].type.shape or names_any([items[n] for n in advanced]):
@@ -144,17 +143,15 @@ def _kept(item: Any, advanced: bool) -> list[Any]:
     return [slice(None)] * (node_of(item).type.ndim if is_mask(item) else 1)
 
 
-def _fitting(mask: Node, x: Node, first: int) -> Node:
-    """``mask``, which covers axes of ``x`` from ``first`` on; raises where the extents differ, or guards that they do not.
+def fitting(mask: Node, x: Node, first: int) -> Node:
+    """``mask``, which covers axes of ``x`` from ``first`` on, to read or to store: raises where extents differ, or checks that they do not.
 
     An axis of extent 0 fits every axis, as in NumPy: such a mask selects nothing.
     """
     wanted = x.type.shape[first : first + mask.type.ndim]
     selects = 0 not in mask.type.shape
-    mask = covering(mask, wanted)
+    mask = _covering(mask, wanted) if selects else mask
     for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True), first):
-        if 1 in (own, extent) and own != extent and (nodes_of(own) or nodes_of(extent)):
-            refuse("a mask of one element for an axis whose size depends on data", "Select by indices.")
         if extent != 0 and (not same(own, extent) or (extent == 1) != (own == 1)):
             raise BoundsError(
                 f"boolean index did not match indexed array along axis {axis}; size of axis is {size_text(own)} "
@@ -163,10 +160,10 @@ def _fitting(mask: Node, x: Node, first: int) -> Node:
     return broadcast(mask if selects else constant(False), wanted)
 
 
-def covering(mask: Node, wanted: Sequence[Size]) -> Node:
-    """A mask as long as the axes that it covers, where its own extents are data-dependent: as long as these, or 0, when the graph runs."""
-    for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=False)):
-        if own == extent or not nodes_of(extent) or not same(own, extent):
+def _covering(mask: Node, wanted: Sequence[Size]) -> Node:
+    """A mask as long as the axes that it covers, where extents are data-dependent: it is as long as these, or 0, when the graph runs."""
+    for axis, (own, extent) in enumerate(zip(wanted, mask.type.shape, strict=True)):
+        if own == extent or not (nodes_of(own) or nodes_of(extent)):
             continue
         size = size_node(extent)
         fits = scalar.logical_or(scalar.equal(size, 0), scalar.equal(size, size_node(own)))
@@ -181,7 +178,7 @@ _NOT_COVERED = "boolean index did not match indexed array: the size of an axis i
 
 def _selected(x: Node, mask: Node, first: int) -> Node:
     """``x`` where a mask of some axes, from ``first`` on, is true."""
-    mask = _fitting(mask, x, first)
+    mask = fitting(mask, x, first)
     behind = x.type.shape[first + mask.type.ndim :]
     merged = reshape(x, (*x.type.shape[:first], mask.type.size, *behind))
     return gather(merged, selection.places(mask), first)

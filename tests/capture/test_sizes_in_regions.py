@@ -385,6 +385,32 @@ def test_masks_of_another_length_than_an_array_without_elements(function: Any):
             np.testing.assert_array_equal(captured(*given), expected)
 
 
+def chosen_of_some(x, mask):
+    return x[x > 0][mask]
+
+
+def filled_of_some(x, mask):
+    y = x[x > 0]
+    y[mask] = 5.0
+    return y
+
+
+@pytest.mark.parametrize("size", range(4))
+@pytest.mark.parametrize("function", [chosen_of_some, filled_of_some])
+def test_masks_of_any_length_for_an_axis_whose_size_depends_on_data(function: Any, size: int):
+    """A store with a mask of one element filled two; to read by one was refused, and other lengths were a ShapeError."""
+    captured = tm.tensor(function)
+    for x in ([-1.0, 1.0, 2.0], [-1.0, 1.0], [-1.0]):
+        given = np.array(x), np.arange(size) % 2 == 0
+        try:
+            expected = function(*given)
+        except IndexError:
+            with pytest.raises(IndexError):
+                captured(*given)
+        else:
+            np.testing.assert_array_equal(captured(*given), expected)
+
+
 def test_a_mask_of_no_elements_in_a_loop():
     def program(z: Any, e: Any) -> Any:
         for _ in range(3):

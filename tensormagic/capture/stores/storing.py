@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.fancy import covering, is_mask, names_any
+from tensormagic.capture.fancy import fitting, is_mask, names_any
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
@@ -30,7 +30,7 @@ from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, transpose
-from tensormagic.ops.move_kind import broadcast_shapes, same, show
+from tensormagic.ops.move_kind import broadcast_shapes, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -116,7 +116,7 @@ def resolve(x: Tensor, items: Items) -> Index:
         node = node_of(items[masks[0]])
         view = _view(x, items, keep=set(masks))
         at = sum(i is None or isinstance(i, slice) for i in items[: masks[0]])
-        node = _mask_fits(x, items, masks[0], node)
+        node = fitting(node, x.node, _axis(items, masks[0]))
         return Index(view, (), (), node, at, apart, len(items) == 1)
     places: list[int] = []
     arrays: list[Node] = []
@@ -129,7 +129,7 @@ def resolve(x: Tensor, items: Items) -> Index:
                     "a store with an index that has a truth value beside arrays",
                     "Store through np.where(condition, new, old).",
                 )
-            found = coordinates(_mask_fits(x, items, k, node))
+            found = coordinates(fitting(node, x.node, _axis(items, k)))
             places += range(axis, axis + len(found))
             arrays += found
             axis += len(found)
@@ -155,22 +155,6 @@ def _view(x: Tensor, items: Items, keep: set[int]) -> Tensor:
 def _axis(items: Items, k: int) -> int:
     """The axis of the array that entry ``k`` begins at."""
     return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:k])
-
-
-def _mask_fits(x: Tensor, items: Items, k: int, mask: Node) -> Node:
-    """The mask that entry ``k`` is, held against the axes that it covers; an extent of 0 fits every axis, as in NumPy."""
-    first, selects = _axis(items, k), 0 not in mask.type.shape
-    mask = covering(mask, x.type.shape[first:])
-    for axis, extent in enumerate(mask.type.shape, first):
-        own = x.type.shape[axis]
-        if extent != 0 and not same(own, extent):
-            raise BoundsError(
-                f"boolean index did not match indexed array along axis {axis}; size of axis is {hint(own)} "
-                f"but size of corresponding boolean axis is {hint(extent)}"
-            )
-    if not selects:
-        return broadcast(constant(False), x.type.shape[first : first + mask.type.ndim])
-    return mask
 
 
 def _checked(item: Any, x: Tensor, items: Items, k: int) -> Node:

@@ -17,7 +17,6 @@ from tensormagic.backend import cache
 from tensormagic.backend.messages import Code, Request
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.service import Awaited, Service, service
-from tensormagic.backend.telling import tell_once
 from tensormagic.ir.type import Symbol
 
 
@@ -99,7 +98,7 @@ class Handle(Awaited):
             except RuntimeError as wrong:
                 error = f"the compiled code does not load: {wrong}"
         if function is None:
-            tell_once(f"NumPy computes what could not be compiled: {error}")
+            self.tell(error)
         self.take(source, function, error)
         return function is not None
 

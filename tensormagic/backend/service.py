@@ -17,6 +17,7 @@ from tensormagic.backend import cache
 from tensormagic.backend.compiler import Compiler
 from tensormagic.backend.messages import Code, Request
 from tensormagic.backend.per_process import OnePerProcess
+from tensormagic.backend.telling import tell_once
 
 State = Literal["pending", "ready", "failed"]
 Take = Callable[[Code | None, str], bool]  # the code, or the error; whether the code is of use
@@ -28,9 +29,13 @@ class Awaited:
 
     Attributes
     ----------
+    instead
+        What computes where it will not be there.
     error
         Why it will not be there; empty otherwise.
     """
+
+    instead = "NumPy"
 
     def __init__(self) -> None:
         self.error = ""
@@ -61,6 +66,16 @@ class Awaited:
         if not self._done.is_set():
             self.error = error
             self._done.set()
+
+    def tell(self, why: str) -> None:
+        """Warn of what could not be compiled, once."""
+        tell_once(f"{self.instead} computes what could not be compiled: {why}")
+
+    def fail(self, error: Exception) -> None:
+        """There is an error that nobody has foreseen, in planning, say; the thread goes on."""
+        why = f"{type(error).__name__}: {error}"
+        self.tell(why)
+        self.finish(why)
 
     def abandon(self, error: str) -> None:
         """Fail in a forked child: the thread that held the old event's lock may be missing there."""
@@ -104,8 +119,8 @@ class Service:
     def _begin(self, one: Awaited) -> None:
         try:
             one.begin(self)
-        except Exception as error:  # noqa: BLE001 (whoever waits says so; the thread goes on)
-            one.finish(f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 (which is told)
+            one.fail(error)
 
     def _run(self) -> None:
         while True:
@@ -117,8 +132,8 @@ class Service:
 def _taken(one: Awaited, take: Take, code: Code | None, error: str) -> bool:
     try:
         return take(code, error)
-    except Exception as wrong:  # noqa: BLE001 (whoever waits says so; the thread goes on)
-        one.finish(f"{type(wrong).__name__}: {wrong}")
+    except Exception as wrong:  # noqa: BLE001 (which is told)
+        one.fail(wrong)
         return False
 
 

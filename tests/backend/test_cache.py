@@ -266,6 +266,21 @@ def test_a_failure_is_told_once_and_the_handle_says_why(monkeypatch):
         handles[0].run({})
 
 
+def test_a_failure_of_planning_is_told_as_one_of_compiling(monkeypatch):
+    """On the service's thread: NumPy computed, and nobody said why."""
+
+    def plan():
+        raise KeyError("no plan")
+
+    warned = []
+    monkeypatch.setattr(telling, "_told", set())
+    monkeypatch.setattr(telling.warnings, "warn", lambda message, *rest, **more: warned.append(message))
+    handles = [native.start(plan), native.start(plan)]
+    assert not any(h.wait(10) for h in handles)
+    assert [h.error for h in handles] == ["KeyError: 'no plan'"] * 2
+    assert warned == ["NumPy computes what could not be compiled: KeyError: 'no plan'"]
+
+
 def test_the_worker_ends_with_its_session(tmp_path):
     script = (
         SCRIPT.format(number=5)

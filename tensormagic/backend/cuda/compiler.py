@@ -17,7 +17,6 @@ from tensormagic.backend.cuda.device import Device
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.messages import Code, Request
 from tensormagic.backend.service import Awaited, Service, service
-from tensormagic.backend.telling import tell_once
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
@@ -83,6 +82,8 @@ class Codes(Awaited):
         Why there is no code, by launch.
     """
 
+    instead = "the library of the device"
+
     def __init__(self, launches: Iterable[Launch], *, whole: bool) -> None:
         super().__init__()
         self.errors: dict[Launch, str] = {}
@@ -106,7 +107,7 @@ class Codes(Awaited):
             versions()
         except MissingCompilerError as error:
             self.finish(error.message)
-            _tell(error.message)
+            self.tell(error.message)
         else:
             service().submit(self)
 
@@ -127,7 +128,7 @@ class Codes(Awaited):
         """The code of one launch, or why there is none. With the last one all is there."""
         if code is None:
             self.errors[one] = error
-            _tell(next((line.strip() for line in error.splitlines() if line.strip()), ""))
+            self.tell(next((line.strip() for line in error.splitlines() if line.strip()), ""))
         else:
             self._codes[one] = code
         if len(self._codes) + len(self.errors) == len(self._launches):
@@ -178,10 +179,6 @@ def _codes_of(one: Launch, cc: tuple[int, int]) -> Codes:
     codes = Codes([one], whole=True)
     codes.start(cc)
     return codes
-
-
-def _tell(why: str) -> None:
-    tell_once(f"the library of the device computes what could not be compiled: {why}")
 
 
 __all__ = ["Codes", "MissingCompilerError", "compiled", "is_there", "key_of", "versions"]

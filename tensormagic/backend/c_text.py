@@ -263,11 +263,10 @@ class CDriver(Walk):
             for literal, field, _, _ in Formatter().parse(fault.texts[0]):
                 parts += literal.replace("%", "%%")
                 if field is not None:
-                    parts += "%lld"
-                    values.append(f", (long long)fault[{int(field) + 1}]")
-            lines.append(
-                f"    if (fault[0] == {number}) snprintf(text, sizeof text, {quoted(parts)}{''.join(values)});"
-            )
+                    form, value = _printed(np.dtype(np.int64), f"fault[{int(field) + 1}]")
+                    parts += form
+                    values.append(value)
+            lines.append(f"    if (fault[0] == {number}) {_writes(parts, values)}")
         return [*lines, "    status = RAISED;", "    goto done;", "}"]
 
     def _call(self, node: Node) -> str:
@@ -293,9 +292,8 @@ class CDriver(Walk):
             one = details[place]
             if one.type.shape or one.type.dtype.kind == "c":
                 return None
-            real, name = one.type.dtype.kind == "f", TYPES[one.type.dtype.name]
-            value = f"({'double' if real else 'long long'})*(const {name} *){self.operand(one)}.data"
-            return "%.15g" if real else "%lld", value
+            name = TYPES[one.type.dtype.name]
+            return _printed(one.type.dtype, f"*(const {name} *){self.operand(one)}.data")
 
         said = self._said(node["error"], node["told"], shown)
         self.lines += [
@@ -309,7 +307,7 @@ class CDriver(Walk):
         form, values = error.split(":")[1] + ": ", list[str]()
         for part in ast.literal_eval(told)[:1]:
             form += self._form_of(part, shown, values)
-        return f"snprintf(text, sizeof text, {quoted(form)}{''.join(values)});"
+        return _writes(form, values)
 
     def _form_of(self, told: Any, shown: Callable[[int], tuple[str, str] | None], values: list[str]) -> str:
         """What C prints of an argument of an exception: its form, and the ``values`` for that."""
@@ -322,7 +320,7 @@ class CDriver(Walk):
                 found = shown(place)
                 if found is None:
                     return "..."
-                values.append(f", {found[1]}")
+                values.append(found[1])
                 return found[0]
             case _:  # one of several, data-dependent
                 return "..."
@@ -383,9 +381,18 @@ class CDriver(Walk):
 
 def _noted(details: Sequence[Type], place: int) -> tuple[str, str]:
     """How C prints a number that a kernel has noted, and its value."""
-    if details[place].dtype.kind == "f":
-        return "%.15g", f"*(const double *)&fault[{place + 1}]"
-    return "%lld", f"(long long)fault[{place + 1}]"
+    dtype, noted = details[place].dtype, f"fault[{place + 1}]"
+    return _printed(dtype, f"*(const double *)&{noted}" if dtype.kind == "f" else noted)
+
+
+def _printed(dtype: np.dtype[Any], value: str) -> tuple[str, str]:
+    """How C prints a real number of a dtype, and what it is given for that, from the expression of its ``value``."""
+    return ("%.15g", f"(double){value}") if dtype.kind == "f" else ("%lld", f"(long long){value}")
+
+
+def _writes(form: str, values: Sequence[str]) -> str:
+    """What writes down the text of an error."""
+    return f"snprintf(text, sizeof text, {', '.join([quoted(form), *values])});"
 
 
 def _told(node: Node) -> str:

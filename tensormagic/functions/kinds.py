@@ -21,14 +21,12 @@ from tensormagic.capture.staging import attributes
 from tensormagic.capture.staging.source import staged_code
 from tensormagic.functions.named import named
 from tensormagic.ir.alive import once_for_each
-from tensormagic.ir.modules import is_users, module_of
+from tensormagic.ir.modules import is_pure, is_users, module_of
 
-_QUIET = {  # modules whose functions depend on their operands alone
-    "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
-    "_collections", "_collections_abc", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string",
-    "re", "abc", "_abc", "enum", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
+_PURE_OF_VALUES = frozenset({  # others of Python's, which do not know lazy values
+    "_collections_abc", "_abc", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
     "__future__", "typing_extensions", "reprlib",
-}  # fmt: skip
+})  # fmt: skip
 LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that look elsewhere than at their operands
 _DRAW: Any = type(np.random.normal)
 _MAKERS: tuple[Any, ...] = (
@@ -105,7 +103,7 @@ def parts_of(value: Any) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def _quiet(name: str) -> bool:
-    return name.partition(".")[0] in _QUIET and not name.startswith("numpy.random")
+    return is_pure(name, _PURE_OF_VALUES)
 
 
 def is_quiet(module: Any) -> bool:

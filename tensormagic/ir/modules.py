@@ -13,6 +13,18 @@ _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 
+PURE = frozenset({
+    "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
+    "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum",
+})  # fmt: skip
+"""Packages whose functions depend on their operands alone, and change nothing else, but for NumPy's draws and a few of ``builtins``."""
+
+
+def is_pure(module: str, more: frozenset[str] = frozenset()) -> bool:
+    """Whether a module's functions depend on their operands alone: one of those packages, or of ``more``."""
+    package = module.partition(".")[0]
+    return (package in PURE or package in more) and not module.startswith("numpy.random")
+
 
 def module_of(kind: type) -> str:
     """The name of a class's module; empty where there is none: Cython's classes of functions have a descriptor in its place."""

@@ -23,7 +23,7 @@ from tensormagic.capture.staging.source import code_as_written, syntax_of
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import LimitError, PlainRunWarning
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import PURE, module_of
 from tensormagic.notebook.handed_on import numbers
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
@@ -31,10 +31,15 @@ from tensormagic.notebook.run import run, run_plain
 
 __all__ = ["is_repeatable", "run_as_it_can"]
 
-_MODULES = {
-    "numpy", "scipy", "math", "cmath", "random", "itertools", "functools", "collections", "operator", "time", "statistics",
-    "fractions", "decimal", "heapq", "bisect", "copy", "string", "re", "datetime", "dataclasses", "typing", "enum", "abc",
-}  # fmt: skip
+_MODULES = (PURE - {"builtins", "tensormagic"}) | {
+    "random",
+    "time",
+    "statistics",
+    "decimal",
+    "heapq",
+    "bisect",
+    "datetime",
+}
 _FILES = {
     "save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "tofile", "memmap", "dump",
     "open_memmap", "DataSource", "loadmat", "savemat", "set_printoptions", "seterr", "seterrcall", "setbufsize",

@@ -38,7 +38,7 @@ from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import is_pure, module_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
@@ -46,10 +46,6 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
-_QUIET = (
-    "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
-    "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum",
-)  # fmt: skip
 _LOUD = pythons.ELSEWHERE | {"print", "next"}
 _LONG = 1000  # elements
 _OWNERS = (
@@ -299,9 +295,7 @@ def source_module_is_quiet(kind: type) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_quiet_module(name: str | None) -> bool:
-    if name is None:
-        return True
-    return name.partition(".")[0] in _QUIET and not name.startswith("numpy.random")
+    return name is None or is_pure(name)
 
 
 def _extreme(name: str, smaller: bool) -> Callable[..., Any]:

@@ -14,7 +14,8 @@ from tensormagic.backend.numpy_regions import TAPES, region_lines, results_text,
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import atoms, bracketed, python_text
+from tensormagic.ir.python_text import bracketed, python_text
+from tensormagic.ir.size import atoms
 from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE, without_value
 from tensormagic.ops.fold import ARGMAX, ARGMIN, SOFTMAX

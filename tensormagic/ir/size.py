@@ -260,30 +260,6 @@ def text(size: Size, name: Callable[[Atom], str], levels: int = -1) -> str:
     return "+".join(part for _, _, part in parts).replace("+-", "-")
 
 
-def python_text(size: Size, name: Callable[[Atom], str]) -> str:
-    """A size as a Python expression, with ``name`` giving that of each symbol and node."""
-    if isinstance(size, int):
-        return str(size)
-
-    def named(a: Atom) -> str:
-        if not isinstance(a, Apply):
-            return name(a)
-        left, right = python_text(a.left, name), python_text(a.right, name)
-        infix = {"floordiv": "//", "mod": "%"}.get(a.function)
-        return f"(({left}) {infix} ({right}))" if infix else f"{a.function}({left}, {right})"
-
-    terms: list[str] = []
-    for monomial, coefficient in size.terms:
-        factors = [named(a) for a, power in monomial for _ in range(power)]
-        terms.append(" * ".join([str(coefficient), *factors] if coefficient != 1 or not factors else factors))
-    return " + ".join(terms)
-
-
-def bracketed(text: str) -> str:
-    """An expression in brackets, where it is more than a name or a number."""
-    return text if text.isidentifier() or text.isdecimal() else f"({text})"
-
-
 def nodes_of(size: Any) -> tuple[Any, ...]:
     """The nodes that a size mentions."""
     return size.nodes if isinstance(size, Dim) else ()

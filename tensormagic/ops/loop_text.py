@@ -17,7 +17,8 @@ import numpy as np
 
 from tensormagic.ir.graph import Graph, Guard, bare_symbol, check, sizer
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Dim, Size, Symbol, bracketed, nodes_of, python_text
+from tensormagic.ir.python_text import bracketed, python_text
+from tensormagic.ir.size import Dim, Size, Symbol, nodes_of
 from tensormagic.ir.type import Type
 from tensormagic.ops.interpret import Step, bind, computed, schedule
 from tensormagic.ops.move import RESHAPE, SLICE, drops_ones, without_ones

@@ -21,6 +21,7 @@ from tensormagic.ir import site
 from tensormagic.ir.type import hint
 from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.pairs import pairs_told
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 from tensormagic.notebook.pictures.labels import clean, wrapped
@@ -286,9 +287,17 @@ class Report:
             labels=labels,
             formed=out.formed,
         )
-        return " · ".join(
-            [text, *([f"stored into {', '.join(out.stored)}"] if out.stored else []), *filter(None, [self.note])]
-        )
+        stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
+        line = " · ".join(filter(None, [text, stored, self.note]))
+        return "\n".join(filter(None, [line, self._slip if computed else ""]))
+
+    @cached_property
+    def _slip(self) -> str:
+        """A word of caution about a loss over all pairs of rows."""
+        out = self.outcome
+        if not isinstance(out.target, Tensor):
+            return ""
+        return pairs_told(out.target.node, out.moving.values(), out.code.cell.label, out.source)
 
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""

@@ -103,6 +103,21 @@ def _array_text(value: np.ndarray[Any, Any], edge: int) -> str:
     return re.sub(r"(?<=\[) | (?=[,\]])", "", re.sub(r"\s+", " ", text)).replace("...", "…")
 
 
+def extremes(value: Any) -> str:
+    """The least and the greatest element of an array of which some are not shown, and how many are no number.
+
+    >>> extremes(np.array([3.0, np.nan, -1.0]))
+    'min -1, max 3, nan: 1'
+    """
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf" or not value.size:
+        return ""
+    missing = int(np.isnan(value).sum()) if value.dtype.kind == "f" else 0
+    if missing == value.size:
+        return "all nan"
+    low, high = (value_text(f.reduce(value, axis=None), digits=6) for f in (np.fmin, np.fmax))
+    return f"min {low}, max {high}" + (f", nan: {missing}" if missing else "")
+
+
 def actual_type(value: Any) -> str:
     """``float64[569, 30]``, for a value that is there."""
     if isinstance(value, np.ndarray):
@@ -226,7 +241,8 @@ def _value_part(value: Any, computed: bool) -> str:
         if (not computed and not is_computed(value)) or stays_away(value):
             return repr(value).removeprefix("Tensor(").removesuffix(")")
         found = seen(value)
-        return f"{value_text(found)} · {actual_type(found)}"
+        text = value_text(found)
+        return " · ".join(filter(None, [text, actual_type(found), extremes(found) if "…" in text else ""]))
     return value_text(value) if value is not None else ""
 
 

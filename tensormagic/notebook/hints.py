@@ -171,7 +171,7 @@ def _or(words: Iterable[str]) -> str:
 
 def _nearest(word: str, words: Iterable[str]) -> str:
     found = alike(word, words)
-    return f"Did you mean {_or(found)}?" if found else ""
+    return f"Did you mean {_or(map(repr, found))}?" if found else ""
 
 
 _USUAL = {  # what notebooks call these modules

@@ -235,11 +235,21 @@ class Origins:
         return " · ".join(_changed(list(names), was, now) for (was, now), names in changed.items())
 
     def _reached(self, node: Node, part: Node, name: str, space: Mapping[str, Any]) -> bool:
-        """Whether a value is made of what a variable was in another way than by variables that were bound when it changed, or later."""
+        """Whether a value is made of what a variable was in another way than by variables that were bound when it changed, or later.
+
+        Functions of gradients hold what such variables are made of, rewritten, and not these: where no earlier variable is in
+        the value, and a later one is made of the same, that is what it comes from.
+        """
         changed = self._times.get(name, 0)
-        later = (space.get(n) for n, time in self._times.items() if n != name and time >= changed)
-        settled = {v.node for v in later if isinstance(v, Tensor)} - {node}
-        return not settled or part in set(topological([node], stop=settled.__contains__))
+        held = [(n, time, space.get(n)) for n, time in self._times.items() if n != name]
+        settled = {v.node for _, time, v in held if time >= changed and isinstance(v, Tensor)} - {node}
+        if not settled:
+            return True
+        if part not in set(topological([node], stop=settled.__contains__)):
+            return False
+        below = set(topological([node]))
+        earlier = any(time < changed and isinstance(v, Tensor) and v.node in below for _, time, v in held)
+        return earlier or not any(part in set(topological([one])) for one in settled)
 
 
 @lru_cache(maxsize=16)

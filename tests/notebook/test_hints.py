@@ -43,13 +43,13 @@ MISTAKES = [
     ),
     ("w > 'a'", "w: float64[3]", "'a' is text, and not a number."),
     ("data['a']", "data: list of 3", "Lists are indexed by whole numbers, from 0; names are keys of dictionaries."),
-    ("params['weight']", "params: dict of 2", "Did you mean weights? params has the keys 'weights', 'bias'."),
+    ("params['weight']", "params: dict of 2", "Did you mean 'weights'? params has the keys 'weights', 'bias'."),
     ("w[5]", "w: float64[3]", "Indices go from 0 to 2, or from -3 to -1."),
     ("w[0.5]", "w: float64[3]", "Use whole numbers as indices: convert by int(...), or divide by //."),
     ("X[0, 0, 0]", "X: float64[40, 3]", "X has 2 axes, and takes at most as many indices."),
     ("X[mask]", "X: float64[40, 3], mask: bool[3]", "A mask needs an element for each one that it chooses from."),
     ("X.sum(axis=2)", "X: float64[40, 3]", "X has 2 axes: 0 to 1, or -1 for the last."),
-    ("np.sum(X, axs=0)", "X: float64[40, 3]", "Did you mean axis?"),
+    ("np.sum(X, axs=0)", "X: float64[40, 3]", "Did you mean 'axis'?"),
     ("np.full((3,), fill=2)", "", "It takes shape, fill_value, "),
     ("sqrt(w)", "", "Did you mean np.sqrt?"),
     ("w * pi", "", "Did you mean np.pi?"),
@@ -64,7 +64,7 @@ MISTAKES = [
         "Arrays have no method append, but NumPy has a function: write np.append(w, ...).",
     ),
     ("for i in len(w): pass", "w: float64[3]", "To count, loop over range(...) of it."),
-    ("w.astype('flaot32')", "w: float64[3]", "Did you mean float32?"),
+    ("w.astype('flaot32')", "w: float64[3]", "Did you mean 'float32'?"),
     ("ids /= 2", "ids: int64[3]", "Write ids = ids / 2, which makes a new array of the wider type."),
     (
         "ids & w",
@@ -93,7 +93,7 @@ MISTAKES = [
     ("max(X)", "X: float64[40, 3]", "Python's max compares whole rows: use np.max."),
     ("{w: 1}", "w: float64[3]", "Keys are numbers, texts or tuples: tuple(x.tolist()) can be one."),
     ("import no_such_package", "", "If it is not installed, run %pip install no_such_package in a cell of its own."),
-    ("np.linalg.slove(M, w)", "", "Did you mean solve?"),
+    ("np.linalg.slove(M, w)", "", "Did you mean 'solve'?"),
 ]
 
 
@@ -131,7 +131,7 @@ def test_a_function_of_math_names_numpys(notebook):
         ("requires_grad", "Nothing has to be marked: %%tensor --grad w asks for the gradient."),
         ("at[0].set(1.0)", "Arrays are stored into as in NumPy: x[i] = v, x[i] += v."),
         ("exp()", "Arrays have no method exp, but NumPy has a function: write np.exp(v, ...)."),
-        ("maen()", "Did you mean mean?"),
+        ("maen()", "Did you mean 'mean'?"),
     ],
 )
 def test_attributes_that_lazy_values_have_elsewhere(notebook, magic, attribute, told):
@@ -154,7 +154,7 @@ def test_stores_into_read_only_arrays_offer_a_copy(notebook, line):
 
 @pytest.mark.parametrize(
     ("line", "hint"),
-    [("np.maen(w)", "Did you mean mean?"), ("np.linalg.slove(w)", "Did you mean solve?"), ("np.zzqqxx", "")],
+    [("np.maen(w)", "Did you mean 'mean'?"), ("np.linalg.slove(w)", "Did you mean 'solve'?"), ("np.zzqqxx", "")],
 )
 @pytest.mark.parametrize("magic", ["", "%%tensor\n"], ids=["plain", "captured"])
 def test_misspelt_names_of_modules(notebook, magic, line, hint):

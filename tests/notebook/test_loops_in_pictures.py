@@ -184,3 +184,30 @@ def test_what_a_loop_carries_is_not_called_as_what_it_starts_with(started):
     assert {"z", "a", "count"} <= inputs
     assert sum(v.label == "z" for v in drawn.everything() if v.kind == "input") == 2  # in the test, and in the body
     assert next(v.type for v in drawn.everything() if v.title == "· > 0").startswith("bool[")
+
+
+BOTH_PASSES = {  # of cells with a gradient: what the parameters of the loops are called that no line of the cell has
+    "h = x\nfor k in range(20):\n    h = np.tanh(h * r)\nh.sum()": {"tape of h", "tape", "adjoint", "index", "grad_r"},
+    "z = r\nwhile abs(z * z - r) > 1e-12:\n    z = (z + r / z) / 2\nz": {
+        *("count", "tape of z", "tape", "adjoint of z", "adjoint", "index"),
+    },
+    "s = 0.0\nfor i in range(len(y)):\n    s = s + r * y[i]\ns": {"grad_r"},
+    "p, v = 1.0, 0.0\nfor k in range(50):\n    v = v - 0.1 * r * p\n    p = p + 0.1 * v\np**2": {
+        *("tape of p", "adjoint 1", "adjoint 2", "adjoint 3"),
+    },
+}
+
+
+@pytest.mark.parametrize("cell", BOTH_PASSES)
+def test_what_loops_carry_for_gradients_says_what_it_is(started, cell):
+    report = started.ok(f"%%tensor --grad r\n{cell}").value.report
+    drawn = report.portrait.scene(report.outcome.source).view("gradient").drawn
+    bodies = [body for views in drawn.inner.values() for body in views]
+    inside = {v.label for body in bodies for v in body.vertices if v.kind == "input"}
+    assert {name for name in inside if name not in {*"hzspvxyrki"}} - {"0.1 * r"} == BOTH_PASSES[cell]
+
+
+def test_a_loop_over_the_elements_of_an_array_says_how_many(started):
+    assert "s = loop × 20" in {
+        v.title for v in captured(started, "s = 0.0\nfor i in range(len(y)):\n    s = s + y[i]\ns").vertices
+    }

@@ -90,9 +90,11 @@ def test_what_came_into_it_by_a_variable_of_now_is_of_now(notebook):
     notebook.ok("%%tensor cost --grad m,c\nnp.mean((m * X[:, 0] + c - y) ** 2)")
     notebook.ok("m -= 0.5 * grad_m\nc -= 0.5 * grad_c")
     assert "computed for" not in notebook.ok("cost(m=1.0)").data["text/plain"]
+    assert "computed for" not in notebook.ok("%%tensor\ntm.grad(cost)(m=1.0)").data["text/plain"]
+    assert "computed for" not in notebook.ok("tm.grad(cost)(m=1.0) * 2").data["text/plain"]
     notebook.ok("%%tensor -q\nz = m * X")
     notebook.ok("m = 7.0")
-    assert "m is now from In[6]" in notebook.ok("z").data["text/plain"]
+    assert "m is now from In[8]" in notebook.ok("z").data["text/plain"]
 
 
 def test_a_value_of_what_a_variable_is_now_says_nothing_of_what_it_was(notebook):

@@ -26,7 +26,9 @@ _BINARY = frozenset((*SYMBOLS, *SYMBOLS.values()))
 
 def folded(view: View) -> View:
     """A view without what computes nothing: its edges go from who made a value to who uses it; scalars stand in labels."""
-    return _Folding(view).view()
+    from tensormagic.notebook.pictures.joining import joined  # it knows what carries
+
+    return _Folding(joined(view)).view()
 
 
 def _same_kind(one: str, other: str) -> bool:

@@ -21,6 +21,7 @@ EAGER_BELOW = 300  # vertices of a view up to which its picture goes with the fi
 WHOLE_BELOW = 6_000  # vertices of a view up to which a page without a kernel gets what closed groups hold
 MOST_PICTURED = 4_000  # vertices of all further pictures (groupings, steps) of a page without a kernel
 _LENGTHS = {"preview": 1000}
+_OWN = frozenset(("calls", "parts"))  # of a vertex, what no page needs
 _UNITS: Mapping[str, Callable[[Any], str]] = {"seconds": seconds_text, "bytes": bytes_text}
 
 
@@ -157,11 +158,24 @@ def _parts(scene: Scene, tables: _Tables) -> list[list[Any]]:
 
 def _details(scene: Scene) -> dict[str, Any]:
     details = scene.details
+    measured = {**_of_calls(scene), **details.measured}
     return {
-        "measured": {str(number): _in_words(told) for number, told in details.measured.items()},
+        "measured": {str(number): _in_words(told) for number, told in measured.items()},
         "steps": {clean(name, 60): [step.message() for step in steps] for name, steps in details.steps.items()},
         "note": details.note,
     }
+
+
+def _of_calls(scene: Scene) -> dict[int, Mapping[str, Any]]:
+    """What is told of calls that are one box: their last value, and the time of all of their parts."""
+    known = scene.details.measured
+    found: dict[int, Mapping[str, Any]] = {}
+    for vertex in (v for view in scene.views for v in view.drawn.everything() if v.parts):
+        told = known.get(-vertex.number, {})
+        seconds = [known.get(part, {}).get("seconds") for part in vertex.parts]
+        whole = {"seconds": sum(filter(None, seconds))} if "seconds" in told else {}
+        found[vertex.number] = {**told, **whole}
+    return found
 
 
 def _in_words(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -199,6 +213,8 @@ def _vertex_message(vertex: Vertex) -> dict[str, Any]:
     """Return the fields that say something, texts cleaned."""
     message: dict[str, Any] = {}
     for item in fields(vertex):
+        if item.name in _OWN:
+            continue
         value = getattr(vertex, item.name)
         if isinstance(value, str):
             value = clean(value, _LENGTHS.get(item.name, 300))

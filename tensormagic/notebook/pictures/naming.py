@@ -31,6 +31,7 @@ class _Text:
     assigned: dict[Place, str] = field(default_factory=dict[Place, str])
     counted: dict[Place, str] = field(default_factory=dict[Place, str])
     parts: dict[Place, str] = field(default_factory=dict[Place, str])
+    calls: dict[Place, str] = field(default_factory=dict[Place, str])
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -90,6 +91,8 @@ def _read(source: str) -> _Text:
             text.counted[_place(part.iter)] = part.target.id
         if isinstance(part, ast.Subscript):
             text.parts[_place(part)] = _part(part)
+        if isinstance(part, ast.Call) and (call := _call(part)):
+            text.calls[_place(part)] = call
     return text
 
 
@@ -98,6 +101,31 @@ def _part(part: ast.Subscript) -> str:
     whole = ast.unparse(part)
     short = f"{ast.unparse(part.value)}[…]"
     return next((text for text in (whole, short) if len(text) <= MOST_PART), "")
+
+
+def _call(part: ast.Call) -> str:
+    """What a call is called, with the numbers that it is given: ``mean``, ``clip(·, 0, 1)``."""
+    name = (
+        part.func.id
+        if isinstance(part.func, ast.Name)
+        else part.func.attr
+        if isinstance(part.func, ast.Attribute)
+        else ""
+    )
+    given = [_number(one) for one in part.args]
+    named = [f"{k.arg}={_number(k.value)}" for k in part.keywords if k.arg and _number(k.value)]
+    if not any(given) and not named:
+        return name
+    values = [text or "·" for text in given]
+    values = values if "·" in values else ["·", *values]
+    text = f"{name}({', '.join([*values, *named])})"
+    return text if len(text) <= MOST_PART else name
+
+
+def _number(part: ast.expr) -> str:
+    """A number, or a text, as it was written in a call."""
+    whole = part.operand if isinstance(part, ast.UnaryOp) else part
+    return ast.unparse(part) if isinstance(whole, ast.Constant) else ""
 
 
 def unfolded(node: Node) -> Node:
@@ -126,7 +154,6 @@ class Naming:
     def names(self, graph: Graph) -> dict[Node, str]:
         """The nodes of a graph that a name is bound to: of all that one expression became, the last one."""
         found: dict[tuple[str, Place], Node] = {}
-        called: dict[Node, str] = {}
         for node in graph.nodes:
             # a number, or a size, is cast for something else in the same expression; several results are no value
             if not node.args or len(node.types) > 1 or unfolded(node).op in {CONSTANT, SIZE}:
@@ -141,10 +168,8 @@ class Naming:
                     value = unfolded(node)  # checks of it may have been made after it
                     if (value.op.name, cell, place) not in self._keys(value):
                         continue
-                called.pop(before or value, None)
                 found[cell, place] = value
-                called[value] = name
-        return called
+        return {node: self._text(cell).assigned[place] for (cell, place), node in found.items()}
 
     def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:
         """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last one."""
@@ -154,6 +179,13 @@ class Naming:
                 found |= {(cell, place): node for _, cell, place in self._keys(node)}
         texts = {node: self._text(cell).parts.get(place, "") for (cell, place), node in found.items()}
         return {node: text for node, text in texts.items() if text}
+
+    def calls(self, node: Node) -> tuple[str, ...]:
+        """The calls that a node is a part of, each with its place; of other expressions the place alone."""
+        found = [(self._text(cell).calls.get(place, ""), cell, place) for _, cell, place in self._keys(node)]
+        return (
+            tuple(f"{call}\n{cell} {place}" for call, cell, place in found) if any(call for call, *_ in found) else ()
+        )
 
     def certain(self, graph: Graph, called: dict[Node, str]) -> dict[Known, str]:
         """Names by operation and place, where one node alone has these: they hold in rewritten graphs, too."""
@@ -186,8 +218,25 @@ class Naming:
 
     def at(self, node: Node) -> str:
         """The name that is assigned what stands where a node does: of one that rules have put there, too."""
-        found = {self._text(s.cell).assigned.get(_of(s), "") for s in self._last(node)} if node.args else set[str]()
+        return self._assigned(node, lambda role: role != "adjoint")
+
+    def written_as(self, node: Node) -> str:
+        """The name that is assigned a node as the user wrote it."""
+        return self._assigned(node, lambda role: role == "value")
+
+    def _assigned(self, node: Node, is_meant: Callable[[str], bool]) -> str:
+        """The one name that is assigned at the places of a node in such a role."""
+        spans = [s for s in self._last(node) if is_meant(s.role)] if node.args else []
+        found = {self._text(s.cell).assigned.get(_of(s), "") for s in spans}
         return found.pop() if len(found) == 1 else ""
+
+    def adjoint_of(self, loop: Node, carried: Node) -> str:
+        """``adjoint of h``, or ``adjoint``, for what a loop of the backward pass carries: by what the value was made by."""
+        if {s.role for s in self.spans(loop)} != {"adjoint"}:
+            return ""
+        users = [node for node in loop["body"].nodes if carried in node.args and node.op.signs != (1, 1)]
+        names = {self._assigned(node, lambda role: role == "adjoint") for node in users} - {""}
+        return f"adjoint of {names.pop()}" if len(names) == 1 else "adjoint"
 
     def given_by(self, region: Node, node: Node) -> str:
         """The variable that a loop or a branch gives, of several that which ``node`` takes."""

@@ -75,6 +75,10 @@ class Vertex:
         Tells what was measured of it; vertices of one id that stand for different nodes have different ones.
     place : str
         Where it is computed, where several processes share the work.
+    calls : tuple of str
+        The calls in the user's text that it is a part of: what each is called and, in a second line, its place.
+    parts : tuple of int
+        The numbers of the vertices that are joined in it.
     """
 
     id: str
@@ -94,6 +98,8 @@ class Vertex:
     written: str = ""
     number: int = 0
     place: str = ""
+    calls: tuple[str, ...] = ()
+    parts: tuple[int, ...] = ()
 
     @property
     def title(self) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,10 @@ from tensormagic.ir.substituting import substitute
 from tensormagic.ir.text import extents
 from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
+from tensormagic.notebook.pictures.passes import carried_for_derivatives, numbered
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
+from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE, constant
+from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 __all__ = ["REGIONS", "Scope", "short"]
@@ -41,6 +42,9 @@ class Scope:
     called: Mapping[Node, str] = field(default_factory=dict[Node, str])
     fixed: Mapping[int, Node] = field(default_factory=dict[int, Node])  # the constants that parameters stand for
     _texts: dict[Type, str] = field(default_factory=dict[Type, str], compare=False, repr=False)
+    _carried: dict[Node, tuple[str, ...]] = field(
+        default_factory=dict[Node, tuple[str, ...]], compare=False, repr=False
+    )
 
     def type_text(self, t: Type) -> str:
         """``float64[569, 30]``: a type with the sizes of this run; with symbols where these are not known."""
@@ -63,9 +67,17 @@ class Scope:
             return short(node["bits"].array()[()])
         if node.op is CONTRACT:
             return _product(node["subscripts"])
-        if node.op is LOOP and node.args[0].op is CONSTANT:
-            return f"loop × {short(node.args[0]['bits'].array()[()])}"
+        if node.op is LOOP and (count := self.fixed_by(node.args[0])) is not None:
+            return f"loop × {short(count['bits'].array()[()])}"
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
+
+    def fixed_by(self, node: Node) -> Node | None:
+        """The number that a node hands on: a constant, or a size of this run."""
+        source = unfolded(node)
+        if source.op is SIZE and self.number is not None:
+            with suppress(KeyError, TensorError):
+                return constant(self.number(source["size"]))
+        return source if source.op is CONSTANT else None
 
     def size_text(self, size: Size) -> str:
         """The number that a size is in this run; its symbol where that is not known, and a dot for what the graph computes."""
@@ -108,6 +120,7 @@ class Scope:
         carries, counted = int(node.params.get("carries", 0)), node.op is LOOP
         results = node["body"].results if carries else ()  # of the body for the test before it, too
         names: list[str] = []
+        unnamed: dict[int, str] = {}
         fixed: dict[int, Node] = {}
         for k, parameter in enumerate(graph.parameters):
             if counted and not k:
@@ -116,22 +129,23 @@ class Scope:
             operand, iteration = given[k] if k < len(given) else None, k - counted
             if 0 <= iteration < carries:
                 result = results[iteration]
-                own = naming.ends_as(result, called) or given_as.get(iteration, "")
-                own = own or _of_derivative(node["body"].parameters[k], result)
-                names.append(
-                    own or self._handed(parameter, operand, naming, carried=True) or f"carried {iteration + 1}"
-                )
+                names.append(naming.ends_as(result, called) or given_as.get(iteration, ""))
+                if not names[-1]:
+                    unnamed[k] = self._handed(parameter, operand, naming, carried=True) or f"carried {iteration + 1}"
                 continue
             names.append(self._handed(parameter, operand, naming, carried=False) or f"operand {k + 1}")
-            if operand is not None and (source := unfolded(operand)).op is CONSTANT:
+            if operand is not None and (source := self.fixed_by(operand)) is not None:
                 fixed[k] = source
-        return Scope(graph, _numbered(names, "tape"), numbers, called, fixed)
+        if unnamed:
+            own = carried_for_derivatives(node, names, naming, called)
+            names = [name or own[k] or unnamed[k] for k, name in enumerate(names)]
+        self._carried[node] = numbered(names)
+        return Scope(graph, self._carried[node], numbers, called, fixed, _carried=self._carried)
 
     def _handed(self, parameter: Node, operand: Node | None, naming: Naming, *, carried: bool) -> str:
         """What a parameter of a graph inside is called by what it is, or is given."""
-        if parameter.type.form == "tape":
-            return "tape"
-        return "" if operand is None else self.given(operand, naming, carried=carried)
+        given = "" if operand is None else self.given(operand, naming, carried=carried)
+        return given or ("tape" if parameter.type.form == "tape" else "")
 
     def given(self, node: Node, naming: Naming, *, carried: bool = False) -> str:
         """What an operand is called: its name, or how it was written; of what a loop carries, its name alone."""
@@ -145,8 +159,15 @@ class Scope:
             known = set(_SYMBOL.findall(text)) <= self.extents.keys()
             return _SYMBOL.sub(lambda found: self.extents[found[0]], text) if known else self.label(source)
         if source.op in REGIONS:
-            return naming.given_by(source, node)
+            return naming.given_by(source, node) or self._carried_by(source, node)
         return self.called.get(source, "") or ("" if carried else naming.written(source))
+
+    def _carried_by(self, loop: Node, node: Node) -> str:
+        """What a loop calls what it gives, where it has been drawn."""
+        while node is not loop and node.op is not ITEM:
+            node = node.args[0]
+        names, number = self._carried.get(loop, ()), 0 if node is loop else int(node["index"])
+        return names[number + (loop.op is LOOP)] if number + (loop.op is LOOP) < len(names) else ""
 
     def _numbers(self, graph: Graph, given: Sequence[Node]) -> Callable[[Size], int] | None:
         if self.number is None:
@@ -173,20 +194,6 @@ def short(value: Any, items: int = 3) -> str:
         return f"{array.item():.6g}" if array.dtype.kind in "fc" else str(array.item())
     told = [f"{v:.4g}" if array.dtype.kind in "fc" else str(v) for v in array.flat[:items].tolist()]
     return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
-
-
-def _numbered(names: Sequence[str], one: str) -> tuple[str, ...]:
-    """The names, with numbers for those that are called like ``one``, where there are several of these."""
-    numbers = count(1)
-    several = names.count(one) > 1
-    return tuple([f"{one} {next(numbers)}" if several and name == one else name for name in names])
-
-
-def _of_derivative(carried: Node, result: Node) -> str:
-    """What a loop carries for its derivative alone: how many iterations there were."""
-    made = unfolded(result)
-    counts = made.op.signs == (1, 1) and made.args[0] is carried and made.args[1].op is CONSTANT
-    return "count" if counts and carried.type.dtype.kind == "i" else ""
 
 
 def _product(subscripts: str) -> str:

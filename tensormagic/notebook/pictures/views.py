@@ -17,8 +17,10 @@ from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
+from tensormagic.notebook.pictures.folding import CARRYING
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.needed import Needed, needed
+from tensormagic.notebook.pictures.passes import is_derived
 from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
 from tensormagic.notebook.pictures.scope import REGIONS, Scope, short
 from tensormagic.ops.leaf import INPUT, PARAMETER
@@ -170,12 +172,13 @@ class _Writer:
         found = needed(scope.graph, wanted)
         self.parts |= self.drawing.naming.parts([n for n in found.nodes if kind_of(n) in _PLACED])
         ids = self._ids(found.nodes, within)
+        ends = _gradients([(outputs[k], scope.graph.results[k]) for k in wanted]) if not place else {}
         vertices: list[Vertex] = []
         edges: list[Edge] = []
         inner: dict[str, tuple[View, ...]] = {}
         for node in found.nodes:
             key = ids[node]
-            given_as = _given_as(scope, node, found)
+            given_as = _given_as(scope, node, found, ends)
             vertices.append(self.vertex(scope, node, key, place, found.read_of(node), given_as))
             edges += [Edge(ids[arg], key, port) for port, arg in enumerate(node.args) if found.reads(node, port)]
             places_ = [n for n in node.sized_by if n not in node.args] if vertices[-1].kind in _PLACED else []
@@ -245,7 +248,7 @@ class _Writer:
             if isinstance(graph, Graph) and node.op in REGIONS:
                 inner = self._inner(scope, node, graph, given_as)
                 all_names = self._result_names(node, body, inner)
-                names = [name for name in (all_names[k] for k in read) if name.isidentifier()]
+                names = [name for name in (all_names[k] for k in read) if name.isidentifier() and not is_derived(name)]
                 return ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
         return ""
 
@@ -300,13 +303,27 @@ class _Writer:
             scope.called.get(node, "") or (self._results(scope, node, read, given_as) if kind == "region" else ""),
             self.parts.get(node, ""),
             drawing.numbers.setdefault((*place, node) if place else node, len(drawing.numbers) + 1),
+            calls=drawing.naming.calls(node),
         )
 
 
-def _given_as(scope: Scope, node: Node, found: Needed) -> dict[int, str]:
-    """What the results of a loop are called where they are read."""
+def _given_as(scope: Scope, node: Node, found: Needed, ends: Mapping[tuple[Node, int], str]) -> dict[int, str]:
+    """What the results of a loop are called where they are read; gradients by their own names."""
     items = [n for n in found.nodes if n.op is ITEM and n.args[0] is node] if len(node.types) > 1 else []
-    return {item["index"]: scope.called[item] for item in items if item in scope.called}
+    named = {number: label for (one, number), label in ends.items() if one is node}
+    return named | {item["index"]: scope.called[item] for item in items if item in scope.called}
+
+
+def _gradients(outputs: Sequence[tuple[str, Node]]) -> dict[tuple[Node, int], str]:
+    """The results of loops that are gradients as they are, by the loop and the number of the result."""
+    found: dict[tuple[Node, int], str] = {}
+    for label, result in outputs:
+        node = result
+        while node.op in CARRYING and node.op is not ITEM:
+            node = node.args[0]
+        if label.startswith("grad_"):
+            found[node.args[0] if node.op is ITEM else node, node["index"] if node.op is ITEM else 0] = label
+    return found
 
 
 def functions_of(source: str) -> dict[int, str]:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, variables
+from tensormagic.notebook.widgets.controls import MESSAGES
 
 __all__ = ["MARGIN", "MONO", "SCOPE", "Sheet", "style"]
 
@@ -55,7 +56,9 @@ _ROWS = (Path(__file__).parent / "rows.css").read_text(encoding="utf-8")
 def style(*, page: bool) -> str:
     """The style sheet: of a page's panel, whose colours follow its theme, or of a picture alone."""
     if page:
-        return f"{variables(f'.{SCOPE}')}" + "\n".join([*_PLAIN, *_rules(lambda name: f"var(--tm-{name})"), _ROWS])
+        return f"{MESSAGES}{variables(f'.{SCOPE}')}" + "\n".join(
+            [*_PLAIN, *_rules(lambda name: f"var(--tm-{name})"), _ROWS]
+        )
     return "\n".join([*_PLAIN, *_rules(LIGHT.__getitem__)])
 
 

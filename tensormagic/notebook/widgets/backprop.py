@@ -20,7 +20,7 @@ from tensormagic.notebook.backprop import picture
 from tensormagic.notebook.backprop.sheet import Sheet
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.palette import variables
-from tensormagic.notebook.widgets.controls import controls, edges
+from tensormagic.notebook.widgets.controls import MESSAGES, controls, edges
 
 __all__ = ["SCRIPT", "STYLE", "BackpropView"]
 
@@ -62,7 +62,7 @@ class BackpropView(anywidget.AnyWidget):
     """
 
     _esm = SCRIPT
-    _css = STYLE
+    _css = STYLE + MESSAGES
 
     step = traitlets.Int().tag(sync=True)
     point = traitlets.List(trait=traitlets.CFloat()).tag(sync=True)

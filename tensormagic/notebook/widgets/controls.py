@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["controls", "edges"]
+__all__ = ["MESSAGES", "controls", "edges"]
+
+# JupyterLab breaks the lines of messages and plain values within words, which a narrow page shows all the time
+MESSAGES = ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere; }\n"
 
 _EDGES = Path(__file__).with_name("edges.css").read_text(encoding="utf-8")
 _SHEET = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")

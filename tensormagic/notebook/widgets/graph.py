@@ -18,7 +18,7 @@ from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.message import part
 from tensormagic.notebook.pictures.palette import themed
 from tensormagic.notebook.pictures.scene import Scene
-from tensormagic.notebook.widgets.controls import edges
+from tensormagic.notebook.widgets.controls import MESSAGES, edges
 
 __all__ = ["SCRIPT", "STYLE", "GraphView"]
 
@@ -82,7 +82,7 @@ class GraphView(anywidget.AnyWidget):
     """
 
     _esm = SCRIPT
-    _css = STYLE
+    _css = STYLE + MESSAGES
 
     scene = traitlets.Dict().tag(sync=True)
     expanded = traitlets.Bool(default_value=False).tag(sync=True)

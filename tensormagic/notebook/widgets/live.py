@@ -25,7 +25,7 @@ from tensormagic.notebook.live.sweep import Numbers, Star, Sweep, mark
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import variables
-from tensormagic.notebook.widgets.controls import controls
+from tensormagic.notebook.widgets.controls import MESSAGES, controls
 from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
 __all__ = ["SCRIPT", "STYLE", "LiveView"]
@@ -74,7 +74,7 @@ class LiveView(anywidget.AnyWidget):
     """
 
     _esm = SCRIPT
-    _css = STYLE
+    _css = STYLE + MESSAGES
 
     value = value_trait()
     _scene = traitlets.Dict().tag(sync=True)  # what is moved

@@ -11,6 +11,7 @@ import traitlets
 from ipywidgets import Widget
 
 from tensormagic.notebook.pictures.palette import variables
+from tensormagic.notebook.widgets.controls import MESSAGES
 from tensormagic.notebook.widgets.graph import joined
 
 __all__ = ["Banner", "Bar", "Rewrite"]
@@ -20,8 +21,10 @@ _here = Path(__file__).parent
 
 def _styled(name: str) -> str:
     """The style sheet of one strip, after what all have in common."""
-    return variables(".tm-strip") + "".join(
-        (_here / f"{sheet}.css").read_text(encoding="utf-8") for sheet in ("strips", name)
+    return (
+        MESSAGES
+        + variables(".tm-strip")
+        + "".join((_here / f"{sheet}.css").read_text(encoding="utf-8") for sheet in ("strips", name))
     )
 
 

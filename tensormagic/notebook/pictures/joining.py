@@ -1,0 +1,127 @@
+"""Views with one box for each call of a library: what ``np.mean`` or ``np.std`` became is one vertex, called as it was written.
+
+A call is joined where nothing else reads what it is made of, and no rule has changed that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tensormagic.notebook.pictures.folding import CARRIES
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.pictures.scene import Edge, Vertex, View
+
+__all__ = ["joined"]
+
+# the outline that a call has: of its parts, that which says most of what it does
+_KINDS = ("opaque", "contract", "fold", "update", "move", "pointwise")
+
+
+def joined(view: View) -> View:
+    """A view with the parts of each call together; graphs inside stay as they are."""
+    return _Joining(view).view()
+
+
+class _Joining:
+    """One view, and which vertices go into which."""
+
+    def __init__(self, view: View) -> None:
+        self.whole = view
+        self.vertex = {v.id: v for v in view.vertices}
+        self.given: dict[str, list[Edge]] = defaultdict(list)
+        self.users: dict[str, list[str]] = defaultdict(list)
+        self.called: dict[str, list[str]] = defaultdict(list)
+        for edge in view.edges:
+            if edge.source in self.vertex:
+                self.given[edge.target].append(edge)
+                self.users[edge.source].append(edge.target)
+        self.fixed: set[str] = set()  # numbers, and what is made of numbers alone: several calls may have the same
+        for v in view.vertices:
+            for call in v.calls:
+                self.called[call].append(v.id)
+            made = all(edge.source in self.fixed for edge in self.given[v.id])
+            if made and ("[" not in v.type if v.kind == "constant" else v.is_op and self.given[v.id] and not v.name):
+                self.fixed.add(v.id)
+        self.within: dict[str, str] = {}  # the last part of its call, of each part
+        self.calls: dict[str, str] = {}  # the call, of each last part
+
+    def view(self) -> View:
+        """The view, joined."""
+        for v in reversed(self.whole.vertices):
+            if v.calls and v.id not in self.within:
+                self.join(v)
+        if not self.calls:
+            return self.whole
+        shown: list[Vertex] = []
+        edges: list[Edge] = []
+        used = {*self.whole.outputs}
+        for v in reversed(self.whole.vertices):
+            if self.within.get(v.id, v.id) != v.id or (v.id in self.fixed and v.id not in used):
+                continue
+            shown.append(self.made(v))
+            given = self.operands(v)
+            edges += given
+            used |= {edge.source for edge in given}
+        return replace(self.whole, vertices=tuple(reversed(shown)), edges=tuple(reversed(edges)))
+
+    def join(self, last: Vertex) -> None:
+        """Find the call that a vertex is the last part of, and its parts."""
+        for call in last.calls:
+            if call.startswith("\n"):  # no call
+                continue
+            parts = self.parts(last, call)
+            if sum(self.vertex[key].is_op and self.vertex[key].label not in CARRIES for key in parts) > 1:
+                self.within |= dict.fromkeys(parts, last.id)
+                self.calls[last.id] = call
+                return
+
+    def parts(self, last: Vertex, call: str) -> list[str]:
+        """What a call is made of, its last part first; nothing where it cannot be one box."""
+        if any(call in self.vertex[user].calls for user in self.users[last.id]) or not self.is_part(last, last):
+            return []
+        found = {last.id: None}
+        stack = [last.id]
+        while stack:
+            for edge in self.given[stack.pop()]:
+                v = self.vertex[edge.source]
+                if v.id in self.within or v.id in self.fixed or any(user not in found for user in self.users[v.id]):
+                    continue
+                if call in v.calls and not v.name and v.id not in self.whole.outputs and self.is_part(v, last):
+                    found[v.id] = None
+                    stack.append(v.id)
+        whole = all(key in found or key in self.fixed or len(self.vertex[key].calls) > 1 for key in self.called[call])
+        return list(found) if whole else []
+
+    def is_part(self, v: Vertex, last: Vertex) -> bool:
+        """Whether a vertex may stand in one box with the last one."""
+        return (
+            v.kind in _KINDS and not v.rules and (v.kernel, v.yellow, v.role) == (last.kernel, last.yellow, last.role)
+        )
+
+    def made(self, v: Vertex) -> Vertex:
+        """A vertex; the last part of a call as all of it."""
+        if v.id not in self.calls:
+            return v
+        parts = [self.vertex[key] for key, last in self.within.items() if last == v.id]
+        kinds = {part.kind for part in parts if part.label not in CARRIES}
+        kind = next(kind for kind in _KINDS if kind in kinds)
+        numbers = tuple(part.number for part in parts if part.is_op)
+        label = self.calls[v.id].partition("\n")[0]
+        return replace(v, label=label, kind=kind, written="", calls=(), number=-v.number, parts=numbers)
+
+    def operands(self, v: Vertex) -> list[Edge]:
+        """The edges into a vertex; into a call those that come from elsewhere, each once, without the numbers that its label has."""
+        if v.id not in self.calls:
+            return self.given[v.id]
+        sources = {
+            edge.source: None
+            for key in reversed([key for key, last in self.within.items() if last == v.id])
+            for edge in sorted(self.given[key], key=lambda edge: edge.port)
+            if self.within.get(edge.source) != v.id
+        }
+        first = self.given[v.id][0]
+        kept = [key for key in sources if key not in self.fixed]
+        return [replace(first, source=key, target=v.id, port=port) for port, key in enumerate(kept)]

@@ -1,0 +1,65 @@
+"""Calls of a library in pictures: one box each, called as it was written, where nothing else reads what it is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+START = "X = np.random.default_rng(0).normal(size=(40, 3)); y = X[:, 0]; w = np.zeros(3)"
+CELLS = {  # a cell's lines, and the boxes of the captured graph that compute
+    "loss = np.mean((X @ w - y)**2)\nloss": ["@", "−", "· ** 2", "loss = mean"],
+    "s = X.std(axis=0)\ns": ["s = std(·, axis=0)"],
+    "c = np.clip(X @ w, -1, 1)\nc": ["@", "c = clip(·, -1, 1)"],
+    "m = np.median(y) + np.average(y, weights=y**2) + np.linalg.norm(w)\nm": [
+        *("median", "· ** 2", "average", "+", "norm", "m = · + ·"),
+    ],
+    # the mean that the standard deviation needs is that of the line, too
+    "z = (X - X.mean(axis=0)) / X.std(axis=0)\nz": ["mean(·, axis=0)", "−", "std(·, axis=0)", "z = · / ·"],
+    "v = np.var(y)\ns = np.std(y)\nv + s": ["v = var", "s = sqrt", "+"],
+    # written out, the steps are the user's own
+    "m = np.sum(y) / len(y)\nm": ["sum", "m = · / 40"],
+    "from scipy.stats import norm\nd = norm.logpdf(y, 0, 2)\nd": ["d = logpdf(·, 0, 2)"],
+    "def half(a):\n    return np.exp(a) / 2\nh = half(y)\nh": ["exp", "· / 2"],
+    "s = 0.0\nfor k in range(9):\n    s = s + np.mean(y * s)\ns": ["s = loop × 9"],
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_call_is_one_box(notebook, cell):
+    notebook.ok(START)
+    report = notebook.ok(f"%%tensor\n{cell}").value.report
+    view = report.portrait.scene(report.outcome.source).view("captured")
+    boxes = [v.title for v in view.drawn.vertices if v.is_op]
+    assert sorted(boxes) == sorted(CELLS[cell])
+    assert view.ops == sum(v.is_op for v in view.drawn.everything())
+    known = {v.id for v in view.drawn.vertices}
+    assert all({edge.source, edge.target} <= known for edge in view.drawn.edges)
+
+
+def test_every_step_shows_what_a_call_became_and_its_time_is_that_of_all(notebook):
+    notebook.ok(START)
+    report = notebook.ok("%%tensor --grad w\nnp.std(X @ w - y)").value.report
+    scene = report.portrait.scene(report.outcome.source)
+    captured = scene.view("captured")
+    (box,) = [v for v in captured.drawn.vertices if v.label == "std"]
+    assert {"sum", "subtract", "multiply", "divide", "sqrt"} <= {v.label for v in captured.vertices}
+    assert "all" in captured.groupings
+    measured = scene.message(deep=True)["parts"][0][1]["measured"]
+    assert box.number < 0
+    assert {"seconds", "value"} <= measured[str(box.number)].keys()
+    times = [scene.details.measured[part]["seconds"] for part in box.parts if "seconds" in scene.details.measured[part]]
+    assert len(times) > 3
+    assert measured[str(box.number)]["value"] == scene.details.measured[-box.number]["value"]
+
+
+def test_what_the_gradient_reads_of_a_call_has_its_own_boxes(notebook):
+    notebook.ok(START)
+    report = notebook.ok("%%tensor --grad w\nnp.std(X @ w - y)").value.report
+    view = report.portrait.scene(report.outcome.source).view("gradient")
+    assert "std" not in {v.label for v in view.drawn.vertices}  # what is centred goes into the gradient
+
+
+def test_a_loop_holds_calls(notebook):
+    notebook.ok(START)
+    report = notebook.ok("%%tensor\ns = 0.0\nfor k in range(9):\n    s = s + np.mean(y * s)\ns").value.report
+    (bodies,) = report.portrait.scene(report.outcome.source).view("captured").drawn.inner.values()
+    assert [v.title for v in bodies[0].vertices if v.is_op] == ["×", "mean", "s = · + ·"]

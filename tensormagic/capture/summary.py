@@ -25,9 +25,9 @@ def type_text(t: Type, *, actual: bool = True) -> str:
 
 
 def place_text(value: Lazy) -> str:
-    """``In[4] line 2``: where the value was written down."""
+    """``In[4] line 2``: where the value was written down, by the last run of a cell that has done it."""
     places = [s for s in site.of(value.node) if s.role == "value"]
-    return str(places[-1]) if places else ""
+    return str(max(places, key=lambda s: s.run)) if places else ""
 
 
 def describe(value: Lazy) -> str:

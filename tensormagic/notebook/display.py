@@ -24,7 +24,7 @@ from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pairs import pairs_told
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
-from tensormagic.notebook.pictures.labels import clean, wrapped
+from tensormagic.notebook.pictures.labels import clean, width, wrapped
 from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.widgets.graph import GraphView
 
@@ -476,6 +476,7 @@ def with_heading(picture: str, line: str) -> str:
         return picture
     wide, tall = max(float(found[1]), svg.NARROW + 2 * svg.MARGIN), float(found[2])
     rows = [row for one in line.split("\n") for row in wrapped(_unbroken(clean(one, 600)), wide - 2 * svg.MARGIN, 14)]
+    wide = max(wide, *(16 + width(row, 14, bold=True) + svg.MARGIN for row in rows))
     top = 20.0 * len(rows) + 8
     texts = "".join(
         f'<text class="view" x="16" y="{20 * k + 22}">{escape(row.replace(NO_BREAK, " "))}</text>'

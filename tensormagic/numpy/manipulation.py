@@ -48,6 +48,8 @@ def permute_dims(x: Any, /, axes: tuple[int, ...]) -> Tensor:
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element several times."""
+    if axis is not None and not x.ndim:  # which NumPy lets pass
+        raise AxisError(f"axis {axis} is out of bounds for array of dimension 0")
     return call(np.repeat, x, repeats, axis)
 
 

@@ -67,6 +67,8 @@ def test_repeat():
     agree("repeat", data((2, 3), "int16"), np.array([1, 2]), axis=0)
     agree("repeat", data((3,), "float32"), np.array([0, 2, 1]))
     agree("repeat", data((0,), "float32"), np.zeros(0, np.int8))
+    with pytest.raises(ValueError, match="axis 0 is out of bounds"):
+        xp.repeat(xp.asarray(1.0), 2, axis=0)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

@@ -11,6 +11,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.notebook.display import value_text, with_heading
+from tensormagic.notebook.pictures.labels import width
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL = """%%tensor {options}
@@ -42,6 +43,14 @@ def test_one_line_and_the_graph(notebook):
     assert "  stable: log(1 + x) -> log1p(x)" in rest
     ET.fromstring(data["image/svg+xml"])
     assert "0.6931471806 · float64" in data["image/svg+xml"]
+
+
+def test_what_does_not_break_is_not_cut_in_a_picture(notebook):
+    """An item of a container is wider than the two boxes of its graph."""
+    data = notebook.ok("%%tensor\ndict(mean=X.mean(), spread=X.std(axis=0)[:3], other=X.sum(axis=0)[:3])").data
+    root = ET.fromstring(data["image/svg+xml"])
+    rows = [(float(t.get("x", 0)), t.text or "") for t in root.findall("{http://www.w3.org/2000/svg}text")]
+    assert max(x + width(text, 14, bold=True) for x, text in rows) <= float(root.get("width", 0))
 
 
 def test_the_widget_shows_the_line_and_every_stage(notebook):

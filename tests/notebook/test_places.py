@@ -101,3 +101,10 @@ def test_the_page_of_a_value_shows_its_cell(notebook, tmp_path):
     notebook.ok("%%tensor -q\nz = X @ w")
     notebook["z"].to_html(tmp_path / "z.html")
     assert '"z = X @ w"' in (tmp_path / "z.html").read_text(encoding="utf-8")
+
+
+def test_a_value_in_a_container_says_the_cell_that_has_made_it_last(notebook):
+    """An equal value of an earlier cell is the same node."""
+    notebook.ok("%%tensor -q\nfirst = X * 2")
+    notebook.ok("%%tensor -q\n\nsecond = X * 2")
+    assert "from In[2] line 3" in repr([notebook["second"]])

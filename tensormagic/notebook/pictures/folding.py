@@ -76,7 +76,9 @@ class _Folding:
         if not last or self.vertex[made].kind == "constant":
             return made
         while self.carries(key) and (
-            self.vertex[key].label in {REQUIRE.name, ITEM.name} or self.vertex[key].line is None
+            self.vertex[key].label in {REQUIRE.name, ITEM.name}
+            or self.vertex[key].line is None
+            or (self.vertex[key].role != "value" and self.vertex[key].label in RESHAPES)
         ):
             key = self.given[key][0].source
         return key

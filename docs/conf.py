@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.addnodes import desc_signature
 
 import tensormagic as tm
 
@@ -59,8 +60,17 @@ def mathml(*, block: bool) -> Callable[[Any, Any], None]:
     return visit
 
 
+def named_by_package(_app: Any, doctree: Any) -> None:
+    """Give what is documented under its own module the package's name as well: pages of source link back by one name a module."""
+    for signature in doctree.findall(desc_signature):
+        name = f"tensormagic.{signature.get('fullname')}"
+        if signature.get("module") and name not in signature["ids"]:
+            signature["ids"].append(name)
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("doctree-read", named_by_package)
     app.add_html_math_renderer("mathml", (mathml(block=False), None), (mathml(block=True), None))
 
 

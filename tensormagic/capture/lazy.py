@@ -194,7 +194,7 @@ class Lazy:
         operator.index(zero_like(self.type))  # of no integer, for which no value is needed
         needs_value("an index or a size that depends on data", "Compute it in an earlier cell.")
         value = self.numpy()
-        return operator.index(value if self.type.form == "array" else np.asarray(value)[()])
+        return operator.index(np.asarray(value)[()] if self.type.form == "scalar" else value)
 
     def __bool__(self) -> bool:
         known = static_value(self.node)

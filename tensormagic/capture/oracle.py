@@ -8,6 +8,7 @@ the call is none that is captured: in a cell it runs on values.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import warnings
 from collections.abc import Callable, Iterator
@@ -131,7 +132,7 @@ def as_numpy(
 ) -> tuple[Exception, bool]:
     """The error that NumPy raises for a call, for ours; ours, where NumPy raises none, or cannot be asked.
 
-    And whether NumPy was asked on the values themselves, and raises none.
+    And whether NumPy was asked on the values themselves, and raises none. In a ``try`` it is NumPy's own, which code may ask for anything.
     """
     theirs, known = _answer(asked, args, options)
     if theirs is _NONE:
@@ -140,6 +141,8 @@ def as_numpy(
         return error, False
     if not isinstance(error, TensorError):
         return theirs, False
+    if not isinstance(error, CaptureError) and _is_handled():
+        return theirs.with_traceback(None), False
     if not isinstance(error, type(theirs)):
         found = _joined(type(error), type(theirs))
         made = found.__new__(found)
@@ -148,6 +151,21 @@ def as_numpy(
         error = made
     error.numpys, error.args = str(theirs), theirs.args
     return error, False
+
+
+def _is_handled() -> bool:
+    """Whether the user's own code has called what raises, in a ``try``: code of ours handles errors of ours."""
+    capture, frame = context.current(), inspect.currentframe()
+    if capture is None or not capture.attempts:
+        return False
+    calls = 0
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("tensormagic."):
+        calls += frame.f_code is _CALL
+        frame = frame.f_back
+    return calls <= 1
+
+
+_CALL = in_numpys_words(len, len).__code__
 
 
 def _builtin(kind: type[Exception]) -> type[Exception]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import builtins
 import itertools
 import operator
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial, reduce
+from collections.abc import Callable
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, failing, names, namespace, pythons, usercode
+from tensormagic.capture import context, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -21,7 +21,7 @@ from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.classed import classed
@@ -30,19 +30,18 @@ from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.lifting import unstaged
+from tensormagic.capture.staging.quantified import quantified
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.telling import id_, instead
 from tensormagic.capture.staging.trial import fail_trial, trial
-from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import is_pure, module_of
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
-from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
@@ -107,6 +106,10 @@ def _is_settled(function: Any) -> bool:
 
 
 def _called(function: Any) -> Any:
+    if type(function) is Tensor:
+        kind = kinds.stands_for(function.type)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"numpy.{kind.__name__}"
+        raise TypeError(f"{name!r} object is not callable")
     if isinstance(function, OneOf):
         return lambda *args, **options: applied(function, lambda f: called(f)(*args, **options))
     if type(function) is partial:
@@ -401,41 +404,6 @@ def _sum(values: Any, /, start: Any = 0) -> Any:
     return sum(values, start)
 
 
-def _quantified(name: str, method: str) -> Callable[[Any], Any]:
-    """``all`` or ``any``: of a lazy array with one axis, in the graph."""
-    plain: Callable[[Any], bool] = getattr(builtins, name)
-
-    def find(values: Any) -> Any:
-        values = whole(values)
-        rows = stacked(values)
-        if rows is not None and rows.type.ndim == 1:
-            return wrap(to_form(getattr(wrap(rows), method)().node, "python"))
-        if isinstance(values, Tensor) and values.ndim == 1:
-            return wrap(to_form(getattr(values, method)().node, "python"))
-        return plain(values) if values_are_there() else _connected(name, values)
-
-    return find
-
-
-def _connected(name: str, values: Iterable[Any]) -> Any:
-    """``all`` or ``any`` of values one by one, whose truth is data-dependent: Python asks no more of them than it has to."""
-    decides, asked = name == "any", list[Node]()
-    for value in values:
-        known = truth(value)
-        if isinstance(known, bool):
-            if known is decides:
-                return known
-            continue
-        if asked and any(map(failing.may_fail, topological([known]))):
-            refuse(
-                f"{name}() of values whose computation may fail",
-                "Write a loop that stops where the answer is known.",
-            )
-        asked.append(known)
-    connect = scalar.logical_or if decides else scalar.logical_and
-    return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides
-
-
 def _filtered(function: Any, values: Any) -> Any:
     """``filter``, where what it keeps may depend on data."""
     from tensormagic.capture.staging.comprehensions import Filtered
@@ -480,6 +448,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
     sorted: ordering.sorted_,
     min: _extreme("min", smaller=True),
     max: _extreme("max", smaller=False),
-    all: _quantified("all", "all"),
-    any: _quantified("any", "any"),
+    all: quantified("all", whole),
+    any: quantified("any", whole),
 }

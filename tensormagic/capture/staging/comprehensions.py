@@ -62,12 +62,21 @@ def _of_one(iteration: Iteration, single: bool) -> Iteration:
     return iteration if single else lambda item: iteration(*item)
 
 
+def _later(one: Iteration, item: Any) -> Callable[[], Any]:
+    return lambda: one(item)
+
+
 def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
     """``(iteration(item) for item in iterable if test(item))``."""
     refuse_taken(iterable)
     return Generated(
         iterable, iteration, _of_one(iteration, single), test, None if test is None else _of_one(test, single)
     )
+
+
+_KNOWN = {list, tuple, range}
+_TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that somebody has
+_FEW = 32  # items of which each is asked for where those before it leave that open
 
 
 class Generated(StandIn):
@@ -89,7 +98,9 @@ class Generated(StandIn):
         self.iteration, self.one = iteration, one
         self.test, self.holds = test, holds
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
+        self.few = iterable if type(iterable) in _KNOWN and len(iterable) <= _FEW and test is None else None
         self.running: Any = None
+        self.takes = type(iterable) in _TAKEN
 
     def __iter__(self) -> Any:
         return self
@@ -99,6 +110,13 @@ class Generated(StandIn):
             self.running = map(self.one, self.iterable if self.holds is None else filter(self.holds, self.iterable))
         with holding(self.iterable):
             return next(self.running)
+
+    def one_by_one(self) -> list[Callable[[], Any]] | None:
+        """What computes each of a few items, none of which is computed so far; None of others."""
+        if self.few is None or self.running is not None:
+            return None
+        self.running = iter(())
+        return [_later(self.one, item) for item in self.few]
 
     @property
     def own_class(self) -> type:

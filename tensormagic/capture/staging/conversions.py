@@ -154,11 +154,18 @@ def _is_numpys_bool(number: Tensor) -> bool:
     return number.dtype.kind == "b" and number.type.form == "scalar"
 
 
+def _alone(value: Tensor) -> Tensor:
+    try:
+        return value.reshape(())
+    except ValueError:
+        raise ValueError("can only convert an array of size 1 to a Python scalar") from None
+
+
 def item(value: Tensor, *index: Any) -> Any:
     """``ndarray.item``."""
     place = index[0] if len(index) == 1 else index
     whole = value if isinstance(place, tuple) or value.ndim == 1 else value.reshape(-1)  # a number counts in C order
-    found = whole[place] if index else value.reshape(())
+    found = whole[place] if index else _alone(value)
     lazy = found.dtype.kind in "fc" and not found.ndim and found.node.op is not CONSTANT
     return wrap(to_form(found.node, "python")) if lazy else value.item(*index)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture.pythons import IN_FRAMES
-from tensormagic.capture.staging import formulas, liveness, matching, texts
+from tensormagic.capture.staging import formulas, liveness, matching, of_arrays, texts
 from tensormagic.capture.staging.made import arguments as _arguments
 from tensormagic.capture.staging.made import call as _call
 from tensormagic.capture.staging.made import thunk as _thunk
@@ -229,7 +229,11 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
-        own = _ATTRIBUTES.get(node.attr) if isinstance(node.ctx, ast.Load) else None
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        if node.attr in of_arrays.NAMES:
+            return _call("of_array", node, node.value, constant(node.attr))
+        own = _ATTRIBUTES.get(node.attr)
         return node if own is None else _call(own, node, node.value)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:

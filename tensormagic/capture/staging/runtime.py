@@ -24,6 +24,7 @@ from tensormagic.capture.staging.grown import growing
 from tensormagic.capture.staging.kinds import class_of, interface_of
 from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
+from tensormagic.capture.staging.of_arrays import of_array
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
 from tensormagic.capture.staging.repeating import each, repeat
 from tensormagic.capture.staging.trial import fail_trial, trial
@@ -111,6 +112,11 @@ def both(first: Any, *rest: Thunk) -> Any:
 def either(first: Any, *rest: Thunk) -> Any:
     """``or``."""
     return _connected(first, rest, conjunction=False)
+
+
+def connected(thunks: Sequence[Thunk], *, conjunction: bool) -> Any:
+    """``all`` or ``any`` of what gives truth values, one by one."""
+    return _connected(thunks[0](), thunks[1:], conjunction=conjunction) if thunks else conjunction
 
 
 def _connected(value: Any, rest: Sequence[Thunk], *, conjunction: bool) -> Any:
@@ -317,6 +323,7 @@ __all__ = [
     "managed",
     "member",
     "negated",
+    "of_array",
     "raised",
     "repeat",
     "text",

@@ -1,0 +1,44 @@
+"""Attributes that arrays have, and numbers of Python's have not: ``x.shape`` of a lazy number is an error there, as of the number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import number_classes
+from tensormagic.capture.by_class import asked_classes
+from tensormagic.capture.refusal import refuse
+from tensormagic.capture.staging import raising
+from tensormagic.capture.value import Tensor
+from tensormagic.ops.form import to_form
+
+__all__ = ["EVERY", "NAMES", "of_array"]
+
+EVERY = {n for n in dir(np.ndarray) if not n.startswith("_")}.difference(*map(dir, (complex, int)))
+"""The names of attributes of arrays that Python's numbers have not."""
+NAMES = EVERY.difference(*map(dir, (list, dict, str)))
+"""Those that its containers have not either."""
+
+
+def of_array(value: Any, name: str) -> Any:
+    """``value.name``, for one of these names."""
+    if type(value) is Tensor and value.type.form != "array":
+        _asked(value, name)
+    return getattr(value, name)
+
+
+def _asked(value: Tensor, name: str) -> None:
+    """Raise what Python raises for a number of its own; the graph does, where data say whether it is one."""
+    classes = asked_classes(value.node)
+    types = [value.type] if classes is None else classes.types
+    pythons = [t for t in types if t.form == "python"]
+    if not pythons:
+        return
+    error = AttributeError(f"{str(pythons[0])!r} object has no attribute {name!r}")
+    if len(pythons) == len(types) or classes is None:
+        raise error
+    if not raising.can_defer():
+        refuse(f".{name} of a number whose class depends on data", "Make it one of NumPy's: np.float64(x).")
+    others = number_classes.is_of(classes, [t for t in types if t.form != "python"])
+    raising.note(raising.wait(to_form(others, "python"), error))

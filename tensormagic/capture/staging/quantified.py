@@ -1,0 +1,80 @@
+"""``all`` and ``any`` in captured code: no more is asked than Python asks, where that prints, changes something or may fail."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any
+
+from tensormagic.capture import context, failing
+from tensormagic.capture.elements import stacked
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.conversions import bool_
+from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.staging.world import CHECKS
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.form import to_form
+from tensormagic.ops.scalars import scalar
+
+__all__ = ["quantified"]
+
+
+def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """``all`` or ``any``: of a lazy array with one axis, in the graph; ``whole`` makes a list of a generator expression."""
+    plain: Callable[[Any], bool] = getattr(builtins, name)
+
+    def find(values: Any) -> Any:
+        from tensormagic.capture.staging.comprehensions import Generated
+        from tensormagic.capture.staging.runtime import connected
+
+        if isinstance(values, Generated) and not values_are_there() and (few := values.one_by_one()) is not None:
+            return connected([*map(_truth, few)], conjunction=name == "all")
+        takes = isinstance(values, Generated) and values.takes
+        before, values = _effects(), whole(values)
+        if before is not _effects():  # a loop has asked all of them
+            refuse(f"{name}() of values whose computation prints, or checks data,", _LOOP)
+        rows = stacked(values)
+        if rows is not None and rows.type.ndim == 1:
+            return wrap(to_form(getattr(wrap(rows), name)().node, "python"))
+        if isinstance(values, Tensor) and values.ndim == 1:
+            return wrap(to_form(getattr(values, name)().node, "python"))
+        return plain(values) if values_are_there() else _connected(name, values, takes=takes)
+
+    return find
+
+
+def _truth(one: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: bool_(one())
+
+
+def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
+    """``all`` or ``any`` of values one by one, whose truth is data-dependent: Python asks no more of them than it has to."""
+    decides, asked = name == "any", list[Node]()
+    before = _effects()
+    for value in values:
+        if asked and takes:
+            refuse(f"{name}() that takes a data-dependent number of values from an iterator", _LOOP)
+        known = truth(value)
+        if asked and before is not _effects():
+            refuse(f"{name}() of values whose computation prints, or checks data,", _LOOP)
+        before = _effects()
+        if isinstance(known, bool):
+            if known is decides:
+                return known
+            continue
+        if asked and any(map(failing.may_fail, topological([known]))):
+            refuse(f"{name}() of values whose computation may fail", _LOOP)
+        asked.append(known)
+    connect = scalar.logical_or if decides else scalar.logical_and
+    return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides
+
+
+_LOOP = "Write a loop that stops where the answer is known."
+
+
+def _effects() -> Any:
+    """What stands for all that was printed and checked so far."""
+    capture = context.current()
+    return None if capture is None else capture.checks[CHECKS]

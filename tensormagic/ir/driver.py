@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import operator
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -169,14 +169,39 @@ def rewrite_nodes(
         return _rewritten(results, Matches(table), {} if regions is None else regions, apart=apart)
 
 
+_Given = Callable[[Node], tuple[Node, ...]]
+"""The nodes, as they were before the first pass, that a node has come from."""
+
+
+@dataclass
+class _Start:
+    """What a pass starts with, and the results that it may not suit: some rule was not used for the sake of others."""
+
+    nodes: Sequence[Node]
+    fuel: Mapping[Rule, int]
+    given: _Given
+    minded: int = 0
+
+
 def _rewritten(
-    results: Sequence[Node], matches: Matches, regions: dict[Graph, Graph], *, apart: bool
+    results: Sequence[Node],
+    matches: Matches,
+    regions: dict[Graph, Graph],
+    *,
+    apart: bool,
+    start: _Start | None = None,
 ) -> tuple[list[Node], Log]:
-    """The same with what rules have made of nodes so far, which does not depend on what reads these."""
+    """The same with what rules have made of nodes so far, which does not depend on what reads these.
+
+    Results that do not mind what a rule was withheld for are rewritten again from the first pass on that did not suit them.
+    """
     apart = apart and len(set(results)) > 1
-    nodes, log = _together(results, matches, regions, apart=apart)
+    nodes, log, starts = _together(results, matches, regions, apart=apart, start=start)
     for own in _minded([w.free for w in log.withheld], len(nodes)) if apart else ():
-        found, more = _rewritten([results[k] for k in own], matches, regions, apart=True)
+        bits = sum(1 << k for k in own)
+        first = next((s for s in starts if s.minded & bits), starts[0])
+        again = replace(first, nodes=[first.nodes[k] for k in own])
+        found, more = _rewritten(again.nodes, matches, regions, apart=True, start=again)
         for k, node in zip(own, found, strict=True):
             nodes[k] = node
         log.fired = list({(f.rule, f.before, f.after): f for f in [*log.fired, *more.fired]}.values())
@@ -210,19 +235,26 @@ def _minded(free: Sequence[int], count: int) -> list[list[int]]:
 
 
 def _together(
-    results: Sequence[Node], matches: Matches, regions: dict[Graph, Graph], *, apart: bool
-) -> tuple[list[Node], Log]:
-    """The same with one normal form for each node, whatever result it is in."""
+    results: Sequence[Node],
+    matches: Matches,
+    regions: dict[Graph, Graph],
+    *,
+    apart: bool,
+    start: _Start | None = None,
+) -> tuple[list[Node], Log, list[_Start]]:
+    """The same with one normal form for each node, whatever result it is in; and what each pass started with."""
     log, inner = Log(), Log()
     nodes = list(results)
-    size = len(topological(nodes))
-    fuel = {r: r.fuel * size for r in matches.table.rules if r.fuel}
+    if start is None:
+        size = len(topological(nodes))
+        start = _Start(nodes, {r: r.fuel * size for r in matches.table.rules if r.fuel}, lambda node: (node,))
+    starts = [replace(start, minded=0)]
     barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
-    given: dict[Node, tuple[Node, ...]] = {}
     again = 0
     while True:
-        one = _Pass(nodes, matches, dict(fuel), regions, barred, given, sure=again > _AGAIN, apart=apart)
-        normals = [one.normal(n) for n in nodes]
+        begun = starts[-1]
+        one = _Pass(begun, matches, regions, barred, sure=again > _AGAIN, apart=apart)
+        normals = [one.normal(n) for n in begun.nodes]
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
         broken = one.claims.broken(normals, one.normals, one.reach)
@@ -230,17 +262,23 @@ def _together(
             barred.update(broken)
             again += 1
             continue
-        nodes, fuel, again = normals, one.fuel, 0
+        nodes, again = normals, 0
+        begun.minded = one.minded
         log.fired += one.log.fired
         log.withheld = one.log.withheld
         if not (one.log.fired and one.log.withheld):
             break
-        given = {n: one.as_given(n) for n in one.origins}
+        starts.append(_Start(nodes, one.fuel, _followed(one.origins, begun.given)))
         barred.clear()  # what reads a part may be another node by now
     if log.withheld:
         present = set(topological(nodes))
         log.withheld = [w for w in log.withheld if w.node in present]
-    return nodes, Log([*inner.fired, *log.fired], [*inner.withheld, *log.withheld])
+    return nodes, Log([*inner.fired, *log.fired], [*inner.withheld, *log.withheld]), starts
+
+
+def _followed(origins: Mapping[Node, Sequence[Node]], given: _Given) -> _Given:
+    """What nodes have come from, through one pass more."""
+    return lambda node: tuple(dict.fromkeys(g for n in origins.get(node, (node,)) for g in given(n)))
 
 
 _AGAIN = 3
@@ -271,21 +309,20 @@ class _Pass:
 
     def __init__(
         self,
-        roots: Sequence[Node],
+        start: _Start,
         matches: Matches,
-        fuel: dict[Rule, int],
         regions: dict[Graph, Graph],
         barred: dict[tuple[Rule, Node], tuple[Node, int]],
-        given: dict[Node, tuple[Node, ...]],
         *,
         sure: bool,
         apart: bool,
     ) -> None:
         self.matches = matches
-        self.fuel = fuel
+        self.fuel = dict(start.fuel)
         self.regions = regions
         self.barred = barred
-        self.given = given
+        self.given = start.given
+        self.minded = 0
         self.log = Log()
         self.inner = Log()
         self.claims = Claims()
@@ -293,13 +330,13 @@ class _Pass:
         self.becomes: dict[Node, Node] = {}
         self.origins: dict[Node, list[Node]] = {}
         self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
-        nodes = topological(roots)
-        self.reach = Reach(roots, apart)
+        nodes = topological(start.nodes)
+        self.reach = Reach(start.nodes, apart)
         self.uses = Uses(nodes, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""
-        normals, becomes = self.normals, self.becomes
+        normals, becomes, origins = self.normals, self.becomes, self.origins
         stack = [root]
         while stack:
             node = stack[-1]
@@ -311,19 +348,27 @@ class _Pass:
                 waiting = [a for a in node.needs if a not in normals]
                 if waiting:
                     self._break_circles(waiting)
-                    stack.extend(reversed(waiting))
+                    waiting.reverse()
+                    stack += waiting
                     continue
-                following = self.step(node)
-                becomes[node] = following
-                if following is not node:
-                    self.reach.spread(node, following)
-                    if following not in becomes:
-                        self.uses.comes.setdefault(following, node)
+                becomes[node] = following = self.step(node)
+                if following is node:  # as most are
+                    normals[node] = node
+                    known = origins.get(node)
+                    if known is None:
+                        origins[node] = [node]
+                    else:
+                        known.append(node)
+                    stack.pop()
+                    continue
+                self.reach.spread(node, following)
+                if following not in becomes:
+                    self.uses.comes.setdefault(following, node)
             if following in normals:
-                normals[node] = normals[following]
-                self.origins.setdefault(normals[node], []).append(node)
+                normal = normals[node] = normals[following]
+                origins.setdefault(normal, []).append(node)
                 stack.pop()
-            elif following is node or following in becomes:  # normal, or a circle that fuel allowed
+            elif following in becomes:  # a circle that fuel allowed
                 self._stays(node)
                 stack.pop()
             else:
@@ -341,16 +386,27 @@ class _Pass:
         self.origins.setdefault(node, []).append(node)
 
     def step(self, node: Node) -> Node:
-        """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do."""
-        new = self._with_regions(rebuild(node, [self.normals[a] for a in node.args], self.normals))
+        """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do.
+
+        For a commutative op, that is the node with the same operands in whatever order came first.
+        """
+        normals = self.normals
+        new = node
+        for arg in node.needs:
+            if normals[arg] is not arg:
+                new = rebuild(node, [normals[a] for a in node.args], normals)
+                break
+        if new.param_items:
+            new = self._with_regions(new)
         if new is not node:
             site.copy(new, node)
             return new
-        found = self._fire(node)
-        return found if found is not None else self._ordered(node)
+        if node not in self.matches.none and (found := self._fire(node)) is not None:
+            return found
+        return self.pairs.setdefault((node.op, frozenset(node.args)), node) if node.op.commutative else node
 
     def _with_regions(self, node: Node) -> Node:
-        inner = {k: v for k, v in node.param_items if isinstance(v, Graph)} if node.param_items else None
+        inner = {k: v for k, v in node.param_items if isinstance(v, Graph)}
         if not inner:
             return node
         for graph in inner.values():
@@ -361,12 +417,6 @@ class _Pass:
                 self.inner.withheld += log.withheld
         params: dict[str, Any] = {**node.params, **{k: self.regions[v] for k, v in inner.items()}}
         return make(node.op, node.args, **params)
-
-    def _ordered(self, node: Node) -> Node:
-        """For a commutative op, the node with the same operands in whatever order came first."""
-        if not node.op.commutative:
-            return node
-        return self.pairs.setdefault((node.op, frozenset(node.args)), node)
 
     def _fire(self, node: Node) -> Node | None:
         for rule, found in self.matches.at(node):
@@ -380,13 +430,16 @@ class _Pass:
 
     def as_given(self, node: Node) -> tuple[Node, ...]:
         """The nodes, as they were before the first pass, of which ``node`` is the normal form."""
-        return tuple(dict.fromkeys(g for n in self.origins.get(node, ()) for g in self.given.get(n, (n,))))
+        return tuple(dict.fromkeys(g for n in self.origins.get(node, ()) for g in self.given(n)))
 
     def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
         reason = self._kept(rule, node, found, parts)
         if reason is None and not (rule.judged or (found.plain and never_dear(rule))):
             reason = self._dearer(node, found, even=rule.even)
+            if reason is not None:  # which others may have made so
+                self.minded |= self.reach.of(node)
         if reason is not None:
+            self.minded |= reason[2]
             if rule.even:
                 return False
             self.log.withheld.append(Withheld(rule, node, reason[0], site.of(node), *reason[1:]))

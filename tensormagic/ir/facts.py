@@ -66,6 +66,11 @@ def not_negative(node: Node, depth: int = 6) -> bool:
     return depth > 0 and _keeps_sign(node) and all(not_negative(a, depth - 1) for a in node.args)
 
 
+def adds(node: Node, depth: int = 6) -> bool:
+    """Whether ``node`` is a sum in which nothing cancels."""
+    return node.op.signs == (1, 1) and all(not_negative(a, depth) for a in node.args)
+
+
 def _keeps_sign(node: Node) -> bool:
     return node.op.keeps_sign
 

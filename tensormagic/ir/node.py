@@ -61,7 +61,7 @@ class Node:
     types: tuple[Type, ...]
     serial: int
     below: Node | None
-    heads: frozenset[str] | None
+    heads: tuple[int, int] | None
     within: int | None
     sized_by: tuple[Node, ...]
     needs: tuple[Node, ...]
@@ -210,8 +210,10 @@ def install_operators(operators: Mapping[str, Callable[..., Node]]) -> None:
     _operators.update(operators)
 
 
-_table: weakref.WeakValueDictionary[Any, Node] = weakref.WeakValueDictionary()
-_made: dict[Any, weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
+_Key = tuple[Operation, "tuple[Node, ...]", Params, "Type | None"]
+_table: weakref.WeakValueDictionary[_Key, Node] = weakref.WeakValueDictionary()
+_made: dict[_Key, weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
+_remove: Callable[[Any], None] = _table._remove  # type: ignore[attr-defined]  # noqa: SLF001 (as its own ``setdefault`` does)
 _lock = threading.RLock()
 
 
@@ -245,11 +247,19 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
     found = known() if known is not None else None
     if found is not None:
         return found
-    inferred = type if type is not None else op.infer(args, params)
-    types = (inferred,) if isinstance(inferred, Type) else inferred
-    fresh = Node(op, args, items, types)
+    return _fresh(key, type if type is not None else op.infer(args, params))
+
+
+def _fresh(key: _Key, inferred: Type | tuple[Type, ...]) -> Node:
+    """A new node, or the one that another thread has made meanwhile."""
+    fresh = Node(key[0], key[1], key[2], (inferred,) if isinstance(inferred, Type) else inferred)
     with _lock:
-        return _table.setdefault(key, fresh)
+        known = _made.get(key)  # as the table's own ``setdefault``, which is slow, does
+        found = known() if known is not None else None
+        if found is not None:
+            return found
+        _made[key] = weakref.KeyedRef(fresh, _remove, key)
+        return fresh
 
 
 @dataclass(frozen=True)
@@ -361,7 +371,15 @@ def rebuild(node: Node, args: Iterable[Node], known: Mapping[Node, Node] | None 
     sizes = {n: known[n] for n in node.sized_by if known.get(n, n) is not n} if known and node.sized_by else {}
     if sizes:
         return resized(node, args, {n: _size(new) for n, new in sizes.items()})
-    return node if args == node.args else make(node.op, args, **node.params)
+    return node if args == node.args else _with_operands(node, args)
+
+
+def _with_operands(node: Node, args: tuple[Node, ...]) -> Node:
+    """The node of the same op with the same parameters on other operands."""
+    key = (node.op, args, node.param_items, None)
+    known = _made.get(key)
+    found = known() if known is not None else None
+    return found if found is not None else _fresh(key, node.op.infer(args, node.params))
 
 
 def _size(node: Node) -> Size:

@@ -1,9 +1,9 @@
-"""Rewrite rules: what one is, and how a pattern in NumPy notation finds its nodes. Knows ops by their facts alone."""
+"""Rewrite rules: what one is, and how functions in NumPy notation state them. Knows ops by their facts alone."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import RuleError
-from tensormagic.ir.facts import above_zero, is_finite, is_regular, not_negative, unsigned
+from tensormagic.ir.matching import (
+    CAPTURED,
+    ONLY,
+    WILD,
+    Parts,
+    bare,
+    build,
+    builder,
+    find,
+    is_constant,
+    looked_through,
+    matcher,
+)
 from tensormagic.ir.node import Bits, Node, hands_on, is_check, make
 from tensormagic.ir.node import is_constant as holds_bits
-from tensormagic.ir.operation import Operation
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
@@ -24,7 +34,36 @@ from tensormagic.ir.within import ops_within
 LEVELS = ("exact", "stable", "real")
 Fit = Callable[[Any, Node], Node | None]
 Readers = Sequence[tuple[Callable[..., bool], tuple[str, ...]]]
-Goals = tuple[tuple[Node, Node], Any] | None
+
+__all__ = [
+    "CAPTURED",
+    "LEVELS",
+    "SAME",
+    "WILD",
+    "Above",
+    "Assuming",
+    "Constant",
+    "Extending",
+    "Finite",
+    "Fit",
+    "Found",
+    "Positive",
+    "Readers",
+    "Regular",
+    "Rule",
+    "Unsigned",
+    "assuming",
+    "bare",
+    "build",
+    "extending",
+    "find",
+    "is_constant",
+    "looked_through",
+    "number",
+    "pattern_rule",
+    "plain",
+    "rules_of",
+]
 
 
 @dataclass(frozen=True)
@@ -86,6 +125,8 @@ class Rule:
         A rule that does not make terms lighter may fire this many times for each node that the graph has.
     pattern, replacement
         Its sides, for a rule that is written as a pattern.
+    cancels
+        It is about what cancels in a sum: it does not look where all terms provably have one sign.
     quiet
         Housekeeping, which nobody wants to read of.
     judged
@@ -115,28 +156,10 @@ class Rule:
     even: bool = False
     neutral: bool = False
     extends: str = ""
+    cancels: bool = False
 
     def __str__(self) -> str:
         return self.name
-
-
-CAPTURED = "Write both sides with NumPy's functions, SciPy's special functions, and your own functions of these."
-
-
-class _Symbol(Operation):
-    """The op of what stands in patterns alone."""
-
-    def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
-        return args[0].type
-
-    def evaluate(self, node: Node, values: Sequence[Any], size: Callable[[Any], int]) -> Any:
-        del node, values, size
-        raise RuleError(
-            "a function that is not captured is called with a variable of a rule, which has no value", CAPTURED
-        )
-
-
-WILD = _Symbol(name="wild")
 
 
 class Constant(Node):
@@ -205,6 +228,7 @@ def rules_of(
     neutral: bool = False,
     extends: str = "",
     judged: bool = False,
+    cancels: bool = False,
 ) -> tuple[Rule, ...]:
     """The rules that ``function`` states.
 
@@ -223,9 +247,10 @@ def rules_of(
         For a procedure: ops that it looks at, ops that have to be among the operands, ops one of which has to be within a few levels.
     fuel
         See :class:`Rule`.
-    assumes, quiet, even, neutral, extends, judged
+    assumes, quiet, even, neutral, extends, judged, cancels
         For a procedure: what it takes for granted, whether it is housekeeping, whether it buys no digits and may cost
-        nothing, whether it is not there for digits, where it has another value, and whether its author has judged what it costs.
+        nothing, whether it is not there for digits, where it has another value, whether its author has judged what it costs, and
+        whether it is about what cancels in a sum.
     """
     if inspect.isgeneratorfunction(function):
         return tuple(replace(rule, judged=judged) for rule in _patterns(function, level, fit, kinds, fuel))
@@ -252,6 +277,7 @@ def rules_of(
             neutral=neutral or even,
             extends=extends,
             judged=judged,
+            cancels=cancels,
         ),
     )
 
@@ -309,7 +335,7 @@ def _wild(parameter: inspect.Parameter) -> Node:
     note = parameter.annotation
     note = note if isinstance(note, str) else getattr(note, "__name__", "")
     dtype = np.dtype({"bool": bool, "int": np.int64}.get(note, np.float64))
-    return make(WILD, type=Type(dtype, (), "scalar"), name=parameter.name, only=note if note in _ONLY else "")
+    return make(WILD, type=Type(dtype, (), "scalar"), name=parameter.name, only=note if note in ONLY else "")
 
 
 SAME = "="
@@ -336,21 +362,27 @@ def _text(bits: Bits) -> str:
 
 
 def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds: str) -> Callable[[Node], Found | None]:
+    match, made = matcher(pattern), builder(replacement) if isinstance(replacement, Node) else None
+    kinds += "b"
+
     def apply(node: Node) -> Found | None:
-        match = find(pattern, node)
-        if match is None:
+        found = match(node)
+        if found is None:
             return None
-        bound, parts = match
-        if any(n.type.dtype.kind not in kinds and n.type.dtype.kind != "b" for n in bound.values()):
-            return None
-        if not all(check(*(bound[name] for name in names)) for check, names in readers):
-            return None
-        built = build(replacement, bound) if isinstance(replacement, Node) else replacement
+        bound, parts = found
+        given = tuple(bound.values())
+        for one in given:
+            if one.type.dtype.kind not in kinds:
+                return None
+        for check, names in readers:
+            if not check(*[bound[name] for name in names]):
+                return None
+        built = made(bound) if made is not None else replacement
         fitted = fit(built, node)
         if fitted is None:
             return None
-        new, given = _checked(fitted, parts, bound.values()), tuple(bound.values())
-        return Found(new, parts, given, plain=new is built and all(n.type == node.type for n in given))
+        new, own = _checked(fitted, parts, given), node.type
+        return Found(new, parts, given, plain=new is built and all(n.type == own for n in given))
 
     return apply
 
@@ -383,112 +415,3 @@ def _checks(node: Node) -> Iterator[Node]:
         if is_check(node):
             yield node
         node = node.args[0]
-
-
-def looked_through(node: Node) -> Iterator[Node]:
-    """The operands of ``node``, and what is below the changes of shape and form and the checks that they are."""
-    for arg in node.args:
-        yield arg
-        while hands_on(arg):
-            yield from arg.args
-            arg = arg.args[0]  # noqa: PLW2901 (going down)
-
-
-def bare(node: Node) -> Node:
-    """What :func:`plain` gives, below checks too."""
-    below = node.below
-    return node if below is None else below
-
-
-# matching -------------------------------------------------------------------------------------------------------------
-
-
-Parts = tuple[tuple[Node, Node], ...]
-Match = tuple[dict[str, Node], Parts]
-
-
-def find(pattern: Node, node: Node) -> Match | None:
-    """What each variable of ``pattern`` is in ``node``, and which node each of its ops is.
-
-    Broadcasts, changes of form and checks are looked through, operands of commutative ops match in either order, constants match by value.
-    None where the pattern does not match.
-    """
-    return _solve(((pattern, node), None), {}, ()) if pattern.op is node.op else None
-
-
-def _solve(goals: Goals, bound: dict[str, Node], parts: Parts) -> Match | None:
-    while goals is not None:
-        (pattern, node), goals = goals
-        if not pattern.args:
-            extended = _bind(pattern, node, bound)
-            if extended is None:
-                return None
-            bound = extended
-            continue
-        if node.op is not pattern.op:
-            node = bare(node)
-            if node.op is not pattern.op:
-                return None
-        parts = (*parts, (pattern, node))
-        if node.op.commutative:
-            (p, q), (a, b) = pattern.args, node.args
-            if a is not b and (found := _solve(((p, a), ((q, b), goals)), bound, parts)) is not None:
-                return found
-            goals = ((p, b), ((q, a), goals))
-            continue
-        for pair in zip(reversed(pattern.args), reversed(node.args), strict=True):
-            goals = (pair, goals)
-    return bound, parts
-
-
-def _bind(pattern: Node, node: Node, bound: dict[str, Node]) -> dict[str, Node] | None:
-    """The bindings with one more for a variable, the same for a constant that agrees, None for what does not fit."""
-    if pattern.op is not WILD:
-        return bound if _same_number(pattern, plain(node)) else None
-    name = pattern["name"]
-    if name in bound:
-        return bound if bare(bound[name]) is bare(node) else None
-    return {**bound, name: node} if _admits(pattern, node) else None
-
-
-def _admits(pattern: Node, node: Node) -> bool:
-    if pattern.type.dtype.kind == "b" != node.type.dtype.kind:
-        return False
-    only = pattern["only"]
-    return not only or _ONLY[only](node)
-
-
-def _same_number(pattern: Node, node: Node) -> bool:
-    return node.op is pattern.op and not node.type.shape and _same_bits(pattern["bits"], node["bits"])
-
-
-@lru_cache(maxsize=4096)
-def _same_bits(pattern: Bits, number: Bits) -> bool:
-    wanted, given = pattern.array(), number.array()
-    return bool(wanted == given) and wanted.astype(given.dtype).tobytes() == given.tobytes()
-
-
-def is_constant(node: Node) -> bool:
-    """Whether ``node`` is a single number that is known, perhaps broadcast."""
-    node = plain(node)
-    return holds_bits(node) and not node.type.shape
-
-
-_ONLY: dict[str, Callable[[Node], bool]] = {
-    "Constant": is_constant,
-    "Positive": not_negative,
-    "Unsigned": unsigned,
-    "Above": above_zero,
-    "Finite": is_finite,
-    "Regular": is_regular,
-}
-
-
-def build(template: Node, bound: Mapping[str, Node]) -> Node:
-    """``template`` with its variables replaced by what they are bound to; numbers become weak, so that dtypes stay."""
-    if template.op is WILD:
-        return bound[template["name"]]
-    if holds_bits(template):
-        return make(template.op, type=Type(template.type.dtype, (), "python"), **template.params)
-    args = [build(a, bound) for a in template.args]
-    return template.op(*args) if callable(template.op) else make(template.op, args, **template.params)

@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, reduce
 
+from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node, is_constant, moves
-from tensormagic.ir.rules import SAME, Found, Rule, bare, number
+from tensormagic.ir.rules import SAME, Found, Rule, number
 from tensormagic.ir.within import within
 
-
-def heads(node: Node) -> frozenset[str]:
-    """The names of the ops that operands are, also below moves and checks, and the numbers that they are.
-
-    ``SAME`` is among them where two operands are the same.
-    """
-    if node.heads is None:
-        node.heads = frozenset(_heads(node))
-    return node.heads
+_marks: dict[str, int] = {}
+"""The bit that stands for each name of an op and each number that a rule asks for among operands."""
 
 
-def _heads(node: Node) -> set[str]:
-    found: set[str] = set()
-    args = node.args
-    for arg in args:
-        found.add(arg.op.name)
-        while arg.below is not None or moves(arg):
-            arg = arg.args[0]  # noqa: PLW2901 (going down)
-            found.add(arg.op.name)
-        if is_constant(arg) and not arg.type.shape:
-            found.add(number(arg))
-    if len(args) > 1 and len(set(map(bare, args))) < len(args):
-        found.add(SAME)
+def _marked(names: Iterable[str]) -> int:
+    """The bits of these: for tables, which are made before any node is looked at with them."""
+    found = 0
+    for name in names:
+        found |= _marks.setdefault(name, 1 << len(_marks))
     return found
 
 
-def second(node: Node) -> set[tuple[str, str]]:
-    """The ops that operands are, each with what is among its own operands."""
-    return {(inner.op.name, name) for inner in map(bare, node.args) if inner.args for name in heads(inner)}
+def heads(node: Node) -> int:
+    """The bits of the ops that operands are, also below moves and checks, and of the numbers that they are.
+
+    That of ``SAME`` is among them where two operands are the same. Kept with the node, as far as names were known.
+    """
+    known = node.heads
+    if known is not None and known[0] == len(_marks):
+        return known[1]
+    found = _heads(node)
+    node.heads = len(_marks), found
+    return found
+
+
+def _heads(node: Node) -> int:
+    found = 0
+    args = node.args
+    for arg in args:
+        found |= _marks.get(arg.op.name, 0)
+        while arg.below is not None or moves(arg):
+            arg = arg.args[0]  # noqa: PLW2901 (going down)
+            found |= _marks.get(arg.op.name, 0)
+        if not arg.args and is_constant(arg) and not arg.type.shape:
+            found |= _marks.get(number(arg), 0)
+    if len(args) > 1 and len({a if a.below is None else a.below for a in args}) < len(args):
+        found |= _marks.get(SAME, 0)
+    return found
 
 
 class Table:
@@ -52,6 +63,9 @@ class Table:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
         self._by_op: dict[str, _Index] = {}
+        for rule in self.rules:
+            _marked(rule.heads)
+            _marked(head for _, head in rule.second)
 
     def at(self, node: Node) -> tuple[Rule, ...]:
         """The rules that may match ``node``, as far as its operands and theirs tell."""
@@ -59,14 +73,7 @@ class Table:
         index = self._by_op.get(name)
         if index is None:
             index = self._by_op[name] = _Index([r for r in self.rules if not r.roots or name in r.roots])
-        found, deeper, spread = index.under(heads(node) if node.args else ())
-        if deeper:
-            below = second(node)
-            found = tuple(r for r in found if r.second <= below)
-        if spread:
-            bits = within(node)
-            found = tuple(r for r in found if not r.within or r.within & bits)
-        return found
+        return index.under(node)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -74,22 +81,60 @@ class Table:
         return tuple(r.name for r in self.rules)
 
 
+_Kept = tuple[tuple[Rule, ...], "tuple[Rule, ...] | None"]
+"""The rules that may match; and those where nothing cancels, where these are others."""
+
+
 class _Index:
-    """The rules of one op, by which of the heads that they ask for a node has."""
+    """The rules of one op, by what they ask for below a node: as bits, and what was found for these is kept."""
 
     def __init__(self, rules: list[Rule]) -> None:
-        self.rules = rules
-        self.asked = frozenset[str]().union(*(r.heads for r in rules))
-        self._known: dict[frozenset[str], tuple[tuple[Rule, ...], bool, bool]] = {}
+        pairs = {pair: 1 << k for k, pair in enumerate(sorted({p for rule in rules for p in rule.second}))}
+        self._rules = [(rule, _marked(rule.heads), sum(pairs[p] for p in rule.second)) for rule in rules]
+        self._asked = _marked(name for rule in rules for name in rule.heads)
+        self._second: dict[str, list[tuple[int, int]]] = {}
+        for (op, head), bit in pairs.items():
+            self._second.setdefault(op, []).append((_marked([head]), bit))
+        self._within = reduce(operator.or_, (rule.within for rule in rules), 0)
+        self._known: dict[tuple[int, int, int], _Kept] = {}
 
-    def under(self, names: Iterable[str]) -> tuple[tuple[Rule, ...], bool, bool]:
-        """Those that ask for no other heads than ``names``, and whether any of them asks for more, one level down or within a few."""
-        there = self.asked.intersection(names)
-        found = self._known.get(there)
-        if found is None:
-            own = tuple(r for r in self.rules if r.heads <= there)
-            found = self._known[there] = own, any(r.second for r in own), any(r.within for r in own)
+    def under(self, node: Node) -> tuple[Rule, ...]:
+        """Those that ask for nothing that is not there."""
+        there = heads(node) & self._asked if node.args else 0
+        pairs = self._pairs(node) if self._second else 0
+        levels = within(node) & self._within if self._within else 0
+        known = self._known.get((there, pairs, levels))
+        if known is None:
+            found = tuple(
+                rule
+                for rule, asked, second in self._rules
+                if not asked & ~there and not second & ~pairs and (not rule.within or rule.within & levels)
+            )
+            rest = tuple(rule for rule in found if not rule.cancels)
+            known = found, None if len(rest) == len(found) else rest
+            if len(self._known) < _KEPT:
+                self._known[there, pairs, levels] = known
+        found, rest = known
+        return found if rest is None or not adds(node, _NEAR) else rest
+
+    def _pairs(self, node: Node) -> int:
+        """Which ops operands are, each with what is among its own operands: those pairs that rules ask for."""
+        found = 0
+        for arg in node.args:
+            inner = arg if arg.below is None else arg.below
+            pairs = self._second.get(inner.op.name)
+            if pairs is not None and inner.args:
+                there = heads(inner)
+                for head, bit in pairs:
+                    if head & there:
+                        found |= bit
         return found
+
+
+_NEAR = 2
+"""How many levels are looked through for the signs of terms."""
+_KEPT = 4096
+"""For how many sets of bits an index keeps what it has found."""
 
 
 class Matches:
@@ -120,7 +165,7 @@ class Matches:
             if not rules:
                 self.none.add(node)
                 return
-            self._found[node] = [], self._search(node, rules)
+            self._found[node] = [], _search(node, rules)
         known, rest = self._found[node]
         k = 0
         while True:
@@ -134,8 +179,10 @@ class Matches:
         if not known:
             self.none.add(node)
 
-    def _search(self, node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
-        for rule in rules:
-            found = rule.apply(node)
-            if found is not None and found.node is not node:
-                yield rule, found
+
+def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
+    """No method: who waits for more would be kept by what it keeps."""
+    for rule in rules:
+        found = rule.apply(node)
+        if found is not None and found.node is not node:
+            yield rule, found

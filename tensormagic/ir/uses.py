@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tensormagic.ir.facts import not_negative
+from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node, topological, users
 from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
 from tensormagic.ir.rules import Found, Rule
@@ -85,11 +85,6 @@ def residue(found: Found) -> Node | None:
     """An operand that is the rounding error of another one: code that works with it wants every rounding as it is."""
     operands = list(dict.fromkeys(map(below, found.bound)))
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
-
-
-def _adds(node: Node) -> bool:
-    """Whether ``node`` is a sum in which nothing cancels."""
-    return node.op.signs == (1, 1) and all(map(not_negative, node.args))
 
 
 @dataclass(frozen=True)
@@ -199,7 +194,9 @@ class Uses:
     matches: Callable[[Node], Iterable[tuple[Rule, Found]]]
     sure: bool = False
     comes: dict[Node, Node] = field(default_factory=dict[Node, Node])
-    _absorbed: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
+    _absorbed: dict[Node, tuple[set[Node], Iterator[tuple[Rule, Found]]]] = field(
+        default_factory=dict[Node, tuple[set[Node], Iterator[tuple[Rule, Found]]]]
+    )
     _joined: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
 
     @cached_property
@@ -247,7 +244,7 @@ class Uses:
             if user in products:
                 return True
             above = self._only_user(user, result)
-            if above is None or not (multiplies(user) or _adds(user)):
+            if above is None or not (multiplies(user) or adds(user)):
                 return False
             user = above
         return False
@@ -299,13 +296,17 @@ class Uses:
         return common if self.sure or not self._absorbs(here, chain) else 0
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
-        """Whether rules that will look at ``user`` see one of ``chain`` as a part."""
-        found = self._absorbed.get(user)
-        if found is None:
-            found = self._absorbed[user] = set()
-            for _, one in self.matches(user):
-                found.update(inside(user, one))
-        return not found.isdisjoint(chain)
+        """Whether rules that will look at ``user`` see one of ``chain`` as a part; they look as far as that is not known."""
+        known = self._absorbed.get(user)
+        if known is None:
+            known = self._absorbed[user] = set(), iter(self.matches(user))
+        found, more = known
+        while found.isdisjoint(chain):
+            one = next(more, None)
+            if one is None:
+                return False
+            found.update(inside(user, one[1]))
+        return True
 
 
 def _union(found: Iterable[int], enough: int) -> int:

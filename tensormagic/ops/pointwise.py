@@ -113,6 +113,10 @@ class Pointwise(Op):
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         types = [a.type for a in args]
+        first = types[0]
+        if first.shape and first.form == "array" and all(t is first or t == first for t in types):  # as nearly all are
+            _, out = self.resolve(types)
+            return first if out == first.dtype else Type(out, first.shape)
         shape = broadcast_shapes([t.shape for t in types])
         _, out = self.resolve([Type(t.dtype, t.shape) if t.form == "python" else t for t in types])
         weak = not shape and all(t.form == "python" for t in types) and out.kind in "bifc"

@@ -42,7 +42,7 @@ def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
             yield u, negative(v)
 
 
-@stable(roots="subtract add", fuel=1, judged=True, extends="a value where both sides are infinite")
+@stable(roots="subtract add", fuel=1, judged=True, cancels=True, extends="a value where both sides are infinite")
 def differences(node: Node) -> Found | None:
     """``f(a) - f(b) -> by a - b where both are near, for roots, powers, quotients, exponentials, logarithms, angles``."""
     if node.type.dtype.kind != "f":
@@ -88,7 +88,7 @@ def _beside_one(a: Node, b: Node) -> Apart | None:
         if number_of(bare(a)) == 1 and bare(u) is not bare(v):
             first, second = known(one, u), known(one, v)
             terms = first and second and (first.value, u * second.value)
-        elif _is_less_than_one(bare(u)) and len(bare(v).args) == 1 and bare(bare(v).args[0]) is bare(a):
+        elif len(bare(v).args) == 1 and bare(bare(v).args[0]) is bare(a) and _is_less_than_one(bare(u)):
             first, second = known(a, v), Apart(sum_of(one).minus(sum_of(u)).node())
             terms = first and (first.value, second.value * v)
         else:

@@ -111,6 +111,18 @@ class _Reading:
 _ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal"))
 
 
+def _is_arithmetic(node: Node, depth: int) -> bool:
+    """A first look, which most sums do not pass: whether there are but numbers and functions of one exponential."""
+    node = bare(node)
+    name = node.op.name
+    if name in _FUNCTIONS:
+        return True
+    parts = node.args if name in _ARITHMETIC else (written(node) or ()) if name == "where" else ()
+    if not parts:
+        return number_of(node) is not None
+    return depth > 0 and all(_is_arithmetic(n, depth - 1) for n in parts)
+
+
 def _quotient(a: _Polynomial, b: _Polynomial, c: _Polynomial, d: _Polynomial) -> _Fraction:
     if not c:
         raise _NoFractionError
@@ -147,11 +159,12 @@ def _value(p: _Polynomial, small: Node) -> Node | float:
     within=" ".join(_FUNCTIONS),
     fuel=1,
     judged=True,
+    cancels=True,
     extends="a value where both sides are infinite",
 )
 def fractions_in_one_exponential(node: Node) -> Found | None:
     """``1 / (exp(x) - 1) - exp(-x) -> exp(-2 * x) / (1 - exp(-x)) far out, and for all sums of fractions in one exponential``."""
-    if node.type.dtype.kind != "f":
+    if node.type.dtype.kind != "f" or not all(_is_arithmetic(n, _DEEP) for n in node.args):
         return None
     reading = _Reading()
     try:

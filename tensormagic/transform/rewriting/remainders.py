@@ -12,6 +12,7 @@ from functools import reduce
 
 import numpy as np
 
+from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, is_constant
 from tensormagic.ops.fold import SUM, fold, spread
@@ -65,7 +66,7 @@ from tensormagic.transform.rewriting.terms import (
 )
 
 
-@stable(roots="subtract add", within="where log", fuel=1, judged=True)
+@stable(roots="subtract add", within="where log", fuel=1, judged=True, cancels=True)
 def deviances(node: Node) -> Found | None:
     """``x * log(x / y) - x + y -> x * (r - log1p(r)) for r = (y - x) / x, where x and y are near each other; for sums of such``."""
     if node.type.dtype.kind != "f" or not _times_logarithm(node, 3):
@@ -95,7 +96,7 @@ def deviances(node: Node) -> Found | None:
     return Found(behind(near, reduce(add, values), left, right), absorbs=tuple(absorbed))
 
 
-@stable(roots="subtract add", within=" ".join(sorted(NAMED | {"where"})), fuel=1, judged=True)
+@stable(roots="subtract add", within=" ".join(sorted(NAMED | {"where"})), fuel=1, judged=True, cancels=True)
 def remainders(node: Node) -> Found | None:
     """``x * cos(x) - sin(x) -> its series where x is near 0, for all sums of functions of one operand that cancel there``."""
     found = less_beginning(node, node.type.dtype) if node.type.dtype.kind == "f" else None
@@ -310,28 +311,40 @@ def logarithms_of_differences(node: Node) -> Found | None:
     return Found(x + log1mexp(y - x), absorbs=(text,))
 
 
+def _with_root(node: Node) -> tuple[Node, Node] | None:
+    """A root and what is added to it: as it stands, where nothing can cancel, or as the difference that has become a form."""
+    whole = bare(node)
+    if adds(whole):
+        root, other = sorted(map(bare, whole.args), key=lambda a: a.op is not sqrt)
+        return (root, other) if root.op is sqrt else None
+    sides = written(whole)
+    if sides is None or bare(sides[0]).op is not sqrt or bare(sides[1]).op is not negative:
+        return None
+    return bare(sides[0]), bare(sides[1]).args[0]
+
+
 def _root_sum(node: Node, number: int) -> Found | None:
     """The ``x`` of ``log(x + sqrt(x**2 + number))``, and what is absorbed there."""
-    sides = written(node.args[0])
-    if sides is None or bare(sides[0]).op is not sqrt or node.type.dtype.kind != "f":
+    sides = _with_root(node.args[0])
+    if sides is None or node.type.dtype.kind != "f":
         return None
-    root, other = bare(sides[0]), bare(sides[1])
+    root, other = sides
     total = conjugates(root.args[0]) or sum_of(root.args[0])
-    if other.op is not negative or total.number != number or len(total.terms) != 1:
+    if total.number != number or len(total.terms) != 1:
         return None
-    if total.terms[0][0] != ("square", bare(other.args[0])) or total.terms[0][2] != 1:
+    if total.terms[0][0] != ("square", bare(other)) or total.terms[0][2] != 1:
         return None
-    return Found(other.args[0], absorbs=(bare(node.args[0]), root, bare(root.args[0])))
+    return Found(other, absorbs=(bare(node.args[0]), root, bare(root.args[0])))
 
 
-@stable(roots="log", heads="where", fuel=1, extends="a value where x * x is infinite")
+@stable(roots="log", fuel=1, extends="a value where x * x is infinite")
 def inverse_sines(node: Node) -> Found | None:
     """``log(x + sqrt(x**2 + 1)) -> arcsinh(x)``."""
     found = _root_sum(node, 1)
     return found and Found(arcsinh(found.node), absorbs=found.absorbs)
 
 
-@stable(roots="log", heads="where", fuel=1, judged=True)
+@stable(roots="log", fuel=1, judged=True)
 def inverse_cosines(node: Node) -> Found | None:
     """``log(x + sqrt(x**2 - 1)) -> arccosh(x), where x >= 1``."""
     found = _root_sum(node, -1)

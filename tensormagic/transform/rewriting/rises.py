@@ -104,7 +104,7 @@ def quotients_by_rises(node: Node) -> Found | None:
     return Found(divide(top, below), absorbs=(bare(node.args[1]),))
 
 
-@stable(roots="subtract add", within="power where", fuel=1, judged=True)
+@stable(roots="subtract add", within="power where", fuel=1, judged=True, cancels=True)
 def powers_less_what_they_begin_with(node: Node) -> Found | None:
     """``(1 + x) ** y - 1 - x * y -> (expm1(r) - r) + (r - x * y) for r = y * log1p(x), where x and r are near 0``."""
     if node.type.dtype.kind != "f":

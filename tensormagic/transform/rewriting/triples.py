@@ -108,7 +108,7 @@ _BY_SIZE = frozenset(("sqrt", "log"))
 """Functions whose second difference cancels where ``h`` is small beside ``b``; that of the others where it is small."""
 
 
-@stable(roots="subtract add", within="where sqrt log log1p exp sin cos sinh cosh", fuel=1, judged=True)
+@stable(roots="subtract add", within="where sqrt log log1p exp sin cos sinh cosh", fuel=1, judged=True, cancels=True)
 def second_differences(node: Node) -> Found | None:
     """``f(x + h) - 2 * f(x) + f(x - h) -> by h, where it is small, for roots, logarithms, exponentials, sines and hyperbolic sines``."""
     if not _has_multiple(node, 2):
@@ -154,7 +154,7 @@ def _factors(node: Node) -> tuple[list[Node], Fraction]:
     return found, times
 
 
-@stable(roots="subtract add", within="where cos", fuel=1, judged=True)
+@stable(roots="subtract add", within="where cos", fuel=1, judged=True, cancels=True)
 def law_of_cosines(node: Node) -> Found | None:
     """``x**2 + y**2 - 2 * x * y * cos(z) -> (x - y)**2 + 4 * x * y * sin(z / 2)**2 where cos(z) is near 1``."""
     if not _has_multiple(node, 4):

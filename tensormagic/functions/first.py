@@ -12,7 +12,12 @@ import numpy as np
 
 from tensormagic.capture.staging.conditioned import Looks, Lost, alike
 from tensormagic.capture.staging.ordinary import Ordinary, ordinary
+from tensormagic.capture.staging.text_graph import graphs_of
+from tensormagic.capture.staging.text_values import UnseenError
+from tensormagic.config import config
 from tensormagic.functions.left import young
+from tensormagic.transform.rewriting import rewrite_nodes
+from tensormagic.transform.rewriting.trial import changes_digits
 
 NOT = object()  # what is given where Python does not run it
 TIME = 0.25  # seconds of this thread, after which the function is captured
@@ -22,6 +27,7 @@ _QUICKLY = (
     2**21
 )  # bytes of arrays that are copied before it is known which may be stored into: to find that out takes longer
 _AGAIN = 15e-6  # seconds of a run for each byte of code: to run it twice more takes no longer than to capture it
+_LOOKS = 40  # numbers that are looked at, for each byte of code: to ask what rules see in it takes as long
 _NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 _KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}
 enabled = True
@@ -53,7 +59,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed."""
     with young(stays=True):
         found = ordinary(function)
-        run = _running(function, found)
+        run = _running(function, found, args)
     if found is None or run is None:
         return NOT
     kept: list[tuple[Any, Any]] = []
@@ -69,8 +75,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
     try:
         return run(args, kept)
     except BaseException as error:
-        for array, before in kept:
-            array[...] = before
+        _put_back(kept)
         if not isinstance(error, OutOfTime | Exception):
             raise
     return NOT  # of an error captured code tells more
@@ -79,26 +84,85 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
 _Run = Callable[[tuple[Any, ...], list[tuple[Any, Any]]], Any]
 
 
-def _running(function: FunctionType, found: Ordinary | None) -> _Run | None:
+def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ...]) -> _Run | None:
     """What runs for a function, with what is kept of what it stores into."""
-    if found is None or not (found.asks or found.looks):
-        return found and (lambda args, _: function(*args))
+    if found is None:
+        return None
+    looked_at = found.looks and config.level("") != "exact"  # there no rule changes digits
+    if not (found.asks or looked_at):
+        return lambda args, _: function(*args)
     clock = itertools.chain.from_iterable(_times())
-    looks = Looks(_AGAIN * sum(len(f.__code__.co_code) for f in found.reached))
-    run = found.asking(clock, looks.names() if found.looks else {})
-    if not found.looks:
+    if not looked_at:
+        run = found.asking(clock, {})
         return lambda args, _: run(*args)
+    rules = _Rules(found, args)
+    code = sum(len(f.__code__.co_code) for f in found.reached)
+    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code)
+    looks.free = found.looks_at(_extent(args)) > _LOOKS * code and rules.see_nothing()
+    run = found.asking(clock, {} if looks.free else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         # captured code says nothing, and may have to compute it
         with np.errstate(all="ignore", under="call", call=looks.runs_under):
             looks.begins()
-            result = looks.ends(run(*args))
+            try:
+                result = looks.ends(run(*args))
+            except Lost:
+                if not rules.see_nothing():
+                    raise
+                looks.free = True
+                _put_back(kept)
+                result = found.asking(clock, looks.blind(), rules.shorts)(*args)
             if looks.lost and not _stands(found, clock, result, args, kept):
+                raise Lost
+            if looks.free and not rules.see_nothing():  # in loops that have had one iteration since
                 raise Lost
         return result
 
     return looked
+
+
+def _extent(args: tuple[Any, ...]) -> int:
+    """How many iterations a loop may have: the largest integer, or extent of an array."""
+    integers = [v for v in args if type(v) is int]
+    return max([1, *integers, *(n for v in args if type(v) is np.ndarray for n in v.shape)])
+
+
+class _Rules:
+    """Whether rules see anything in the texts of functions of which they would give other digits than Python."""
+
+    def __init__(self, found: Ordinary, args: tuple[Any, ...]) -> None:
+        self.shorts: dict[tuple[str, int], int] = {}
+        self._found, self._args = found, args
+        self._known: dict[frozenset[Any], bool] = {}
+
+    def see_nothing(self) -> bool:
+        """Whether captured code would give the same digits: also where loops of one iteration are none."""
+        one = frozenset(self.shorts.items())
+        return all(self._see_nothing(shorts) for shorts in {frozenset[Any](), one})
+
+    def _see_nothing(self, shorts: frozenset[Any]) -> bool:
+        known = self._known.get(shorts)
+        if known is None:
+            known = self._known[shorts] = not self._fire(dict(shorts))
+        return known
+
+    def _fire(self, shorts: dict[tuple[str, int], int]) -> bool:
+        function: Any = self._found.function  # no method: it is held as it is
+        try:
+            for results in graphs_of(function, self._found.reached, self._args, shorts):
+                _, log = rewrite_nodes(results, "stable")
+                if any(not f.rule.neutral and changes_digits(f.rule) for f in log.fired):
+                    return True
+        except UnseenError:
+            return True
+        return False
+
+
+def _put_back(kept: list[tuple[Any, Any]]) -> None:
+    """Arrays hold what they held before."""
+    for array, before in kept:
+        array[...] = before
 
 
 def _stands(

@@ -106,17 +106,17 @@ LOOKED_AT = {
     "quotients": ("return 1 / (x + 1) - 1 / x", [1.0, 2.0], [1.0, 1e9]),
     "by items": ("a = np.zeros(2)\n    a[0], a[1] = 1 / (x[0] + 1), 1 / x[0]\n    return a[0] - a[1]", [1.0, 2.0], [1e9, 2.0]),
     "roots": ("y = np.sqrt(x + 1)\n    y -= np.sqrt(x)\n    return y", [1.0, 2.0], [1e14, 1.0]),
-    "length": ("return np.sqrt(x * x + 1)", [1.0, 2.0], [1e160, 1.0]),
+    "length": ("y = x + 1\n    return np.sqrt(x * x + y * y)", [1.0, 2.0], [1e160, 1.0]),
     "roots by a call": ("return np.add(np.sqrt(x + 1), -np.sqrt(x))", [1.0, 2.0], [1e14, 1.0]),
     "a negative": ("return np.sqrt(x + 1) + np.negative(np.sqrt(x))", [1.0, 2.0], [1e14, 1.0]),
     "into an array": ("y = np.sqrt(x + 1)\n    np.add(y, -np.sqrt(x), y)\n    return y", [1.0, 2.0], [1e14, 1.0]),
-    "through an array": ("y = x * 0\n    np.add(np.sqrt(x + 1), 0, y)\n    return y - np.sqrt(x)", [1.0, 2.0], [1e14, 1.0]),
+    "through an array": ("y = x * 0\n    np.add(x, 1, y)\n    return np.sqrt(y) - np.sqrt(x)", [1.0, 2.0], [1e14, 1.0]),
     "products by a call": ("y = x + 1\n    return np.multiply(y, y) - np.multiply(x, x)", [1.0, 2.0], [1e14, 1.0]),
     "a product less a factor": ("y = 1 + x[1]\n    return x[0] * y - x[0]", [1.0, 2.0], [1.0, 1e-18]),
-    "compounded": ("return 3.0 * np.square(1 + x) - 3.0", [1.0, 2.0], [1e-18, 1.0]),
+    "compounded": ("return np.square(1 + x) - 1.0", [1.0, 2.0], [1e-18, 1.0]),
     "variance": ("return np.mean(x**2) - np.mean(x)**2", [1.0, 2.0], [1e9, 1e9 + 1]),
     "cosine": ("return 1 - np.cos(x)", [1.0, 2.0], [1e-8, 1.0]),
-    "a quotient less a number": ("return x / 3.1 - 1", [1.0, 2.0], [1.0, 3.1]),
+    "a quotient less a number": ("return 1 / (x + 1) - 1", [1.0, 2.0], [1e-18, 1.0]),
     "a power": ("return (1 + x)**1e9", [1e-30, 1e-29], [1e-9, 1e-9]),
     "in a loop": ("for k in range(1):\n        a = np.sqrt(x + 1)\n        b = np.sqrt(x)\n    return a - b", [1.0, 2.0], [1.0, 1e14]),
 }  # fmt: skip
@@ -182,7 +182,7 @@ IMPORTANT = {
     "the other sign": "return np.where(np.sqrt(x) - np.sqrt(x + 1) < 0, 1.0, 2.0)",
     "of a number": "d = np.sqrt(x[0] + 1) - np.sqrt(x[0])\n    return 1.0 if d > 0 else 2.0",
     "a count": "k = 0\n    for i in range(len(x)):\n        if np.sqrt(x[i] + 1) - np.sqrt(x[i]) > 0:\n            k += 1\n    return k",
-    "zeros that were small": "a = x * 1e-220\n    return a**2 / (a * 1e-150)**2 - 1",
+    "zeros that were small": "a = x * 1e-220\n    b = a + 0.5 * a\n    return np.sqrt(a * a + b * b)",
     "what is stored": "y = np.sqrt(x + 1) - np.sqrt(x)\n    x[:] = y\n    return 1",
 }  # fmt: skip
 
@@ -197,7 +197,7 @@ def test_lost_digits_that_change_nothing(name, tmp_path, monkeypatch):
     found = first.result_of(function, (given,))
     np.testing.assert_array_equal(found, function(x))  # to the last bit
     np.testing.assert_array_equal(given, x)
-    assert asked == ([True] if "squares" not in name else [])
+    assert asked == ([True] if name in {"until nothing changes", "a small part"} else [])
 
 
 @pytest.mark.parametrize("name", IMPORTANT)
@@ -210,7 +210,7 @@ def test_lost_digits_that_change_something(name, tmp_path):
 
 @pytest.mark.parametrize("sides", ["a.T - a", "a - a.T", "a[::-1] - a", "a - a.reshape(3, 1)"])
 def test_what_is_taken_from_itself_has_lost_nothing(sides, tmp_path, monkeypatch):
-    body = f"a = (x / 3.1)[:, None]\n    d = {sides}\n    return 1 / (1 + d * d)"
+    body = f"a = np.sqrt(x)[:, None]\n    d = {sides}\n    return 1 / (1 + d * d)"
     function = of(f"import numpy as np\ndef f(x):\n    {body}\n", tmp_path / "given.py")
     monkeypatch.setattr(first, "_stands", None)  # so nothing is run again
     x = np.array([1.5, 2, 3])
@@ -240,7 +240,7 @@ def test_large_arrays_are_looked_at_in_parts(name, tmp_path, monkeypatch):
     for way in (slice(None), slice(None, None, 2), slice(None, None, -1)):
         x = np.repeat(np.array(fine), 40)[way]
         assert (first.result_of(function, (x,)) is first.NOT) == (name == "a power")
-        x[len(x) // 2] = max(lost) if max(lost) > 1e6 or name == "a quotient less a number" else min(lost)
+        x[len(x) // 2] = max(lost) if max(lost) > 1e6 else min(lost)
         assert first.result_of(function, (x,)) is first.NOT
 
 

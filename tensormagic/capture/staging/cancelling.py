@@ -142,6 +142,8 @@ class _Names:
         The parameters that names are made of.
     base
         The names of which names may be views.
+    loops
+        What names had got before loops, and after them.
     """
 
     text: Text
@@ -158,6 +160,7 @@ class _Names:
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
     gives: bool = False
     hands: set[str] = field(default_factory=set[str])
+    loops: dict[ast.AST, tuple[Any, Any]] = field(default_factory=dict[ast.AST, tuple[Any, Any]])
 
     def block(self, block: list[ast.stmt]) -> None:
         """Note what there is in a block."""
@@ -219,6 +222,19 @@ class _Names:
             self.means |= anew
 
     def _loop(self, loop: ast.For | ast.While) -> None:
+        """Go through a loop; through one in a loop not again, where names have got the same as the last time."""
+        begins = self._state()
+        known = self.loops.get(loop)
+        if known is None or known[0] != begins:
+            self._goes_round(loop)
+            self.loops[loop] = begins, self._state()
+            return
+        sets, atoms, base, *_, gives, _ = known[1]
+        for name, has in sets.items():
+            setattr(self, name, set(has))
+        self.atoms, self.base, self.gives = dict(atoms), dict(base), self.gives or gives
+
+    def _goes_round(self, loop: ast.For | ast.While) -> None:
         self._note(loop.iter if isinstance(loop, ast.For) else loop.test)
         if isinstance(loop, ast.For):
             self.atoms |= dict.fromkeys(roots_of(loop.target), self._atoms(self.text.seen(loop.iter)))

@@ -46,6 +46,7 @@ _FINE = 8.0  # times that a difference may be smaller than its sides, whatever i
 _INTEGER, _LONGS = np.dtype(np.int64), np.dtype(np.float64)
 _greatest, _smallest = np.maximum.reduce, np.minimum.reduce
 _SMALL = 2**18  # elements of a difference that has cancelled: what has more is not run again
+_ARRAY = 16  # numbers that take as long to look at as a small array
 _SHAKES = 2.0, 4.0  # rounding errors of a side that a difference is off by: between these
 _BLOCK = 2**14  # elements
 _FAR = 2.0**8  # times that a side is larger than such a difference
@@ -68,33 +69,44 @@ class Looks:
     ----------
     quick
         The seconds of this thread after which a difference that cancels is an error: to run it again takes longer than to capture it.
+    excused
+        Whether no rule sees anything in the texts: asked when a difference has lost digits.
+    patience
+        How many numbers are looked at before that is asked anyway, as it takes less time than to look at more.
 
     Attributes
     ----------
     lost
         Whether a difference has lost digits.
+    free
+        Whether what is lost no longer matters, since no rule would keep it.
     under
         Whether NumPy has met numbers that are too small to have their digits.
     """
 
-    def __init__(self, quick: float = math.inf) -> None:
-        self.lost = self.under = False
+    def __init__(
+        self, quick: float = math.inf, excused: Callable[[], bool] | None = None, patience: float = math.inf
+    ) -> None:
+        self.lost = self.under = self.free = False
+        self._excused = excused
         self._worst = _FINE
         self._exponentials_under = self._zeros = False
         self._quick = quick
+        self._left = patience
         self._until = self._begun = math.inf
 
     def names(self) -> dict[str, Any]:
         """What looks at operations, by the names that code has for it."""
-        own: dict[str, Any] = {_name(EXPONENTIAL): self._exponential, _name(DENOMINATOR): self._denominator}
-        own |= {_name(kind): self._with_zeros for kind in (ROOT, QUOTIENT)}
+        looks = _OTHERS | {EXPONENTIAL: self._exponential, DENOMINATOR: self._denominator}
+        looks |= dict.fromkeys((ROOT, QUOTIENT), self._with_zeros)
+        own: dict[str, Any] = {_name(kind): partial(self._look, look) for kind, look in looks.items()}
         for deep in (False, True):
             for op, does in _OPERATIONS.items():
                 differs = self._differs(does, deep)
                 kind = DEEP if deep else DIFFERENCE
                 own[_name(kind, op)] = differs
                 own[_name(kind, op, True)] = _into(differs) if op == CALL else _beside(differs)
-        return _OTHERS | own
+        return own
 
     def shaken(self, sign: float) -> dict[str, Any]:
         """The same for a run where differences are off by rounding errors of their sides: up or down, as it is drawn, times ``sign``."""
@@ -106,12 +118,23 @@ class Looks:
                 own[_name(kind, op, True)] = _into(differs) if op == CALL else partial(shaking.beside, does)
         return own
 
+    def blind(self) -> dict[str, Any]:
+        """The same for a run in which nothing is looked at."""
+        own: dict[str, Any] = dict.fromkeys(map(_name, _OF_VALUES), _as_it_is)
+        for op, does in _OPERATIONS.items():
+            for kind in (DIFFERENCE, DEEP):
+                own[_name(kind, op)] = does
+                own[_name(kind, op, True)] = _into(does) if op == CALL else _beside(does)
+        return own
+
     def begins(self) -> None:
         """The run begins now."""
         self._until, self._begun = time.perf_counter() + self._quick, time.thread_time()
 
     def ends(self, result: Any) -> Any:
         """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
+        if self.free:
+            return result
         if self._zeros and self.under:
             raise Lost  # what was 0 may be what was too small
         for whole in result if isinstance(result, tuple | list) else (result,):
@@ -130,6 +153,11 @@ class Looks:
 
         def differs(left: Any, right: Any) -> Any:
             result = does(left, right)
+            if self.free:
+                return result
+            self._left -= 1
+            if self._left < 0 and self._is_excused():
+                return result
             if isinstance(result, float):  # NumPy's of 64 bits, too
                 if not fabs(result) * _FINE >= fabs(left):
                     self._number(left, right, result, deep)
@@ -143,6 +171,13 @@ class Looks:
 
         return differs
 
+    def _look(self, look: Callable[[Any], Any], value: Any) -> Any:
+        """A value that is looked at, where that matters."""
+        self._left -= 1 if value.__class__ is float else _ARRAY
+        if self.free or (self._left < 0 and self._is_excused()):
+            return value
+        return look(value)
+
     def _number(self, left: Any, right: Any, result: float, deep: bool) -> None:
         size, most = fabs(result), fabs(left)
         if math.isnan(size):
@@ -150,6 +185,7 @@ class Looks:
         self._loses(most / size if size else math.inf if most else 1.0, deep, _is_short(left, right), 1)
 
     def _array(self, left: Any, right: Any, result: Any, deep: bool, less: bool) -> None:
+        self._left -= _ARRAY
         count = np.size(result)
         itself = _itself(left, right, result) if less and count <= _SMALL else None
         if 0 < count <= _BLOCK and result.dtype == _LONGS:
@@ -183,9 +219,20 @@ class Looks:
         if quotient <= _MOST[short] and not (deep and quotient * self._worst > _DEEP[short]):
             self._worst = max(self._worst, quotient)
             return
+        if self._is_excused():
+            return
         if math.isnan(quotient) or count > _SMALL or self._takes_long():
             raise Lost
         self.lost = True
+
+    def _is_excused(self) -> bool:
+        """Whether no rule sees anything: asked once, and the time that takes is no time of the run."""
+        if self._excused is not None:
+            wall, own = time.perf_counter(), time.thread_time()
+            self.free, self._excused = self._excused(), None
+            self._until += time.perf_counter() - wall
+            self._begun += time.thread_time() - own
+        return self.free
 
     def _takes_long(self) -> bool:
         """Whether the run goes on for long; the clock on the wall, which costs little, is never behind that of the thread."""
@@ -406,7 +453,7 @@ def _name(kind: str, operation: str = "", place: bool = False) -> str:
 CALL = "add"  # NumPy's, beside operators
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"Add": operator.add, "Sub": operator.sub, CALL: np.add}
 _OF_VALUES = (ROOT, LOGARITHM, EXPONENTIAL, POWER, DENOMINATOR, QUOTIENT, DIVISOR)
-_OTHERS: dict[str, Any] = {_name(DIVISOR): _ranged, _name(LOGARITHM): _logarithmic, _name(POWER): _exponent}
+_OTHERS: dict[str, Callable[[Any], Any]] = {DIVISOR: _ranged, LOGARITHM: _logarithmic, POWER: _exponent}
 
 
 def looked_at(node: Any, kind: str) -> ast.AST:

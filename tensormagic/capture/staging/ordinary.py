@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from tensormagic.capture.staging.trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
+_LOOKS, _DEEPEST = 8, 4
 _BUILTIN = set(pythons.called(pythons.ORDINARY))
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (numpys.FUNCTIONS, numpys.CONSTANTS), math: (numpys.MATH, {"pi", "e", "inf", "nan", "tau"})}
@@ -72,11 +74,23 @@ class Ordinary(NamedTuple):
         """Whether anything in it is looked at as it runs."""
         return any(_told(f, found, self.mode).checks for f, found in self.reached.items())
 
-    def asking(self, clock: Iterator[bool], look: dict[str, Any]) -> Callable[..., Any]:
-        """The function, whose loops and calls take one from a clock each time, and whose differences are looked at by ``look``."""
+    def looks_at(self, extent: int) -> int:
+        """How many numbers are looked at, roughly, if each loop has so many iterations and half of what is looked at are arrays."""
+        told = [(found.node, len(_told(f, found, self.mode).checks)) for f, found in self.reached.items()]
+        return sum(_LOOKS * checks * extent ** min(_depth(node), _DEEPEST) for node, checks in told)
+
+    def asking(
+        self, clock: Iterator[bool], look: dict[str, Any], shorts: dict[tuple[str, int], int] | None = None
+    ) -> Callable[..., Any]:
+        """The function, whose loops and calls take one from a clock each time, and whose differences are looked at by ``look``, if any.
+
+        ``shorts`` is told of loops of no iteration and of one, by their files and lines.
+        """
         own: Any = self.function  # no method: it is held as it is
+        looks = bool(look) and self.looks
         watch: Callable[..., Any] = partial(itertools.compress, selectors=clock)
-        looks = self.looks
+        if shorts is not None:
+            watch = partial(_noting, shorts, watch)
         if self.asks and not self.hands and not looks and self.reached[own].ranges:  # as it is written
             space = {**own.__globals__, "range": lambda *of: watch(range(*of))}
             return FunctionType(own.__code__, space, own.__name__, own.__defaults__)
@@ -202,9 +216,12 @@ def is_among_numpys(function: Any, count: int) -> bool:
 
 def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told:
     """What is told of a function among others."""
+    code = function.__code__ if isinstance(function, FunctionType) else function
+    names = {name for name, _ in found.called if "." not in name and name not in numpys.NAMES}
+    wide = frozenset({code}) if code in mode.wide else frozenset({_told.__code__}) if mode.wide else mode.wide
+    mode = Mode(mode.givers & names, wide, mode.exponentials, mode.stores and bool(names))
     known = found.told.get(mode)
     if known is None:
-        code = function.__code__ if isinstance(function, FunctionType) else function
         known = found.told[mode] = told(found.node.body, code, found.traits, mode)
     return known
 
@@ -235,6 +252,23 @@ def _changed(checks: dict[ast.AST, str], asks: bool, looks: bool, written: ast.A
     if looks and isinstance(node, ast.With):
         return placed_at(ast.If(ast.Constant(True), node.body, []), node)
     return looked_at(node, checks[written]) if written in checks else node
+
+
+def _noting(shorts: dict[tuple[str, int], int], watch: Callable[..., Any], values: Any) -> Any:
+    """What a loop goes over; of one of at most one iteration it is noted how many it has at least."""
+    if type(values) is range and len(values) < 2:
+        frame: Any = inspect.currentframe()
+        while frame.f_code.co_filename == __file__:
+            frame = frame.f_back  # to the loop's
+        place = frame.f_code.co_filename, frame.f_lineno
+        shorts[place] = min(len(values), shorts.get(place, 1))
+    return watch(values)
+
+
+def _depth(node: ast.AST) -> int:
+    """How deep loops are in one another."""
+    body = [b for name in ("body", "orelse") for b in getattr(node, name, ()) if isinstance(b, ast.stmt)]
+    return isinstance(node, ast.For | ast.While) + max(map(_depth, body), default=0)
 
 
 def _ask() -> ast.expr:

@@ -1,0 +1,477 @@
+"""The arithmetic in the texts of functions as graphs of numbers, which tell what rules see in it, without capturing the functions.
+
+What captured code keeps from rules is a number of which nothing is known. All else is seen through: more than rules see, never less.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+
+from tensormagic.capture.staging import numpys
+from tensormagic.capture.staging.in_text import is_into, is_of_sizes, is_users, name_of
+from tensormagic.capture.staging.known_text import Written
+from tensormagic.capture.staging.text_values import Array, State, UnseenError, Values, View
+from tensormagic.capture.staging.trees import children, walk
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.type import python
+from tensormagic.ops.leaf import CONSTANT, constant, constant_value
+from tensormagic.ops.op import registry
+from tensormagic.ops.pointwise import Pointwise
+
+Shorts = Mapping[tuple[str, int], int]
+_DEEPEST = 8  # calls of the user's functions in one another
+_FILLED = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}
+_NEW = {"empty", "empty_like", "arange", "linspace", "eye", "identity", "ndarray"}
+_COPIED = {"copy", "array", "asarray", "float64", "float"}
+_VIEWS = {"reshape", "ravel", "transpose", "squeeze", "swapaxes", "expand_dims", "flip", "fliplr", "flipud", "roll"}
+_PICKED = {"min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "argsort", "nonzero", "len", "int"}
+_OF_MANY = {"cumsum", "argsort", "nonzero"}
+_BINARY: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+    ast.Mod: "remainder",
+    ast.FloorDiv: "floor_divide",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+}
+
+
+def graphs_of(
+    function: FunctionType, reached: Mapping[FunctionType, Written], args: tuple[Any, ...], shorts: Shorts
+) -> Iterator[list[Node]]:
+    """The values that a call of a function gives, stores or decides by, and what they are computed from.
+
+    Where there is arithmetic with names of numbers that are known, as integers and what is written, there are two graphs: such are
+    constants in captured code, and operands in formulas of numbers alone.
+
+    Parameters
+    ----------
+    function
+        The function.
+    reached
+        The texts of it and of the user's functions that it calls.
+    args
+        Its arguments: arrays and numbers.
+    shorts
+        How many iterations the loops have that have at most one, by their files and lines.
+
+    Raises
+    ------
+    UnseenError
+        Where there is anything in the texts of which it is not told what rules see of it.
+    """
+    reading = _Reading(reached, shorts, numbers=True)
+    yield reading.read_through(function, args)
+    if reading.computes_with_numbers:
+        yield _of_numbers(_Reading(reached, shorts, numbers=False).read_through(function, args))
+
+
+def _of_numbers(results: list[Node]) -> list[Node]:
+    """What is computed of Python's numbers alone, but for what such things are computed from."""
+    alone: dict[Node, None] = {}
+    inside = set[Node]()
+    for node in topological(results):
+        if node.type.form == "python" and all(not a.args or a in alone for a in node.args):
+            alone[node] = None
+            inside.update(node.args)
+    return [n for n in alone if n.args and n not in inside]
+
+
+class _Reading(Values):
+    """The text of a call, gone through once."""
+
+    def __init__(self, reached: Mapping[FunctionType, Written], shorts: Shorts, *, numbers: bool) -> None:
+        super().__init__(numbers=numbers)
+        self.computes_with_numbers = False
+        self._reached, self._shorts = reached, shorts
+        self._space: dict[str, Any] = {}
+        self._file, self._depth = "", 0
+
+    def read_through(self, function: FunctionType, args: tuple[Any, ...]) -> list[Node]:
+        """The values of a call."""
+        arrays = [self.given(v) for v in args]
+        try:
+            self.ends(self._call(function, dict(zip(function.__code__.co_varnames, arrays, strict=False))))
+        except TensorError as error:
+            raise UnseenError from error
+        self.ends(tuple(arrays))
+        results = self.needed()
+        if not self.sums_are_apart(topological(results)):
+            raise UnseenError
+        return results
+
+    # expressions
+
+    def value(self, node: Any) -> Any:
+        """What an expression gives."""
+        reads = _READS.get(type(node))
+        if reads is None:
+            raise UnseenError
+        return reads(self, node)
+
+    def _of(self, node: ast.AST) -> Node:
+        return self.element(self.value(node))
+
+    def constant(self, node: ast.Constant) -> Node:
+        """A number that is written."""
+        if type(node.value) not in {bool, int, float, complex}:
+            raise UnseenError
+        return constant(node.value)
+
+    def name(self, node: ast.Name) -> Any:
+        """What a name holds."""
+        if node.id in self.state.names:
+            return self.state.names[node.id]
+        value = self._space.get(node.id)
+        if isinstance(value, bool | int | float | complex | np.number):
+            return self.number((id(self._space), node.id), value)
+        raise UnseenError
+
+    def parts(self, node: ast.Tuple) -> Any:
+        """Some values."""
+        return tuple([self.value(p) for p in node.elts])
+
+    def unary(self, node: ast.UnaryOp) -> Node:
+        """An operator of one."""
+        value = self._of(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        if isinstance(node.op, ast.USub):
+            return self._op("negative", value)
+        return self.any((type(node.op), value), np.bool_ if isinstance(node.op, ast.Not) else value.type, of=[value])
+
+    def binary(self, node: ast.BinOp) -> Node:
+        """An operator of two."""
+        return self._operation(node.op, self._of(node.left), self._of(node.right))
+
+    def _operation(self, op: ast.AST, left: Node, right: Node) -> Node:
+        if isinstance(op, ast.MatMult):
+            return self.sum("matmul", [left, right])
+        if type(op) in _BINARY:
+            return self._op(_BINARY[type(op)], left, right)
+        return self.any((type(op), left, right), np.result_type(left.type.dtype, right.type.dtype), of=(left, right))
+
+    def comparison(self, node: ast.Compare) -> Node:
+        """A comparison."""
+        if len(node.ops) == 1 and type(node.ops[0]) in _BINARY:
+            return self._operation(node.ops[0], self._of(node.left), self._of(node.comparators[0]))
+        return self.condition(node)
+
+    def condition(self, node: ast.AST) -> Node:
+        """What is true or false."""
+        sides = [self._of(p) for p in children(node)]
+        return self.any((type(node), *sides), np.bool_, of=sides)
+
+    def item(self, node: ast.Subscript) -> Any:
+        """A part."""
+        if is_of_sizes(node.value):
+            return self.size(self.place(node))
+        of = self.value(node.value)
+        if isinstance(of, Array):
+            return View(self._at(of, node.slice), of)
+        if not isinstance(of, tuple):
+            return self.moved(self.element(of), self.place(node.slice))
+        parts, at = cast("tuple[Any, ...]", of), node.slice
+        if isinstance(at, ast.Constant) and type(at.value) is int and at.value < len(parts):
+            return parts[at.value]
+        raise UnseenError
+
+    def _at(self, array: Any, index: ast.expr) -> Node:
+        return self.element(array) if _is_whole(index) else self.part(array, self.place(index))
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        """A size, a number of a module's, or a view."""
+        if is_of_sizes(node):
+            return self.size(self.place(node))
+        if isinstance(node.value, ast.Name) and node.value.id not in self.state.names:
+            value = getattr(self._space.get(node.value.id), node.attr, None)
+            if isinstance(value, float):
+                return constant(value)
+            raise UnseenError
+        return self._view(self.value(node.value), node.attr)
+
+    def _view(self, of: Any, place: Any) -> Any:
+        element = self.moved(self.element(of), place)
+        whole = of.of if isinstance(of, View) else of
+        return View(element, whole) if isinstance(whole, Array) else element
+
+    def _op(self, name: str, *operands: Node) -> Node:
+        op = registry.get({"abs": "absolute"}.get(name, name))
+        if not isinstance(op, Pointwise) or op.arity != len(operands):
+            raise UnseenError
+        self.computes_with_numbers = self.computes_with_numbers or not self.constants.isdisjoint(operands)
+        if all(n.op is CONSTANT and n.type.form == "python" for n in operands):  # Python computes it
+            with np.errstate(all="ignore"):
+                return constant(op.numpy(*[n["bits"].array()[()] for n in operands]).item())
+        return op(*operands)
+
+    # calls
+
+    def called(self, call: ast.Call) -> Any:
+        """A call."""
+        name, function = name_of(call.func), call.func
+        if is_users(call) and name not in numpys.NAMES:
+            return self._users(call)
+        args = list(call.args)
+        if isinstance(function, ast.Attribute) and not self._is_module(function.value):
+            args = [function.value, *args]
+        if name in numpys.FOLDS or name in _PICKED:
+            return self._folded(name, args, call)
+        if name in _VIEWS and args:
+            options = [(k.arg, self.place(k.value)) for k in call.keywords]
+            return self._view(self.value(args[0]), (name, *[self.place(a) for a in args[1:]], *options))
+        made = self._made(name, args)
+        if made is not None:
+            return made
+        if call.keywords:
+            raise UnseenError
+        return self._op(name, *[self._of(a) for a in args])
+
+    def _is_module(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id not in self.state.names
+
+    def _made(self, name: str, args: list[ast.expr]) -> Node | None:
+        """An array that is made, of a number or of another one; None for any other call."""
+        if name in _FILLED:
+            return constant(np.float64(_FILLED[name]))
+        if name in _NEW:
+            return self.any(object())
+        if name in {"full", "full_like"} and len(args) == 2:
+            return self._of(args[1])
+        if name in _COPIED and len(args) == 1 and not isinstance(args[0], ast.List | ast.Tuple):
+            return self._of(args[0])
+        return None
+
+    def _folded(self, name: str, args: list[ast.expr], call: ast.Call) -> Node:
+        elements = [self._of(a) for a in args if not isinstance(a, ast.Constant)]
+        options = [k.arg for k in call.keywords]
+        if name in {"max", "min"} and len(elements) > 1:
+            return self.any((name, *elements), of=elements)
+        return self.sum(str((name, options)), elements, number=len(args) == 1 and not options and name not in _OF_MANY)
+
+    def _users(self, call: ast.Call) -> Any:
+        function = self._space.get(name_of(call.func))
+        if not isinstance(function, FunctionType) or function not in self._reached or self._depth > _DEEPEST:
+            raise UnseenError
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        given = {n: self._bindable(a) for n, a in zip(names, call.args, strict=False)}
+        given |= {k.arg: self._bindable(k.value) for k in call.keywords if k.arg}
+        return self._call(function, given)
+
+    def _call(self, function: FunctionType, given: dict[str, Any]) -> Any:
+        """What a function gives for arguments; what it stores is there afterwards."""
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]
+        defaults: dict[str, Any] = dict(zip(names[::-1], (function.__defaults__ or ())[::-1], strict=False))
+        for name in set(names) - given.keys():
+            if not isinstance(defaults.get(name), bool | int | float | complex):
+                raise UnseenError
+            given[name] = self.array(self.number((code, name), defaults[name]))
+        before = self.state.names, self._space, self._file
+        self.state.names, self._space, self._file = given, function.__globals__, code.co_filename
+        self._depth += 1
+        returned = self._block(self._reached[function].node.body)
+        self._depth -= 1
+        self.state.names, self._space, self._file = before
+        return returned
+
+    # statements
+
+    def _block(self, block: list[ast.stmt]) -> Any:
+        """Go through statements; what they return at last."""
+        for k, statement in enumerate(block):
+            if isinstance(statement, ast.Return):
+                if k < len(block) - 1:
+                    raise UnseenError
+                return None if statement.value is None else self._bindable(statement.value)
+            self._statement(statement)
+        return None
+
+    def _statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Assign() | ast.AugAssign():
+                self._assigned(statement)
+            case ast.For():
+                self._for(statement)
+            case ast.While(test=test, body=body, orelse=[]):
+                self._loop(body, test)
+            case ast.If():
+                self._if(statement)
+            case ast.With(body=body):
+                self._block(body)
+            case ast.Expr(value=ast.Call() as call):
+                self._alone(call)
+            case (
+                ast.Expr(value=ast.Constant()) | ast.Pass() | ast.Break() | ast.Continue() | ast.Assert() | ast.Raise()
+            ):
+                pass
+            case _:
+                raise UnseenError
+
+    def _alone(self, call: ast.Call) -> None:
+        """A call that is a statement: of a function that stores."""
+        match call.func, call.args:
+            case ast.Attribute(attr=name), [*args, ast.Name() as target] if is_into(call):
+                self.store(self.name(target), None, self._op(name, *[self._of(a) for a in args]))
+            case _ if is_users(call):
+                self._users(call)
+            case _:
+                raise UnseenError
+
+    def _assigned(self, statement: ast.Assign | ast.AugAssign) -> None:
+        match statement:
+            case ast.AugAssign(target=target, op=op, value=value):
+                self._augment(target, op, self._of(value))
+            case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                self._assign(target, self._of(value))
+            case ast.Assign(targets=targets, value=value):
+                bound = self._bindable(value)
+                for target in targets:
+                    self._assign(target, bound)
+
+    def _bindable(self, node: ast.expr) -> Any:
+        """What a name may be bound to."""
+        value = self.value(node)
+        if isinstance(value, tuple):
+            parts = cast("tuple[Any, ...]", value)
+            return tuple([v if isinstance(v, Array) else self.array(self.element(v)) for v in parts])
+        if isinstance(value, View):
+            made = self.array(value.element)
+            self.viewed |= {made, value.of}
+            return made
+        return value if isinstance(value, Array) else self.array(value)
+
+    def _assign(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name(id=name):
+                self.state.names[name] = self.bound(value)
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                parts = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
+                if len(parts) != len(targets):
+                    raise UnseenError
+                for one, own in zip(targets, parts, strict=True):
+                    self._assign(one, own)
+            case ast.Subscript(value=ast.Name() as name, slice=index):
+                self.store(self.name(name), None if _is_whole(index) else self.place(index), self.element(value))
+            case _:
+                raise UnseenError
+
+    def _augment(self, target: ast.expr, op: ast.operator, value: Node) -> None:
+        match target:
+            case ast.Name() as name:
+                array = self.name(name)
+                if list(self.state.names.values()).count(array) > 1:
+                    raise UnseenError  # another name for it, or for the same number
+                self.store(array, None, self._operation(op, self.element(array), value))
+            case ast.Subscript(value=ast.Name() as name, slice=index):
+                array = self.name(name)
+                place = None if _is_whole(index) else self.place(index)
+                self.store(array, place, self._operation(op, self._at(array, index), value))
+            case _:
+                raise UnseenError
+
+    def _for(self, loop: ast.For) -> None:
+        over, target = loop.iter, loop.target
+        if loop.orelse or not isinstance(target, ast.Name):
+            raise UnseenError
+        if not isinstance(over, ast.Call) or name_of(over.func) != "range":
+            raise UnseenError
+        least = self._shorts.get((self._file, over.lineno))
+        if least == 0:
+            return
+        upwards = all(isinstance(a, ast.Constant) for a in over.args[:-1]) and len(over.args) < 3
+        index = self.any(object(), python(int), number=True, within=(0, None) if upwards else None)
+        self.state.names[target.id] = self.array(index)
+        if least == 1:
+            self._block(loop.body)
+        else:
+            self._loop(loop.body, None)
+
+    def _loop(self, body: list[ast.stmt], test: ast.expr | None) -> None:
+        """A loop of at least two iterations, or of a number that depends on data."""
+        bound, read = _bound_in(body), self.read
+        handed = self.hand_on(bound | _stored_in(body), bound)
+        self.read = set()
+        asked = None if test is None else self._of(test)
+        self.results += [] if asked is None else [asked]
+        if self._block(body) is not None:
+            raise UnseenError
+        self.go_on(handed, counted=test is None)
+        if asked is not None and not self.depends_on_data(asked):
+            raise UnseenError  # Python runs the loop, and each of its iterations is seen
+        self.read |= read
+
+    def _if(self, branch: ast.If) -> None:
+        test = self._of(branch.test)
+        self.results.append(test)
+        holds = _holds(test)
+        before, ends = self.state, list[State]()
+        for block in [branch.body, branch.orelse] if holds is None else [branch.body if holds else branch.orelse]:
+            self.state = before.copy()
+            returns = bool(block) and isinstance(block[-1], ast.Return)
+            if returns and self._depth > 1:
+                raise UnseenError
+            self.ends(self._block(block))
+            if not returns and not (block and isinstance(block[-1], ast.Raise)):
+                ends.append(self.state)
+        self.state = ends[0] if ends else before
+        for other in ends[1:]:
+            self.state.join(other)
+
+
+_READS: dict[type[ast.AST], Callable[[_Reading, Any], Any]] = {
+    ast.Constant: _Reading.constant,
+    ast.Name: _Reading.name,
+    ast.Tuple: _Reading.parts,
+    ast.List: _Reading.parts,
+    ast.UnaryOp: _Reading.unary,
+    ast.BinOp: _Reading.binary,
+    ast.Compare: _Reading.comparison,
+    ast.BoolOp: _Reading.condition,
+    ast.Subscript: _Reading.item,
+    ast.Attribute: _Reading.attribute,
+    ast.Call: _Reading.called,
+}
+
+
+def _holds(test: Node) -> bool | None:
+    """Whether a condition holds, where that is known."""
+    sides = [constant_value(n) for n in test.args]
+    if isinstance(test.op, Pointwise) and sides and all(v is not None for v in sides):
+        return bool(test.op.numpy(*sides))
+    return None
+
+
+def _is_whole(index: ast.expr) -> bool:
+    """Whether an index is all of an array."""
+    if isinstance(index, ast.Slice):
+        return not (index.lower or index.upper or index.step)
+    return isinstance(index, ast.Constant) and index.value is ...
+
+
+def _bound_in(body: list[ast.stmt]) -> set[str]:
+    return {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _stored_in(body: list[ast.stmt]) -> set[str]:
+    """The names of arrays that may be stored into: also those that functions of the user's are given."""
+    found = set[str]()
+    for node in (n for s in body for n in walk(s)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            found.add(node.value.id)
+        elif isinstance(node, ast.Call) and (is_users(node) or is_into(node)):
+            found |= {a.id for a in node.args if isinstance(a, ast.Name)}
+    return found

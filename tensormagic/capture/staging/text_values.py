@@ -1,0 +1,293 @@
+"""What names hold while the text of a function is read for what rules see in it: an array is a number there, as rules look at elements.
+
+Of some numbers nothing is known: of arguments, of what a loop hands on, of a part of an array of which other parts have been stored.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tensormagic.capture.staging import numpys
+from tensormagic.capture.staging.trees import children
+from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.type import Type, python
+from tensormagic.ops.leaf import CONSTANT, PARAMETER, constant, parameter
+
+_MOST = 2000  # numbers of which nothing is known: to look at more takes longer than to capture the function
+
+
+class UnseenError(Exception):
+    """Something in a text of which it is not told here what rules see of it."""
+
+
+class Content(NamedTuple):
+    """What an array holds: an element of it, and of parts that have been stored, by their place.
+
+    ``whole`` is None where it is one or another, depending on a branch; ``parts`` are these then.
+    """
+
+    whole: Node | None
+    parts: Mapping[Any, Node]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All that it may hold."""
+        return [n for n in (self.whole, *self.parts.values()) if n is not None]
+
+
+class Array:
+    """An array or a number that names are bound to."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of an array, or the array with its axes in another order."""
+
+    element: Node
+    of: Array
+
+
+@dataclass
+class State:
+    """What names are bound to, and what that holds."""
+
+    names: dict[str, Any] = field(default_factory=dict[str, Any])
+    content: dict[Array, Content] = field(default_factory=dict[Array, Content])
+
+    def copy(self) -> State:
+        """One of its own."""
+        return State(dict(self.names), dict(self.content))
+
+    def join(self, other: State) -> None:
+        """It is this state or the other one."""
+        for name in self.names.keys() | other.names.keys():
+            mine, theirs = self.names.get(name), other.names.get(name)
+            if mine is not theirs:
+                self.names[name] = Array()
+                self.content[self.names[name]] = _either(self._held(mine), other._held(theirs))
+        for array, content in other.content.items():
+            if self.content.setdefault(array, content) != content:
+                self.content[array] = _either(self.content[array], content)
+
+    def _held(self, value: Any) -> Content | None:
+        return self.content.get(value) if isinstance(value, Array) else None
+
+
+def _either(*contents: Content | None) -> Content:
+    return Content(None, dict(enumerate(n for c in contents if c for n in c.nodes)))
+
+
+class Values:
+    """Numbers of which nothing is known, and what names hold. ``numbers``: whether numbers of Python's that are known are constants."""
+
+    def __init__(self, *, numbers: bool) -> None:
+        self.state = State()
+        self.results: list[Node] = []
+        self.made_of: dict[Node, list[Node]] = {}  # what is needed for a number of which nothing is known
+        self.sums: dict[Node, Node] = {}  # what is added up of others, and parts of it: what it is a part of
+        self.viewed: set[Array] = set()
+        self.read: set[Array] = set()
+        self.constants: set[Node] = set()
+        self._are_constants = numbers
+        self._known: dict[Any, Node] = {}  # by what they are
+        self._data: set[Node] = set()  # of these, those that captured code has no value of
+        self._numbers: set[Node] = set()  # of these, those that are the same for all elements
+        self._roots: dict[Node, Node] = {}  # of a part of what is not known, the whole
+
+    def needed(self) -> list[Node]:
+        """The results, and what is needed for numbers in them of which rules know nothing."""
+        return self._needed(self.results)[0]
+
+    def depends_on_data(self, value: Node) -> bool:
+        """Whether captured code does not know a value."""
+        return not self._data.isdisjoint(self._needed([value])[1])
+
+    def _needed(self, pending: list[Node]) -> tuple[list[Node], set[Node]]:
+        found, seen = dict[Node, None](), set[Node]()
+        while pending:
+            found.update(dict.fromkeys(n for n in pending if n.args))
+            leaves = [n for n in topological(pending) if n.op is PARAMETER and n not in seen]
+            seen.update(leaves)
+            pending = [n for leaf in leaves for n in self.made_of[leaf]]
+        return [*found], seen
+
+    def sums_are_apart(self, nodes: list[Node]) -> bool:
+        """Whether sums are of nothing that rules know sums of: of exponentials, and two of one array."""
+        found = [whole for n in nodes if (whole := self.sums.get(n))]
+        summed: list[Node] = []
+        for whole in found:
+            parts = topological(self.made_of[whole])
+            if any(n.op.name in numpys.EXPONENTIALS for n in parts):
+                return False
+            summed += {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
+        return len(summed) == len(set(summed)) and len(found) == len(set(found))
+
+    # numbers of which nothing is known
+
+    def any(
+        self, key: Any, dtype: Any = np.float64, *, of: Iterable[Node] = (), number: bool = False, within: Any = None
+    ) -> Node:
+        """A number of which nothing is known, the same for the same key; ``of`` is what it is computed from."""
+        found = self._known.get(key)
+        if found is None:
+            t = dtype if isinstance(dtype, Type) else Type(np.dtype(dtype), (), "scalar")
+            found = self._known[key] = parameter(len(self._known), t, within)
+            self.made_of[found] = [*of]
+            if number:
+                self._numbers.add(found)
+        if len(self._known) > _MOST:
+            raise UnseenError
+        return found
+
+    def size(self, key: Any) -> Node:
+        """A size."""
+        return self.any(key, python(int), number=True, within=(0, None))
+
+    def sum(self, name: str, args: list[Node], *, number: bool = False) -> Node:
+        """What is added up, or picked, of others."""
+        kind = np.result_type(np.float32, *[a.type.dtype for a in args]) if args else np.dtype(float)
+        found = self.any((name, *args), kind, of=args, number=number)
+        self.sums[found] = found
+        return found
+
+    def given(self, value: Any) -> Array:
+        """An argument."""
+        if isinstance(value, np.ndarray):
+            found = self.any(object(), cast("np.ndarray[Any, Any]", value).dtype)
+            self._data.add(found)
+            return self.array(found)
+        return self.array(self.number(object(), value))
+
+    def number(self, key: Any, value: Any) -> Node:
+        """A number from outside. Python's integers are what they are in captured code; formulas of numbers take them as operands."""
+        kind = type(value)
+        if kind is int or kind is bool:
+            return self._operand(constant(value))
+        t = python(kind) if kind in {float, complex} else Type(np.dtype(kind), (), "scalar")
+        found = self.any(key, t, number=True)
+        self._data.add(found)
+        return found
+
+    def _operand(self, known: Node) -> Node:
+        self.constants.add(known)
+        return known if self._are_constants else self.any(known, python(float), number=True)
+
+    # what names hold
+
+    def array(self, element: Node) -> Array:
+        """A new array."""
+        made = Array()
+        self.state.content[made] = Content(element, {})
+        return made
+
+    def element(self, value: Any) -> Node:
+        """An element of what an expression gives."""
+        if isinstance(value, Node):
+            return value
+        if isinstance(value, View):
+            return value.element
+        whole, parts = self._held(value)
+        self.read.add(value)
+        return self.any((value, *parts.values()), whole.type.dtype, of=(whole, *parts.values())) if parts else whole
+
+    def part(self, array: Array, place: Any) -> Node:
+        """An element of a part of an array."""
+        whole, parts = self._held(array)
+        if place in parts:
+            return parts[place]
+        self.read.add(array)
+        if not parts:
+            return self.moved(whole, place)
+        return self.any((array, place, *parts.values()), whole.type.dtype, of=(whole, *parts.values()))
+
+    def store(self, array: Any, place: Any, element: Node) -> None:
+        """Store into a part of an array; into all of it, where ``place`` is None."""
+        whole, parts = self._held(array)
+        if array in self.viewed:
+            raise UnseenError
+        self.state.content[array] = Content(element, {}) if place is None else Content(whole, {**parts, place: element})
+
+    def _held(self, array: Any) -> tuple[Node, Mapping[Any, Node]]:
+        whole, parts = self.state.content[array] if isinstance(array, Array) else (None, {})
+        if whole is None:
+            raise UnseenError
+        return whole, parts
+
+    def moved(self, element: Node, place: Any) -> Node:
+        """An element at another place: what is no number is another one there."""
+        leaves = [n for n in topological([element]) if n.op is PARAMETER and n not in self._numbers]
+        parts = {n: self.any((n, place), n.type, of=self.made_of[n]) for n in leaves}
+        self._data |= {part for whole, part in parts.items() if whole in self._data}
+        for whole, part in parts.items():
+            self._roots[part] = self._roots.get(whole, whole)
+            if whole in self.sums:  # a number, or an array: it is the same one, or another
+                self.sums[part] = self.sums[whole]
+        return substitute([element], parts)[0] if parts else element
+
+    def bound(self, value: Any) -> Any:
+        """What a name is bound to: a number that is known is an operand of formulas."""
+        whole = self.state.content[value].whole if isinstance(value, Array) else None
+        if whole is None or whole.op is not CONSTANT:
+            return value
+        operand = self._operand(whole)
+        return value if operand is whole else self.array(operand)
+
+    def place(self, index: ast.AST) -> Any:
+        """What tells an index from others: what is written, with what its names hold."""
+        if isinstance(index, ast.Name):
+            bound = self.state.names.get(index.id, index.id)
+            return self.element(bound) if isinstance(bound, Array) else bound if isinstance(bound, str) else id(bound)
+        own = [getattr(index, name, None) for name in ("value", "attr", "id")]
+        said = [v for v in own if v is not None and not isinstance(v, ast.AST)]
+        return (type(index), type(getattr(index, "op", None)), *map(repr, said), *map(self.place, children(index)))
+
+    # what goes on
+
+    def ends(self, value: Any) -> None:
+        """What a value holds is a result."""
+        if isinstance(value, tuple):
+            for one in cast("tuple[Any, ...]", value):
+                self.ends(one)
+        elif isinstance(value, Array):
+            self.results += self.state.content[value].nodes
+        elif value is not None:
+            self.results.append(self.element(value))
+
+    def hand_on(self, names: Iterable[str], bound: set[str]) -> dict[str, tuple[Node, Array]]:
+        """Have names hold what an iteration hands on, of which nothing is known; those that are ``bound`` in it hold it by themselves."""
+        handed: dict[str, tuple[Node, Array]] = {}
+        for name in names:
+            array = self.state.names.get(name)
+            if array is None:
+                continue
+            whole, parts = self._held(array)
+            t = whole.type
+            kind = np.float64 if t.form == "python" and t.dtype.kind == "i" else t.dtype  # it may become one
+            found = self.any(object(), kind, of=(whole, *parts.values()))
+            if name in bound:
+                self.state.names[name] = array = self.array(found)
+            else:
+                self.state.content[array] = Content(found, {})
+            handed[name] = found, array
+        return handed
+
+    def go_on(self, handed: Mapping[str, tuple[Node, Array]], *, counted: bool) -> None:
+        """An iteration has ended: what names hold then is what the next one begins with."""
+        self.results += [found for found, _ in handed.values()]  # there may have been no iteration
+        for name, (found, array) in handed.items():
+            end = self.state.names[name]
+            content = self.state.content.get(end) if isinstance(end, Array) else None
+            if content is None:
+                raise UnseenError
+            self.made_of[found] += [n for n in content.nodes if n is not found]
+            if counted and content.whole is not None and found in content.whole.args:  # it may become a sum
+                self.sums[found] = found
+            if counted and content.parts and end is array and array not in self.read:
+                # no iteration reads what others have stored: they may be computed at once
+                first, *more = content.parts.values()
+                self.state.content[array] = Content(None, content.parts) if more else Content(first, {})

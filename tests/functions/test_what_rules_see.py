@@ -1,0 +1,156 @@
+"""What the texts of functions tell of the rules for accuracy: where nothing is seen, captured code has the digits of Python's."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.capture.staging.conditioned import Looks
+from tensormagic.capture.staging.ordinary import ordinary
+from tensormagic.functions import first
+from tensormagic.session import programs
+from tensormagic.transform.rewriting.trial import changes_digits
+from tests.functions.test_first_looks import LOSES, drawn, of
+
+PARTS = (
+    "x",
+    "y",
+    "x[i]",
+    "y[i]",
+    "x[1]",
+    "x[i - 1]",
+    "np.roll(x, 1)",
+    "v[i]",
+    "c",
+    "c * x",
+    "a",
+    "x[::-1]",
+    "v",
+    "s",
+    "n",
+    "x * y",
+)
+LINES = (
+    "a = a + {e}", "v = v + x", "x[1:-1] = x[1:-1] * {e}", "x[i] = x[i] + {e}", "x[0] = x[0] + x[1]", "y[:] = y - {e}", "y += {e}",
+    "s += {e}", "s = s * {e}", "a = a + np.sum(step(x, c))", "x[-1] = 0", "fill(y, y + {e})", "v = v - {e}", "v[1:] = v[1:] + x[:-1]",
+    "c = c * 0.5", "a, s = a * {e}, s + {e}", "x[1:-1] = x[1:-1] + c * (x[2:] - 2 * x[1:-1] + x[:-2])", "y = y / {e}",
+)  # fmt: skip
+BLOCKS = (
+    "for i in range({r}):", "for i in range({r}):", "for i in range(1, len(x) - 1):", "for i in range(3, 0, -1):", "while n > 0:",
+    "if c > 0.7:", "if n > 1:", "for j in range({r}):",
+)  # fmt: skip
+
+
+def looped(draw: random.Random) -> str:
+    """A function with loops that hand something on, and with what may lose digits in them."""
+
+    def part() -> str:
+        return draw.choice(PARTS)
+
+    def expression() -> str:
+        if draw.random() < 0.5:
+            left, right = draw.choice(LOSES)
+            u, w = part(), part()
+            text = f"{left} {right}"
+            return "".join(u if t == "u" else w if t == "w" else t for t in _tokens(text))
+        return draw.choice(
+            ("{0} - {1}", "{0} * {1}", "{0} + {1} / 3.1", "np.sqrt({0} + 1)", "{0} / {1}", "np.exp({0})", "{0}")
+        ).format(part(), part())
+
+    def block(depth: int) -> list[str]:
+        lines: list[str] = []
+        for _ in range(draw.randint(1, 3)):
+            if depth < 2 and draw.random() < 0.4:
+                head = draw.choice(BLOCKS).format(r=draw.choice(("1", "2", "3", "n", "len(x) - 2", "0")))
+                inside = [f"    {line}" for line in block(depth + 1)]
+                ends = {"while n > 0:": ["    n -= 1"], "while s < 3.0:": ["    s = abs(s) + 1.0"]}
+                lines += [head, *inside, *ends.get(head, [])]
+            else:
+                lines.append(draw.choice(LINES).format(e=expression()))
+        return lines
+
+    body = ["i, s, a = 1, 0.5, x * 2", "v = np.zeros_like(x)", *block(0), *block(0), "return x, y, a, s, v, c"]
+    helpers = "def step(p, q):\n    return p * q - p / (q + 1)\ndef fill(p, q):\n    p[:] = q\n"
+    return f"import numpy as np\n{helpers}def f(x, y, c, n):\n    " + "\n    ".join(body) + "\n"
+
+
+def _tokens(text: str) -> list[str]:
+    found, word = list[str](), ""
+    for letter in f"{text} ":
+        if letter.isalnum() or letter in "._":
+            word += letter
+            continue
+        found += [word, letter]
+        word = ""
+    return found
+
+
+def told(text: str, arguments: tuple[Any, ...], folder: Any, monkeypatch: Any) -> tuple[bool, list[str]] | None:
+    """Whether rules see nothing, by the text; and which have changed digits of captured code. None where neither runs it."""
+    function = of(text, folder / "drawn.py")
+    known = ordinary(function)
+    if known is None or not known.looks:
+        return None
+    rules = first._Rules(known, arguments)
+    fired: list[str] = []
+    own = programs.rewrite
+
+    def rewrite(*args: Any, **options: Any) -> Any:
+        done = own(*args, **options)
+        fired.extend(f.rule.name for f in done.fired if not f.rule.neutral and changes_digits(f.rule))
+        return done
+
+    monkeypatch.setattr(programs, "rewrite", rewrite)
+    monkeypatch.setattr(first, "enabled", False)
+    try:
+        with np.errstate(all="ignore"):
+            known.asking(itertools.repeat(True), Looks().blind(), rules.shorts)(*_copies(arguments))
+            tm.tensor(function)(*_copies(arguments))
+    except Exception:  # noqa: BLE001 (of shapes that do not fit)
+        return None
+    return rules.see_nothing(), fired
+
+
+def _copies(arguments: tuple[Any, ...]) -> list[Any]:
+    return [v.copy() if isinstance(v, np.ndarray) else v for v in arguments]
+
+
+@pytest.mark.share(8)
+@pytest.mark.parametrize("seed", range(320))
+@pytest.mark.parametrize("kind", [drawn, looped], ids=["straight", "loops"])
+def test_where_rules_see_nothing_none_changes_digits(kind, seed, tmp_path, monkeypatch):
+    draw = random.Random(seed)
+    text = kind(draw)
+    x = np.random.default_rng(seed).random(5)
+    arguments = x, x * 1.001 if draw.random() < 0.5 else x + 1, draw.choice((1, 1.0, 0.5)), draw.choice((1, 1, 2, 3))
+    found = told(text, arguments, tmp_path, monkeypatch)
+    if found is not None and found[0]:
+        assert not found[1], text
+
+
+def test_loops_of_one_iteration_are_noted_however_they_run(tmp_path):
+    loops = "    for k in range(1):\n        x = x + 1\n    for k in range(2):\n        x = x / 3.1 - 1\n"
+    text = f"import numpy as np\ndef f(x):\n{loops}    return x\n"
+    function = of(text, tmp_path / "given.py")
+    known = ordinary(function)
+    assert known is not None
+    for look in ({}, Looks().blind()):
+        shorts: dict[tuple[str, int], int] = {}
+        known.asking(itertools.repeat(True), look, shorts)(np.ones(2))
+        assert shorts == {(str(tmp_path / "given.py"), 3): 1}
+
+
+def test_where_rules_see_nothing_python_runs_the_first_call(tmp_path):
+    text = "import numpy as np\ndef f(x, n):\n    for k in range(n):\n        x[1:] = x[1:] / 3.1 - x[:-1] / 3.1\n    return x\n"
+    function = of(text, tmp_path / "given.py")
+    x = np.full(5, 1 / 3)
+    expected = function(x.copy(), 3)
+    np.testing.assert_array_equal(
+        first.result_of(function, (x, 3)), expected
+    )  # 0 but for the first one: all digits are lost
+    np.testing.assert_array_equal(x, expected)

@@ -80,7 +80,7 @@ class Drawn:
     def changed(self, given: Sequence[Buffer]) -> list[Buffer]:
         """The buffers that the block has stored into, and those of ``given`` that it has made."""
         made = (b for b in given if b.born >= self._start)
-        return [b for b in dict.fromkeys([*self._journal, *made]) if not b.alias.goes_on]
+        return [b for b in dict.fromkeys([*self._journal, *made]) if not b.alias.alternatives]
 
 
 _STATES: weakref.WeakSet[Buffer] = weakref.WeakSet()

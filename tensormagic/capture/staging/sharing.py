@@ -108,6 +108,23 @@ class Joined:
     places: list[Alternative] | None = None
     beside: Sequence[Buffer] = ()
 
+    @property
+    def placed(self) -> bool:
+        """Whether it is known which of the older arrays it is."""
+        return self.places is not None and not isinstance(self.value, Partial)
+
+    def unplaced(self, is_older: Callable[[Buffer], bool]) -> list[set[Buffer]]:
+        """What it may share memory with on each way, but for the older arrays, where it is known which of them it is."""
+        return [{b for b in reached(leaf) if not (self.placed and is_older(b))} for leaf in self.ways]
+
+    def settle(self) -> bool:
+        """Have it be its places; whether these are known, and can be it."""
+        return self.placed and (not self.places or attach(self.value.place.buffer, self.places))
+
+    def older(self, is_older: Callable[[Buffer], bool]) -> list[Buffer]:
+        """The older arrays that it may be a part of, on any way."""
+        return [*filter(is_older, set[Buffer]().union(*map(reached, self.ways))), *self.beside]
+
 
 def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
     """Have arrays be the places that they are; or note what they share memory with, where these are not known.
@@ -115,21 +132,13 @@ def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
     The join after branches, loops and functions that call themselves: a value is a part of what was there before, by
     ``is_older``, or of what it has in common with another one on the same way.
     """
-    placed = [j.places is not None and not isinstance(j.value, Partial) for j in joined]
-    sides = [[reached(leaf) for leaf in way] for way in zip(*(j.ways for j in joined), strict=True)]
-    new = [[{b for b in r if not p or not is_older(b)} for r, p in zip(side, placed, strict=True)] for side in sides]
-    related = list(pairs(new))
-    for k in {k for pair in related for k in pair}:
-        placed[k] = False
-    for k, one in enumerate(joined):
-        placed[k] = placed[k] and (not one.places or attach(one.value.place.buffer, one.places))
-    known = [
-        [] if exact else [*(b for b in set[Buffer]().union(*reaches) if is_older(b)), *one.beside]
-        for exact, one, *reaches in zip(placed, joined, *sides, strict=True)
-    ]
-    join([j.value for j in joined], known, related)
-    for one, exact in zip(joined, placed, strict=True):
-        if not exact or not one.places:
+    related = list(pairs([*zip(*(one.unplaced(is_older) for one in joined), strict=True)]))
+    unsettled = {k for pair in related for k in pair}
+    settled = [k not in unsettled and one.settle() for k, one in enumerate(joined)]
+    known = [() if exact else one.older(is_older) for one, exact in zip(joined, settled, strict=True)]
+    join([one.value for one in joined], known, related)
+    for one, exact in zip(joined, settled, strict=True):
+        if not (exact and one.places):
             keep_out(one.value, *one.ways)
 
 

@@ -42,7 +42,7 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Alias:
-    """Memory of its own.
+    """One of several places, of which it is one at most; where it is none, and where there are none, memory of its own.
 
     Parameters
     ----------
@@ -50,15 +50,21 @@ class Alias:
         What else has the memory, and would not see a store: stores are refused.
     of
         The buffers that it may be, or be a part of, where that is data-dependent.
+    alternatives
+        The places.
+    from_region
+        Whether a branch or a loop gave it: then it may lie as a part of another array does.
     """
 
     beside: tuple[str, ...] = ()
     of: tuple[Buffer, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    from_region: bool = False
 
     @property
     def alone(self) -> bool:
         """Whether it is memory of its own for sure, that nobody else has."""
-        return not self.beside
+        return not (self.beside or self.of or self.from_region)
 
     @property
     def depends(self) -> bool:
@@ -70,35 +76,33 @@ class Alias:
         """Whether a store into it is followed."""
         return not self.beside
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether what is stored there goes on to one of several places."""
-        return False
-
-    @property
-    def from_region(self) -> bool:
-        """Whether a branch or a loop gave it: then it may be a part of another array."""
-        return False
-
     def others(self, *, whole: bool) -> list[str]:
-        """What else the array may be, by name: ``whole``, or a part of it."""
-        del whole
-        return [text.removesuffix(_BY_DATA) for text in self.beside]
+        """What else the array may be, by name, ``whole`` or a part of it: a part of one of several places is no other array."""
+        told = [text.removesuffix(_BY_DATA) for text in self.beside]
+        return told + [b.name or "another array" for b in self.of if whole and self.alternatives]
 
     def may_be(self, own: Buffer, place: Place) -> bool:
-        """Whether the array of the buffer ``own``, all of it, may be that of a place."""
-        del own, place
-        return False
+        """Whether the array of the buffer ``own``, all of it, may be that of a place: it is one of its places, or one of them may be it."""
+        del own
+        inner = (a.place.buffer for a in self.alternatives if a.place.parent is None)
+        return any(a.place is place for a in self.alternatives) or any(b.alias.may_be(b, place) for b in inner)
 
     def taken(self, holds: Callable[[Node], bool]) -> Place | None:
         """The place that the array is, by what says which conditions hold; None where it is none."""
-        del holds
-        return None
+        return next((a.place for a in self.alternatives if a.holds is None or holds(a.holds)), None)
 
     def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> list[Alternative] | None:
-        """The older places that an array is, ``whole`` or a part of it: none for one of its own, None where they are not known."""
-        del is_older, whole
-        return []
+        """The older places that the array is, ``whole`` or a part of it: through what is newer itself, with the conditions of all of it.
+
+        No place for one of its own; None where they are not known.
+        """
+        found: list[Alternative] = []
+        for one in self.alternatives:
+            inner = places(one.place, is_older) if whole else None
+            if inner is None:
+                return None
+            found += [Alternative(_all_hold(one.holds, i.holds), i.place) for i in inner]
+        return _once_each(found)
 
     def may_store(self, own: Buffer) -> None:
         """Refuse a store that cannot be followed."""
@@ -115,7 +119,10 @@ class Alias:
             )
 
     def store(self, own: Buffer, node: Node) -> None:
-        """Replace the value, and that of all that has the memory."""
+        """Replace the value, and that of all that has the memory: of whichever place it is, and of whichever that is."""
+        if self.alternatives:
+            _store_through(own, node)
+            return
         own.put(node)
         own.stored = True
         for other, transfer in own.shared:
@@ -124,10 +131,24 @@ class Alias:
             tell(one)
 
     def told(self, own: Buffer, source: Buffer) -> None:
-        """Something was stored into what it may be a part of."""
+        """Something was stored into one of the places: what it has become is read when it is asked for."""
+        del source
+        if own not in _storing:
+            own.set_lazy(functools.partial(self._now, own.asked))
+            tell(own)
+
+    def _now(self, asked: Callable[[Node], Node], was: Node) -> Node:
+        """What the array is, after it ``was`` something."""
+        node = was
+        for one in self.alternatives:
+            new = of_type(one.place.read(), was.type)
+            node = _choose(one.holds, new, node, [one.place.buffer.node, node])
+        return asked(node)
 
 
 OWN = Alias()
+GIVEN = Alias(from_region=True)
+"""What a region has given, before it is known what it may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,106 +171,8 @@ class Ended(Alias):
 
 
 @dataclass(frozen=True, eq=False)
-class OneOf(Alias):
-    """One of several places, of which it is one at most; else memory of its own, which is what a region gives that is none of any."""
-
-    alternatives: tuple[Alternative, ...] = ()
-
-    @property
-    def alone(self) -> bool:
-        """Whether it is memory of its own for sure, that nobody else has."""
-        return False
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether what is stored there goes on to one of several places."""
-        return bool(self.alternatives)
-
-    @property
-    def from_region(self) -> bool:
-        """Whether a branch or a loop gave it."""
-        return True
-
-    def others(self, *, whole: bool) -> list[str]:
-        """What else the array may be, by name: a part of it is no other array."""
-        return [*super().others(whole=whole), *(b.name or "another array" for b in self.of if whole)]
-
-    def may_be(self, own: Buffer, place: Place) -> bool:
-        """Whether the array may be that of a place: it is one of those, or one of them may be it."""
-        inner = (a.place.buffer for a in self.alternatives if a.place.parent is None)
-        return any(a.place is place for a in self.alternatives) or any(b.alias.may_be(b, place) for b in inner)
-
-    def taken(self, holds: Callable[[Node], bool]) -> Place | None:
-        """The place that the array is, by what says which conditions hold; None where it is none of them."""
-        return next((a.place for a in self.alternatives if a.holds is None or holds(a.holds)), None)
-
-    def older(self, is_older: Callable[[Buffer], bool], *, whole: bool) -> list[Alternative] | None:
-        """The older places that the array is: through what is newer itself, with the conditions of all of it."""
-        found: list[Alternative] = []
-        for one in self.alternatives:
-            inner = places(one.place, is_older) if whole else None
-            if inner is None:
-                return None
-            found += [Alternative(_all_hold(one.holds, i.holds), i.place) for i in inner]
-        return _once_each(found)
-
-    def store(self, own: Buffer, node: Node) -> None:
-        """Store into whichever place it is, and from there into whichever that is: into each once from each that may be it."""
-        if not self.alternatives:
-            super().store(own, node)
-            return
-        chosen = _downwards(own)
-        reached: dict[Buffer, Node | None] = {own: None}  # on what condition; None for always
-        _storing.update(chosen)
-        try:
-            own.put(node)
-            for one in chosen:
-                _put_on(one, reached)
-            _storing.difference_update(chosen[1:])
-            for one in chosen[1:]:
-                one.alias.told(one, one)
-        finally:
-            _storing.difference_update(chosen)
-        tell(own)
-
-    def told(self, own: Buffer, source: Buffer) -> None:
-        """One of the places has changed: what it has become is read when it is asked for."""
-        del source
-        if self.alternatives and own not in _storing:
-            own.set_lazy(functools.partial(self._now, own.asked))
-            tell(own)
-
-    def _now(self, asked: Callable[[Node], Node], was: Node) -> Node:
-        """What the array is, after it ``was`` something."""
-        node = was
-        for one in self.alternatives:
-            new = of_type(one.place.read(), was.type)
-            node = _choose(one.holds, new, node, [one.place.buffer.node, node])
-        return asked(node)
-
-
-GIVEN = OneOf()
-"""What a region has given, before it is known what it may be."""
-
-
-@dataclass(frozen=True, eq=False)
 class Unknown(Alias):
-    """A part of others, perhaps: data decide, or NumPy does, and it is not known which, or where.
-
-    ``given`` says whether a branch or a loop gave it.
-    """
-
-    given: bool = False
-
-    @property
-    def alone(self) -> bool:
-        """Whether it is memory of its own for sure, that nobody else has."""
-        return False
-
-    @property
-    def from_region(self) -> bool:
-        """Whether a branch or a loop gave it."""
-        return self.given
+    """A part of others, perhaps: data decide, or NumPy does, and it is not known which, or where."""
 
     def may_be(self, own: Buffer, place: Place) -> bool:
         """Whether the array may be that of a place."""
@@ -281,7 +204,7 @@ def beside(own: Buffer, *texts: str) -> None:
 
 def end(own: Buffer, cell: str) -> None:
     """Note that the cell has ended that has read a buffer's array of the notebook."""
-    own.alias = Ended(own.alias.beside, own.alias.of, cell)
+    own.alias = Ended(own.alias.beside, own.alias.of, cell=cell)
 
 
 def part_of(own: Buffer, buffers: Iterable[Buffer]) -> bool:
@@ -301,7 +224,7 @@ def apart_in_numpy(buffer: Buffer, copy: Buffer) -> None:
 
 def _unknown(own: Buffer, of: Sequence[Buffer], why: str) -> None:
     was = own.alias
-    own.alias = Unknown((*was.beside, why), (*was.of, *of), was.from_region)
+    own.alias = Unknown((*was.beside, why), (*was.of, *of), from_region=was.from_region)
 
 
 def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
@@ -312,7 +235,7 @@ def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
         if len(theirs) != len(shape) or not all(map(_equal, theirs, shape)):
             return False
     buffers = tuple(dict.fromkeys(a.place.buffer for a in alternatives))
-    own.alias = OneOf(own.alias.beside, buffers, tuple(alternatives))
+    own.alias = dataclasses.replace(own.alias, of=buffers, alternatives=tuple(alternatives))
     follow(own)
     return True
 
@@ -377,7 +300,7 @@ _storing: set[Buffer] = set()
 def follow(own: Buffer) -> None:
     """Have a buffer be told of stores into what it may be a part of; while code is tried out, until that is over."""
     capture, held = context.current(), weakref.ref(own)
-    for source in own.alias.of if isinstance(own.alias, OneOf) else reach(own) - {own}:
+    for source in reach(own) - {own} if isinstance(own.alias, Unknown) else own.alias.of:
         _followers.setdefault(source, []).append(held)
         if capture is not None and capture.trials:
             capture.followed.append((source, held))
@@ -408,6 +331,23 @@ def _is_lost(node: Node) -> bool:
 # stores through what is one of several --------------------------------------------------------------------------------
 
 
+def _store_through(own: Buffer, node: Node) -> None:
+    """Store into whichever place it is, and from there into whichever that is: into each once from each that may be it."""
+    chosen = _downwards(own)
+    reached: dict[Buffer, Node | None] = {own: None}  # on what condition; None for always
+    _storing.update(chosen)
+    try:
+        own.put(node)
+        for one in chosen:
+            _put_on(one, reached)
+        _storing.difference_update(chosen[1:])
+        for one in chosen[1:]:
+            one.alias.told(one, one)
+    finally:
+        _storing.difference_update(chosen)
+    tell(own)
+
+
 def _downwards(first: Buffer) -> list[Buffer]:
     """One that is stored into and those that it may be, directly or by way of others: each before those that it may be."""
     order: dict[Buffer, None] = {}
@@ -417,7 +357,7 @@ def _downwards(first: Buffer) -> list[Buffer]:
         if done:
             order[one] = None
         elif one not in order:
-            inner = [b for b in one.alias.of if b.alias.goes_on and b not in order]
+            inner = [b for b in one.alias.of if b.alias.alternatives and b not in order]
             pending += [(one, True), *((b, False) for b in inner)]
     return list(reversed(order))
 
@@ -425,13 +365,12 @@ def _downwards(first: Buffer) -> list[Buffer]:
 def _put_on(own: Buffer, stored: dict[Buffer, Node | None]) -> None:
     """Store what ``own`` holds into the place that it is, where it was ``stored``."""
     node, reached = own.node, stored[own]
-    assert isinstance(own.alias, OneOf)  # noqa: S101 (as all that are gone down)
     for one in own.alias.alternatives:
         buffer = one.place.buffer
         holds = one.holds if reached is None else reached if one.holds is None else _both(reached, one.holds)
         value = _through(one.place, of_type(node, one.place.read().type))
         new = _choose(holds, value, buffer.node, [buffer.node, node])
-        if not buffer.alias.goes_on:
+        if not buffer.alias.alternatives:
             buffer.store(new)
         else:  # it is put on to its places after all that it may be
             buffer.may_store()

@@ -16,6 +16,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DTypeError, ForeignError
 from tensormagic.ir.modules import is_users, module_of, package_of
+from tensormagic.ir.plain_texts import key_text
 
 
 class Kind(enum.Enum):
@@ -362,7 +363,7 @@ def _path(tree: Any, value: Any) -> str | None:
         return ""
     parts: list[tuple[str, Any]] = []
     if isinstance(tree, dict):
-        parts = [(f"[{k!r}]", v) for k, v in tree.items()]
+        parts = [(f"[{key_text(k)}]", v) for k, v in tree.items()]
     elif isinstance(tree, list | tuple):
         fields = getattr(tree, "_fields", None)
         parts = [(f".{fields[k]}" if fields else f"[{k}]", v) for k, v in enumerate(tree)]

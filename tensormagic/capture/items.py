@@ -21,6 +21,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import package_of
+from tensormagic.ir.plain_texts import key_text
 from tensormagic.ops.form import to_form
 
 ITEM = "__tensor_item__"
@@ -202,7 +203,7 @@ def lifted(value: Any, name: str, parts: dict[str, Tensor]) -> Any:
         tensor = parts[name] = Tensor(Place(Buffer(inputs.of_content(array, name), None, name, writeable=False)))
         return _Numbers(value, tensor) if isinstance(value, list) else _FixedNumbers.of(value, tensor)
     if isinstance(value, dict):
-        return remade.mapping(type(value), [(k, lifted(v, f"{name}[{k!r}]", parts)) for k, v in value.items()])
+        return remade.mapping(type(value), [(k, lifted(v, f"{name}[{key_text(k)}]", parts)) for k, v in value.items()])
     fields: tuple[str, ...] | None = getattr(value, "_fields", None)
     if isinstance(value, tuple) and fields is not None:
         own = [lifted(v, f"{name}.{k}", parts) for k, v in zip(fields, value, strict=True)]

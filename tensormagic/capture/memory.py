@@ -76,7 +76,7 @@ class Flags:
         if name == "owndata":
             needs_memory(f"flags.{name}")
             own = place.buffer.array
-            return place.parent is None and (own is None or own.flags.owndata)
+            return not place.is_view and (own is None or own.flags.owndata)
         if name == "aligned":
             return True
         return getattr(layout(tensor, "flags").flags, name)

@@ -87,13 +87,13 @@ class Tensor(Lazy):
         memory.needs_memory("base")
         buffer = self.place.buffer
         own = getattr(buffer.array, "base", None)
-        if self.type.form != "array" or (self.place.parent is None and own is None):
+        if self.type.form != "array" or (not self.place.is_view and own is None):
             return None
         whole = [t.place.buffer for t in (self, *held()) if isinstance(t, Tensor) and t.place.buffer.array is own]
         if own is not None and not whole:
             return own
         buffer = buffer if own is None else whole[0]
-        roots = (t for t in held() if isinstance(t, Tensor) and t.place.buffer is buffer and t.place.parent is None)
+        roots = (t for t in held() if isinstance(t, Tensor) and t.place.buffer is buffer and not t.place.is_view)
         root = next(roots, None)
         return Tensor(Place(buffer)) if root is None else root
 

@@ -10,6 +10,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.distributed.sources import is_split
 from tensormagic.functions.function import of_callable
 from tensormagic.functions.reading import is_input
+from tensormagic.ir.plain_texts import key_text
 
 
 def parameter_names(
@@ -51,7 +52,7 @@ def _inputs(name: str, value: Any) -> Iterator[str]:
     leaves, _ = flatten(value)
     count = sum(isinstance(v, Tensor) or is_input(v) for v in leaves)
     if type(value) is dict:
-        parts = [(f"{name}[{key!r}]", part) for key, part in value.items()]
+        parts = [(f"{name}[{key_text(key)}]", part) for key, part in value.items()]
     elif type(value) in {list, tuple}:
         parts = [(f"{name}[{k}]", part) for k, part in enumerate(value)]
     else:

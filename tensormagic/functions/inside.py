@@ -22,6 +22,7 @@ from tensormagic.capture.stores.holding import is_own
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.plain_texts import key_text
 
 LIMIT = 500  # arrays
 
@@ -137,7 +138,7 @@ def places_of(check: Check) -> Iterable[tuple[tuple[Any, Any], str]]:
         return [(check.place, check.told)]
     holder = check.place[0]
     keys: Iterable[Any] = holder if isinstance(holder, dict) else range(len(holder))
-    return [((holder, key), f"{check.told}[{key!r}]") for key in keys]
+    return [((holder, key), f"{check.told}[{key_text(key)}]") for key in keys]
 
 
 _WHOLE = dict | list | deque

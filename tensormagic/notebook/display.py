@@ -18,6 +18,7 @@ from tensormagic.capture.summary import is_computed, is_on_device
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.ir.plain_texts import holds_users, plain_text
 from tensormagic.ir.type import hint
 from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.outcome import Outcome
@@ -81,7 +82,7 @@ class Views:
 
 def value_text(value: Any, most: int = 72, digits: int = 10) -> str:
     """A value on one line: numbers with ten ``digits``, arrays with their first and last elements."""
-    if isinstance(value, np.ndarray) and value.ndim:
+    if isinstance(value, np.ndarray) and value.ndim and not (value.dtype.hasobject and holds_users(value)):
         for edge in (3, 2, 1) if value.ndim == 1 else (2, 1):
             if len(text := _array_text(value, edge)) <= most:
                 return text
@@ -90,9 +91,9 @@ def value_text(value: Any, most: int = 72, digits: int = 10) -> str:
     plain = np.asarray(value)[()] if isinstance(value, np.ndarray) else value
     if isinstance(plain, np.generic):
         plain = plain.item()
-    if isinstance(plain, float | complex):
+    if type(plain) in {float, complex}:
         return f"{plain:.{digits}g}"
-    return clean(repr(plain), most)
+    return clean(plain_text(plain), most)
 
 
 def _array_text(value: np.ndarray[Any, Any], edge: int) -> str:
@@ -208,7 +209,7 @@ def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
     """The items of a container that holds lazy values, each with what it is called."""
     if isinstance(value, dict) and tensors_in(value):
         return [
-            (str(key) if isinstance(key, str) else repr(key), item)
+            (str(key) if type(key) is str else plain_text(key), item)
             for key, item in cast("dict[Any, Any]", value).items()
         ]
     if isinstance(value, tuple | list) and tensors_in(value):
@@ -231,7 +232,7 @@ def _inline(value: Any, computed: bool) -> str:
     if not parts:
         return _value_part(value, computed)
     if isinstance(value, dict):
-        keys = map(repr, cast("dict[Any, Any]", value))
+        keys = map(plain_text, cast("dict[Any, Any]", value))
         return clean(f"{{{', '.join(f'{key}: {text}' for key, text in zip(keys, parts, strict=True))}}}", 200)
     return clean(f"({', '.join(parts)})" if isinstance(value, tuple) else f"[{', '.join(parts)}]", 200)
 

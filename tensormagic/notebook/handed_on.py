@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import ref
@@ -22,6 +23,7 @@ from tensormagic.capture.stores.lent import look_at_all
 from tensormagic.capture.taken import Mark
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
+from tensormagic.ir.plain_texts import key_text
 
 __all__ = ["HandedOn", "numbers"]
 
@@ -116,7 +118,7 @@ def _parts(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         yield path, value
         items = ((f"{path}[{k}]", v) for k, v in enumerate(value[:_LOOKED_AT]))
     elif isinstance(value, dict):
-        items = ((f"{path}[{k!r}]", value[k]) for k in list(value)[:_LOOKED_AT])
+        items = ((f"{path}[{key_text(k)}]", v) for k, v in islice(value.items(), _LOOKED_AT))
     else:
         items = ((f"{path}.{k}", v) for k, v in list(vars(value).items())[:_LOOKED_AT])
     for inner, part in items:

@@ -17,6 +17,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node
+from tensormagic.ir.plain_texts import key_text
 
 _MOST = 2000  # objects and containers that are looked into
 
@@ -140,7 +141,7 @@ class _Inside:
         def walk(value: Any, name: str, path: Path, place: tuple[Any, Any] | None, seen: tuple[int, ...]) -> None:
             asked = any(is_in(name, w) for w in wanted)
             for step, key, holder in _steps(value) if id(value) not in seen and len(met) < _MOST else ():
-                text = f".{key}" if step == "attribute" else f"[{key!r}]"
+                text = f".{key}" if step == "attribute" else f"[{key_text(key)}]"
                 fixed = None if isinstance(holder, tuple) else (holder, key)
                 walk(holder[key], name + text, (*path, (step, key)), fixed, (*seen, id(value)))
             met[name] = value

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
+from tensormagic.ir.plain_texts import key_text
 
 __all__ = ["names_in", "rows_of"]
 
@@ -45,6 +46,8 @@ def names_in(result: Any, rows: Sequence[str]) -> list[str]:
 def _items(result: Any, rows: Sequence[str]) -> list[tuple[str, Any]]:
     """The items of a container, each with its key, or as it is written."""
     if isinstance(result, dict):
-        return [(str(key), item) for key, item in cast("dict[Any, Any]", result).items()]
+        return [
+            (key if type(key) is str else key_text(key), item) for key, item in cast("dict[Any, Any]", result).items()
+        ]
     items = list(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else []
     return list(zip(rows if len(rows) == len(items) else [""] * len(items), items, strict=True))

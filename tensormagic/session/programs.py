@@ -45,7 +45,8 @@ def _drop_oldest() -> None:
 
 
 def _running(graph: Graph, rewritten: Rewritten) -> Executable:
-    late = tuple(g for g in rewritten.graph.guards if g not in {*graph.guards, *rewritten.graph.checks})
+    before = {*graph.guards, *rewritten.graph.checks}
+    late = tuple(g for g in rewritten.graph.guards if g not in before)
     return Executable(rewritten, residence.device_in_force(), late=late)
 
 

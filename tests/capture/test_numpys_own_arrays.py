@@ -84,3 +84,42 @@ def test_a_part_of_one_that_takes_the_place_of_a_name_of_the_notebook(line: str)
 
     source = f"if z.sum() > 2:\n    flag = np.stack([[7, 7]] * 3)\ns = flag[None, :]\n{line}\nt = s + flag"
     check(source, z=np.arange(6.0), flag=True, clipped=clipped)
+
+
+MAKERS = {
+    "empty_like": "np.empty_like(v, dtype={d})",
+    "zeros_like": "np.zeros_like(v, dtype={d})",
+    "ones_like": "np.ones_like(v, {d}, shape=(2, 3))",
+    "full_like": "np.full_like(v, 1, dtype={d})",
+    "full": "np.full((2, 2), 3, {d})",
+    "zeros": "np.zeros(4, {d})",
+    "ones": "np.ones((1, 2), dtype={d})",
+}
+OTHERS = [
+    "object",
+    "np.ndarray",
+    "list",
+    "'U5'",
+    "'S3'",
+    "'>f8'",
+    "'M8[s]'",
+    "'m8[D]'",
+    "np.longdouble",
+    "float",
+    "'i2'",
+]
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("maker", MAKERS)
+def test_new_arrays_of_any_dtype(maker, kind):
+    unset = "\ndel q" if maker == "empty_like" else ""
+    check(f"v = x * 2\nq = {MAKERS[maker].format(d=kind)}\nkind, shape = q.dtype.str, q.shape{unset}", x=np.arange(3.0))
+
+
+def test_arrays_are_elements_of_new_ones_like_others():
+    check(
+        "v = x * 2\nq = np.empty_like(v, dtype=np.ndarray)\nfor j in range(3):\n    q[j] = np.zeros([j + 1, 2]) + v[j]\n"
+        "s = [p.sum() for p in q]\ndel q",
+        x=np.arange(3.0),
+    )

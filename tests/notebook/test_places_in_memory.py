@@ -168,3 +168,29 @@ def test_plain_code_asks_whether_lazy_arrays_share_memory(notebook: Notebook):
     notebook.ok(pairs + asked)
     assert list(map(float, notebook["told"][:-1])) == list(map(float, space["told"][:-1]))
     assert notebook["told"][-1] == space["told"][-1]
+
+
+WHOSE = "r = [c.base is a, c.base is None, a.base is None, c.flags.owndata, a.flags.owndata, c is a, a.shape]"
+SHAPED = {
+    "before": "a = np.arange(12.0)\na.shape = (3, 4)\nc = a[1:]",
+    "behind": "a = np.arange(12.0)\nc = a[2:5]\na.shape = (3, 4)",
+    "twice": "a = np.arange(12.0) * 2\na.shape = (3, 4)\na.shape = (2, 6)\nc = a.T",
+    "of a view": "a = np.arange(12.0)\nc = a[2:8]\nc.shape = (2, 3)",
+    "of both": "a = np.arange(12.0)\nc = a[2:8]\nc.shape = (2, 3)\na.shape = (4, 3)",
+    "of a copy": "a = np.arange(12.0)\nc = a.copy()\nc.shape = (2, 6)",
+    "stored into": "a = np.arange(12.0)\nc = a[:6]\na.shape = (3, 4)\nc[1] = -1.0\na[2] = 7.0",
+    "the same shape": "a = np.ones((2, 3))\na.shape = (2, 3)\nc = a[0]",
+}
+
+
+@pytest.mark.filterwarnings("ignore:Setting the shape")
+@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("name", SHAPED)
+def test_whose_memory_it_is_after_a_new_shape(notebook: Notebook, name: str, cells: int):
+    parts = [f"{SHAPED[name]}\n{WHOSE}"] if cells == 1 else [SHAPED[name], WHOSE]
+    found = []
+    for magic in ("", "%%tensor --quiet\n"):
+        for part in parts:
+            notebook.ok(magic + part)
+        found.append((notebook["r"], np.asarray(notebook["a"]).tolist(), np.asarray(notebook["c"]).tolist()))
+    assert found[0] == found[1]

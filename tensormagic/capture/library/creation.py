@@ -44,9 +44,14 @@ def _shape(shape: Any) -> tuple[Size, ...]:
 def _filled(shape: Any, value: Any, dtype: Any, order: str = "C", **options: Any) -> Tensor:
     if options.get("like") is not None:
         refuse("like=", "Leave the option out.")
-    dtype = np.dtype(dtype if dtype is not None else np.float64)
-    door.check_dtype(dtype, "the new array")
-    return _laid_out(constant(dtype.type(value)), _shape(shape), order)
+    return _laid_out(constant(_kind(dtype, np.dtype(np.float64)).type(value)), _shape(shape), order)
+
+
+def _kind(dtype: Any, usual: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a new array; others than numbers are left to NumPy."""
+    found = usual if dtype is None else np.dtype(dtype)
+    door.check_dtype(found, "the new array")
+    return found
 
 
 def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
@@ -97,7 +102,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **opt
     """``np.full``."""
     del options
     value = node_of(fill_value)
-    return _laid_out(astype(value, dtype if dtype is not None else value.type.dtype), _shape(shape), order)
+    return _laid_out(astype(value, _kind(dtype, value.type.dtype)), _shape(shape), order)
 
 
 def _like(value: Any) -> Any:
@@ -106,7 +111,7 @@ def _like(value: Any) -> Any:
     ) -> Tensor:
         del subok, options
         x, extents = _like_of(a, shape)
-        return _laid_out(constant(np.dtype(dtype or x.dtype).type(value)), extents, order, x)
+        return _laid_out(constant(_kind(dtype, x.dtype).type(value)), extents, order, x)
 
     return make
 
@@ -129,7 +134,7 @@ def full_like(
     """``np.full_like``."""
     del subok, device
     x, extents = _like_of(a, shape)
-    return _laid_out(astype(node_of(fill_value), dtype or x.dtype), extents, order, x)
+    return _laid_out(astype(node_of(fill_value), _kind(dtype, x.dtype)), extents, order, x)
 
 
 @implements(np.array)

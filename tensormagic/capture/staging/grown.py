@@ -26,6 +26,7 @@ from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
+from tensormagic.ir.plain_texts import key_text
 from tensormagic.ir.size import Size, apply
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
@@ -376,7 +377,7 @@ def _lists(world: World, names: Sequence[str]) -> list[Slot]:
     for slot in [s for s in world.variables.values() if s.name in names]:
         value = slot.get()
         inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-        items = [Slot(inside, k, f"{slot.name}[{k!r}]") for k in inside] if isinstance(inside, dict) else []
+        items = [Slot(inside, k, f"{slot.name}[{key_text(k)}]") for k in inside] if isinstance(inside, dict) else []
         found += [s for s in (slot, *items) if type(s.get()) is list]
     return [
         s

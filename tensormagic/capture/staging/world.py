@@ -30,6 +30,7 @@ from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users, package_of
 from tensormagic.ir.node import Node
+from tensormagic.ir.plain_texts import key_text
 from tensormagic.ops.effects.checks import REQUIRE
 
 CHECKS = "__tensor_checks__"  # what ``Capture.checks`` holds
@@ -181,7 +182,7 @@ class World:
                 self.grown.append((container, container[len(before) :]))
                 continue
             for key in _changed(container, before, adding=self.adding):
-                slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key!r}"))
+                slot = self.items.setdefault((id(container), key), Slot(container, key, f"item {key_text(key)}"))
                 found[slot] = slot.get()
         if any(state.changed for state in self.arrays):
             raise NeedsPython("a store into an array that is not captured", "Give the array a name in an earlier cell.")

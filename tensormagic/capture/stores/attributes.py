@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def _set_shape(self: Tensor, shape: Any) -> None:
             raise AttributeError(
                 "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
             )
-    self.place = reshaped.place
+    self.place = replace(reshaped.place, own=not self.place.is_view)
 
 
 def _others_may_be(x: Tensor) -> bool:

@@ -26,6 +26,7 @@ from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users, may_be_users, module_of
+from tensormagic.ir.plain_texts import key_text
 from tensormagic.ir.type import Size
 
 LIMIT = 2000  # arrays, and containers, that are looked at
@@ -275,7 +276,7 @@ class _Search:
     def _inside(self, value: Any, name: str) -> None:
         """What a container, a function or an object holds."""
         if isinstance(value, dict):
-            self._entries(value, list(value), lambda k: f"{name}[{k!r}]")
+            self._entries(value, list(value), lambda k: f"{name}[{key_text(k)}]")
         elif isinstance(value, Lifting):
             return  # one lazy array already
         elif isinstance(value, list | deque):

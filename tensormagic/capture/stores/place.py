@@ -224,6 +224,8 @@ class Place:
     moved
         The layout of the view for that of the parent: what NumPy does to an array. Where that differs from what is done to an array of
         values, or where it is data-dependent, it has a method ``of(array, number)`` as well.
+    own
+        Whether it is the array of its parent itself, in a new shape.
     """
 
     buffer: Buffer
@@ -231,6 +233,12 @@ class Place:
     forward: Forward | None = None
     backward: Backward | None = None
     moved: Callable[[Layout], Layout] | None = None
+    own: bool = False
+
+    @property
+    def is_view(self) -> bool:
+        """Whether NumPy has another array there, of which this one is a part."""
+        return self.parent is not None and not self.own
 
     def layout(self) -> Layout | None:
         """Where the elements lie in NumPy; None where that is not known."""

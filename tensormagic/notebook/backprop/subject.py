@@ -23,6 +23,7 @@ from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ir.plain_texts import key_text
 from tensormagic.notebook.pictures.adaptor import source_of
 from tensormagic.notebook.pictures.naming import parsed
 
@@ -158,7 +159,7 @@ def _names(function: Function, args: tuple[Any, ...], options: dict[str, Any]) -
 def _leaf_names(name: str, value: Any) -> list[str]:
     fields: Any = getattr(value, "_fields", None)  # of a named tuple
     if isinstance(value, dict):
-        parts = [(f"{name}[{key!r}]", part) for key, part in value.items()]
+        parts = [(f"{name}[{key_text(key)}]", part) for key, part in value.items()]
     elif isinstance(value, tuple) and fields is not None:
         parts = [(f"{name}.{key}", part) for key, part in zip(fields, value, strict=True)]
     elif isinstance(value, tuple | list):

@@ -35,6 +35,19 @@ def test_a_call_is_one_box(notebook, cell):
     assert all({edge.source, edge.target} <= known for edge in view.drawn.edges)
 
 
+def test_each_round_of_a_loop_that_python_runs_has_boxes_of_its_own(notebook):
+    notebook.ok(START)
+    cell = "%%tensor\nparts = {}\nfor k in range(3):\n    parts[str(k)] = np.mean(y**k) + np.std(y + k)\nparts['0'] + parts['2']"
+    drawn = _captured(notebook.ok(cell))
+    assert [v.label for v in drawn.everything() if v.label in {"mean", "std"}].count("std") == 2
+    cell = "%%tensor\nx, seen = y, {}\nfor k in range(3):\n    x = np.hypot(x, y)\n    seen[str(k)] = 1\nx"
+    assert [v.label for v in _captured(notebook.ok(cell)).everything() if v.is_op] == ["hypot"] * 3
+
+
+def _captured(ran):
+    return ran.value.report.portrait.scene(ran.value.report.outcome.source).view("captured").drawn
+
+
 def test_every_step_shows_what_a_call_became_and_its_time_is_that_of_all(notebook):
     notebook.ok(START)
     report = notebook.ok("%%tensor --grad w\nnp.std(X @ w - y)").value.report

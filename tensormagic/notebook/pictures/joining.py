@@ -6,6 +6,7 @@ A call is joined where nothing else reads what it is made of, and no rule has ch
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,20 +34,18 @@ class _Joining:
         self.vertex = {v.id: v for v in view.vertices}
         self.given: dict[str, list[Edge]] = defaultdict(list)
         self.users: dict[str, list[str]] = defaultdict(list)
-        self.called: dict[str, list[str]] = defaultdict(list)
         for edge in view.edges:
             if edge.source in self.vertex:
                 self.given[edge.target].append(edge)
                 self.users[edge.source].append(edge.target)
         self.fixed: set[str] = set()  # numbers, and what is made of numbers alone: several calls may have the same
         for v in view.vertices:
-            for call in v.calls:
-                self.called[call].append(v.id)
             made = all(edge.source in self.fixed for edge in self.given[v.id])
             if made and ("[" not in v.type if v.kind == "constant" else v.is_op and self.given[v.id] and not v.name):
                 self.fixed.add(v.id)
         self.within: dict[str, str] = {}  # the last part of its call, of each part
         self.calls: dict[str, str] = {}  # the call, of each last part
+        self.held: dict[str, list[str]] = {}  # its parts, the last one first
 
     def view(self) -> View:
         """The view, joined."""
@@ -73,9 +72,11 @@ class _Joining:
             if call.startswith("\n"):  # no call
                 continue
             parts = self.parts(last, call)
-            if sum(self.vertex[key].is_op and self.vertex[key].label not in CARRIES for key in parts) > 1:
+            drawn = [v.label for v in map(self.vertex.__getitem__, parts) if v.is_op and v.label not in CARRIES]
+            if len(drawn) > 1 and not _repeats(drawn):
                 self.within |= dict.fromkeys(parts, last.id)
                 self.calls[last.id] = call
+                self.held[last.id] = parts
                 return
 
     def parts(self, last: Vertex, call: str) -> list[str]:
@@ -92,8 +93,23 @@ class _Joining:
                 if call in v.calls and not v.name and v.id not in self.whole.outputs and self.is_part(v, last):
                     found[v.id] = None
                     stack.append(v.id)
-        whole = all(key in found or key in self.fixed or len(self.vertex[key].calls) > 1 for key in self.called[call])
-        return list(found) if whole else []
+        return list(found) if self.is_whole(call, found) else []
+
+    def is_whole(self, call: str, found: Mapping[str, None]) -> bool:
+        """Whether nothing that belongs to the same call stands outside, but numbers and what others have as well."""
+        for ways in (lambda key: (edge.source for edge in self.given[key]), lambda key: self.users[key]):
+            stack, seen = list(found), {*found}
+            while stack:
+                for other in ways(stack.pop()):
+                    v = self.vertex[other]
+                    if other in seen or other in self.fixed:
+                        continue
+                    if call in v.calls and len(v.calls) == 1:
+                        return False
+                    if v.label in CARRIES and not v.calls:  # a call may go on behind it
+                        seen.add(other)
+                        stack.append(other)
+        return True
 
     def is_part(self, v: Vertex, last: Vertex) -> bool:
         """Whether a vertex may stand in one box with the last one."""
@@ -105,7 +121,7 @@ class _Joining:
         """A vertex; the last part of a call as all of it."""
         if v.id not in self.calls:
             return v
-        parts = [self.vertex[key] for key, last in self.within.items() if last == v.id]
+        parts = [self.vertex[key] for key in self.held[v.id]]
         kinds = {part.kind for part in parts if part.label not in CARRIES}
         kind = next(kind for kind in _KINDS if kind in kinds)
         numbers = tuple(part.number for part in parts if part.is_op)
@@ -118,10 +134,20 @@ class _Joining:
             return self.given[v.id]
         sources = {
             edge.source: None
-            for key in reversed([key for key, last in self.within.items() if last == v.id])
+            for key in reversed(self.held[v.id])
             for edge in sorted(self.given[key], key=lambda edge: edge.port)
             if self.within.get(edge.source) != v.id
         }
         first = self.given[v.id][0]
         kept = [key for key in sources if key not in self.fixed]
         return [replace(first, source=key, target=v.id, port=port) for port, key in enumerate(kept)]
+
+
+def _repeats(labels: list[str]) -> bool:
+    """Whether operations are the same ones several times: a call that a loop makes anew with what it gave.
+
+    >>> _repeats(["sin", "sin"]), _repeats(["sum", "divide", "subtract", "sum", "divide"])
+    (True, False)
+    """
+    count = len(labels)
+    return any(count % k == 0 and labels == labels[:k] * (count // k) for k in range(1, count // 2 + 1))

@@ -207,6 +207,13 @@ def test_what_loops_carry_for_gradients_says_what_it_is(started, cell):
     assert {name for name in inside if name not in {*"hzspvxyrki"}} - {"0.1 * r"} == BOTH_PASSES[cell]
 
 
+def test_an_operand_that_is_stretched_before_a_loop_has_not_the_name_of_the_loops_value(started):
+    drawn = captured(started, "p = x.copy()\nfor i in range(20):\n    p = p * np.exp(-r * 0.1)\np.sum()")
+    assert "p = broadcast" not in {v.title for v in drawn.vertices}
+    (body,) = [body for views in drawn.inner.values() for body in views]
+    assert sorted(v.label for v in body.vertices if v.kind == "input") == ["np.exp(-r * 0.1)", "p"]
+
+
 def test_a_loop_over_the_elements_of_an_array_says_how_many(started):
     assert "s = loop × 20" in {
         v.title for v in captured(started, "s = 0.0\nfor i in range(len(y)):\n    s = s + y[i]\ns").vertices

@@ -32,6 +32,7 @@ class _Text:
     counted: dict[Place, str] = field(default_factory=dict[Place, str])
     parts: dict[Place, str] = field(default_factory=dict[Place, str])
     calls: dict[Place, str] = field(default_factory=dict[Place, str])
+    operators: set[Place] = field(default_factory=set[Place])
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -91,6 +92,8 @@ def _read(source: str) -> _Text:
             text.counted[_place(part.iter)] = part.target.id
         if isinstance(part, ast.Subscript):
             text.parts[_place(part)] = _part(part)
+        if isinstance(part, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare):
+            text.operators.add(_place(part))
         if isinstance(part, ast.Call) and (call := _call(part)):
             text.calls[_place(part)] = call
     return text
@@ -163,6 +166,8 @@ class Naming:
                 before = found.get((cell, place))
                 if name is None:
                     continue
+                if before is None and node.op in CARRYING and place in self._text(cell).operators:
+                    continue  # what an operand is cast or stretched to; the operator itself may stand in a loop
                 value = node
                 if before is not None and node.op in CARRYING and before.op not in CARRYING:
                     value = unfolded(node)  # checks of it may have been made after it

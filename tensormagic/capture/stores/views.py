@@ -120,6 +120,34 @@ def _read_flat(index: Any) -> Any:
     return np.zeros(8).flat[index]
 
 
+def _one_element(value: Any, dtype: np.dtype[Any]) -> Node:
+    """What is stored by the number of one element: a number that the dtype can hold."""
+    own = value.lazy if isinstance(value, Flat) else value
+    if isinstance(own, list | tuple) or np.ndim(own) or (isinstance(value, complex) and dtype.kind not in "bc"):
+        raise ValueError(_SINGLE)
+    if isinstance(value, Tensor) and value.type.form == "python" and dtype.kind in "iu":
+        value = wrap(fits(value.node, dtype, "value"))
+    try:
+        return storable(value_of(value, dtype), dtype)
+    except OverflowError:
+        raise ValueError(_SINGLE) from None
+
+
+def _put(line: Tensor, index: Any, node: Node) -> None:
+    """Store into elements of a row, as often as these are more."""
+    if node.type.size == 0:
+        return
+    items = spread(entries(index), 1)
+    if not is_advanced(items):
+        part = line[index]
+        line[index] = wrap(reshape(cycled(node, part.type.size), part.type.shape))
+    elif is_mask(items[0]):
+        _place(line, node_of(items[0]), node)
+    else:
+        shape = node_of(items[0]).type.shape
+        store(resolve(line, items), reshape(cycled(node, product(shape)), shape), line.dtype)
+
+
 class Flat:
     """``x.flat``: the elements in C order, read as copies, stored into the array."""
 
@@ -138,37 +166,17 @@ class Flat:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         line, index = self._line, _place_of(index)
+        number = isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu"
+        if number or isinstance(index, int | np.integer):
+            _put(line, index, _one_element(value, line.dtype))
+            return
         own = value.lazy if isinstance(value, Flat) else value
-        single = isinstance(index, int | np.integer)
-        if isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu":
-            single = (isinstance(index, Tensor) and index.type.form != "array") or _array_is_a_number()
-        if single and (isinstance(own, list | tuple) or np.ndim(own)):
-            raise ValueError(_SINGLE)
         if isinstance(own, Tensor) and own.size != 1 and may_share(own.place.buffer, line.place.buffer):
             refuse(
                 "storing a part of x into x.flat",
                 "Store a copy of that part: x.flat[...] = part.copy().",
             )
-        if isinstance(value, complex) and line.dtype.kind not in "bc" and single:
-            raise ValueError(_SINGLE)
-        if isinstance(value, Tensor) and value.type.form == "python" and line.dtype.kind in "iu" and single:
-            value = wrap(fits(value.node, line.dtype, "value"))
-        try:
-            node = storable(value_of(value, line.dtype), line.dtype)
-        except OverflowError as error:
-            raise (ValueError(_SINGLE) if single else error) from None
-        if node.type.size == 0:
-            return
-        items = spread(entries(index), 1)
-        if is_advanced(items):
-            if is_mask(items[0]):
-                _place(line, node_of(items[0]), node)
-                return
-            shape = node_of(items[0]).type.shape
-            store(resolve(line, items), reshape(cycled(node, product(shape)), shape), line.dtype)
-            return
-        part = line[index]
-        line[index] = wrap(reshape(cycled(node, part.type.size), part.type.shape))
+        _put(line, index, storable(value_of(value, line.dtype), line.dtype))
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self._line)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tensormagic.capture import context, fancy, oracle, random_module, ufuncs
+from tensormagic.capture import context, fancy, oracle, random_module, tables, ufuncs
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
@@ -67,6 +67,7 @@ LIBRARY: tuple[ModuleType, ...] = (
     systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits, sharing,
 )  # fmt: skip
 oracle.methods_in_numpys_words()
+tables.in_numpys_functions()
 _CREATE = {
     "zeros",
     "ones",

@@ -5,6 +5,7 @@ A column with gaps or without numbers stays what it is: pandas computes with it,
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
+from tensormagic.capture.names import FUNCTIONS
 from tensormagic.capture.refusal import AS_TEXT, abstract, asked_by, refuse, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -250,14 +252,21 @@ class Labelled(Tensor):
         alike = all(o.called == self.called for o in others if isinstance(o, Labelled))
         return Labelled(found, self.labels, self.columns, name=self.called if alike else None)
 
+    def may_have_gaps(self) -> bool:
+        """Whether some elements may be NaN, which pandas leaves out: a table that is given has none of them."""
+        return self.node.op is not INPUT and self.dtype.kind in "fc"
+
     def _over(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
         """A reduction: over rows by default, and with n - 1 in variances, as pandas has it."""
         if name in {"std", "var"}:
             options = {"ddof": 1, **options}
+        options.pop("numeric_only", None)  # all of them are numbers
+        skipping = options.pop("skipna", True) and self.may_have_gaps()
+        reduce = _skipping_gaps(name) if skipping else _of_array(name)
         if self.columns is None:
-            return getattr(Tensor(self.place), name)(axis=axis, **options)
+            return reduce(Tensor(self.place), axis=axis, **options)
         axis = _number_of(axis)
-        found = getattr(Tensor(self.place), name)(axis=axis, **options)
+        found = reduce(Tensor(self.place), axis=axis, **options)
         if axis not in {0, 1}:
             return found
         return Labelled(found, self.columns if axis == 0 else self.labels, None)
@@ -265,9 +274,23 @@ class Labelled(Tensor):
 
 _ABSENT = object()
 _AXES = {_ABSENT: 0, "index": 0, "columns": 1}
+_REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
 _RUNNING = {"cumsum", "cumprod"}
 _ALIKE_IN_TABLES = {"dot", "round", "clip"} | _RUNNING  # methods that mean the same in NumPy
 _ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
+
+
+def _of_array(name: str) -> Callable[..., Any]:
+    return lambda array, **options: getattr(array, name)(**options)
+
+
+def _skipping_gaps(name: str) -> Callable[..., Any]:
+    """A reduction that leaves out what is NaN."""
+    if name == "all":  # NaN is true
+        return _of_array(name)
+    if name == "any":
+        return lambda array, **options: ((array != 0) & ~np.isnan(array)).any(**options)
+    return FUNCTIONS[getattr(np, f"nan{name}")]
 
 
 def _number_of(axis: Any) -> Any:
@@ -280,7 +303,11 @@ def _running(name: str) -> Callable[..., Any]:
 
     def total(self: Labelled, axis: Any = _ABSENT, **options: Any) -> Any:
         axis = None if self.columns is None else _number_of(_ABSENT if axis is None else axis)
-        return self._again(getattr(Tensor(self.place), name)(axis=axis, **options))  # pyright: ignore[reportPrivateUsage] (a method of the class)
+        array, skipping = Tensor(self.place), options.pop("skipna", True) and self.may_have_gaps()
+        found = getattr(array, name)(axis=axis, **options)
+        if skipping:  # which stay where they are
+            found = np.where(np.isnan(array), array, FUNCTIONS[getattr(np, f"nan{name}")](array, axis=axis, **options))
+        return self._again(found)  # pyright: ignore[reportPrivateUsage] (as above)
 
     return total
 
@@ -292,6 +319,30 @@ def _reduction(name: str) -> Callable[..., Any]:
         return self._over(name, axis, options)  # pyright: ignore[reportPrivateUsage] (a method of the class)
 
     return reduce
+
+
+def _handed_on(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy's function, which hands what has labels on to pandas' method: that leaves gaps out."""
+
+    @functools.wraps(own)
+    def call(a: Any, *args: Any, **options: Any) -> Any:
+        if (
+            not isinstance(a, Labelled)
+            or not a.may_have_gaps()
+            or len(args) > 1
+            or not options.keys() <= {"axis", "ddof"}
+        ):
+            return own(a, *args, **options)
+        axis = args[0] if args else options.pop("axis", None)
+        return getattr(a, name)(axis=axis, **({"ddof": 0, **options} if name in {"std", "var"} else options))
+
+    return call
+
+
+def in_numpys_functions() -> None:
+    """Have NumPy's reductions of a Series or a DataFrame be pandas', once ours are there."""
+    for name in (*_REDUCTIONS, *_RUNNING):
+        FUNCTIONS[getattr(np, name)] = _handed_on(name, FUNCTIONS[getattr(np, name)])
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -323,7 +374,7 @@ def _in_place(name: str) -> Callable[..., Any]:
     return change
 
 
-for _name in ["sum", "prod", "mean", "std", "var", "min", "max", "any", "all"]:
+for _name in _REDUCTIONS:
     setattr(Labelled, _name, _reduction(_name))
 for _name in _RUNNING:
     setattr(Labelled, _name, _running(_name))

@@ -289,6 +289,9 @@ def test_details_tell_values_time_memory_and_the_rules_so_far(opened: Any) -> No
         assert part in told
     assert "1. log(1 + x) -> log1p(x) (stable, In[3] line 2)" in told
     assert "2. log1p(exp(x)) -> softplus(x) (stable, In[3] line 2)" in told
+    arrows = details.locator(".tm-arrow").evaluate_all("(all) => all.map((one) => one.getClientRects().length)")
+    assert arrows
+    assert set(arrows) == {1}  # no line ends within one
     assert details.get_by_role("img", name="histogram from 0 to 1").locator("rect").count() == 16
     page.locator('.tm-boxes [data-key="X"]').click()
     heat = details.get_by_role("img", name="heat map of 3 by 4 values from 0 to 11, those that are nan crossed out")

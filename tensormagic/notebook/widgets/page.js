@@ -19,6 +19,13 @@ function node(tag, attributes = {}, text) {
   return made;
 }
 
+// a text in which no line ends within the arrow of a rule
+function arrowed(tag, text) {
+  const made = node(tag);
+  for (const part of String(text).split(/(->)/)) made.append(part === "->" ? node("span", { class: "tm-arrow" }, part) : part);
+  return made;
+}
+
 // shades the sides at which a picture goes on, and says what to do
 function markEdges(cover, beyond, told) {
   for (const [side, on] of Object.entries(beyond)) cover.classList.toggle(`tm-${side}`, on);

@@ -48,12 +48,12 @@ function addSelection(graph) {
         ["role", vertex.role], ["source", graph.written(vertex)], ["function", vertex.function],
         ["kernel", vertex.kernel === undefined ? "" : String(vertex.kernel)], ["runs in", vertex.yellow ? "NumPy" : ""],
         ...graph.measures(vertex)];
-      for (const [name, value] of rows) if (value) list.append(node("dt", {}, name), node("dd", {}, value));
+      for (const [name, value] of rows) if (value) list.append(node("dt", {}, name), arrowed("dd", value));
       const history = graph.history(graph.selected);
       const rules = history.length ? history.map(([step, rule, level, where]) => `${step}. ${rule} (${[level, where].filter(Boolean).join(", ")})`) : vertex.rules || [];
       if (rules.length) {
         const told = node("dd");
-        rules.forEach((rule) => told.appendChild(node("div", {}, rule)));
+        rules.forEach((rule) => told.appendChild(arrowed("div", rule)));
         list.append(node("dt", {}, "rules"), told);
       }
       graph.card.append(list, ...graph.pictures(vertex));

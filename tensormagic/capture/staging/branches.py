@@ -299,15 +299,7 @@ class Choice:
         )
         number = self.pair(first, second, f"the two branches store into {buffer.name or 'an array'}")
         stored = any(o.buffers[buffer][2] for o in self.outcomes if buffer in o.buffers)
-
-        def put(node: Node) -> None:
-            if not buffer.alias.depends:
-                buffer.store(node)
-                return
-            buffer.put(node)  # it has changed with what it shares, or was stored into before it was shared
-            buffer.stored = buffer.stored or stored
-
-        self.steps.append(lambda of: put(question.asked(of(number))))
+        self.steps.append(lambda of: buffer.leave(question.asked(of(number)), stored=stored))
 
     def finish(self) -> None:
         """Build the ``cond``, and do what either way has done."""

@@ -90,7 +90,8 @@ class Leaving:
             slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
         for buffer in sorted(self.loop.buffers, key=lambda b: (b.alias.depends, b.born)):
             carry = self.loop.buffers[buffer]
-            (buffer.put if buffer.alias.depends else buffer.store)(carry.question.asked(ends[carry]))
+            changed = self.loop.outcome.buffers.get(buffer)
+            buffer.leave(carry.question.asked(ends[carry]), stored=changed is not None and changed[2])
         made: list[tuple[Any, Any, list[Tensor]]] = []
         for slot, parts, tensors in self._left(ends, last):
             slot.set(once.of((held[slot], left[slot])[self.ran is None :], parts.build(tensors)))

@@ -133,6 +133,17 @@ class Buffer:
         self.may_store()
         self.alias.store(self, node)
 
+    def leave(self, node: Node, *, stored: bool) -> None:
+        """Hold what a region leaves there, and whether code in it has ``stored`` that.
+
+        What depends on data has changed with what it shares memory with, or was stored into before it was shared.
+        """
+        if not self.alias.depends:
+            self.store(node)
+            return
+        self.put(node)
+        self.stored = self.stored or stored
+
     def may_store(self) -> None:
         """Refuse what cannot be stored into."""
         if self.writeable is None:

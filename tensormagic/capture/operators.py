@@ -14,7 +14,7 @@ from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_itself, is_read, is_table
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.known import arithmetic, static_int
-from tensormagic.capture.operands import build, node_of
+from tensormagic.capture.operands import build, is_ours, node_of
 from tensormagic.capture.powers import exponent_of
 from tensormagic.capture.refusal import needs_value, refuse, values_are_there, zero_like
 from tensormagic.capture.staging.attributes import is_users_class
@@ -64,7 +64,12 @@ _NO_NUMBERS = str | bytes | dict | set | frozenset | None
 
 
 def _operand(value: Any) -> bool:
-    return isinstance(value, _OPERANDS) or is_read(value)
+    return isinstance(value, _OPERANDS) or is_read(value) or _is_own_sequence(value)
+
+
+def _is_own_sequence(value: Any) -> bool:
+    """Whether it stands for a range or a list whose length is lazy."""
+    return is_ours(value) and hasattr(type(value), "lazy")
 
 
 def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
@@ -143,6 +148,8 @@ def _differs(name: str, array: Tensor, other: Any) -> Any:
 
 def _is_pythons(name: str, number: Tensor, other: Any) -> bool:
     """Whether an operator between a number and a list or a tuple is Python's, which repeats these: ``[0] * n``."""
+    if number.type.form == "python" and (isinstance(other, range) or _is_own_sequence(other)):
+        return True  # which these have no operators for
     if not isinstance(other, _REPEATED) or number.type.form == "array":
         return False
     if name != "multiply":
@@ -298,10 +305,19 @@ def _matmul(self: Tensor, other: Any) -> Any:
         and node_of(other).type.form == "python"
     ):
         raise DTypeError(f"unsupported operand types for @: {self.type} and {node_of(other).type}")
+    if self.type.form != "array" and _is_sequence(other):
+        return NotImplemented
     return wrap(context.record(matmul(node_of(self), node_of(other))))
 
 
+def _is_sequence(value: Any) -> bool:
+    """Whether it is a sequence that is no array: what numbers, which have no @ of their own, leave to Python."""
+    return isinstance(value, list | tuple | range) or _is_own_sequence(value)
+
+
 def _rmatmul(self: Tensor, other: Any) -> Any:
+    if self.type.form != "array" and _is_sequence(other):
+        return NotImplemented
     return wrap(context.record(matmul(node_of(other), node_of(self))))
 
 

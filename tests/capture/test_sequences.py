@@ -188,3 +188,36 @@ def test_as_numpy(source: str):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's own, of slices that are empty
         check(source, 1e-13, **NAMES)
+
+
+RANGES = ["range(len(y))", "range(1, len(y) + 1)", "range(len(y), 0, -1)", "range(0, 2 * len(y), 2)", "range(4)"]
+OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "<", ">=", "==", "!=", "@", "&"]
+PARTNERS = {
+    "an array": "y",
+    "integers": "y.astype(int)",
+    "a scalar": "y.sum()",
+    "an element": "y[1]",
+    "rows": "np.stack([y, y])",
+}
+
+
+@pytest.mark.parametrize("partner", PARTNERS)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_ranges_are_operands_of_arrays(operator: str, partner: str):
+    for one in RANGES:
+        for text in (f"{one} {operator} {PARTNERS[partner]}", f"{PARTNERS[partner]} {operator} {one}"):
+            check(f"y = x * 2 + 1\nr = {text}", x=np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "range(len(y)) + len(y)",
+        "len(y) * range(len(y))",
+        "range(3) * len(y)",
+        "range(len(y)) - range(len(y))",
+        "-range(len(y))",
+    ],
+)
+def test_ranges_have_no_operators_of_their_own(text: str):
+    check(f"y = x * 2 + 1\nr = {text}", x=np.arange(4.0))

@@ -102,7 +102,6 @@ TRUE.update(
     cbrt=lambda x: mp.cbrt(x) if x >= mp.mpf(0) else mp.mpf(-1) * mp.cbrt(abs(x)),
     exp2=lambda x: mp.mpf(2) ** x,
     arctan=mp.atan,
-    gammaln=mp.loggamma,
     lgamma=mp.loggamma,
     form=lambda x: x,
     astype=lambda x: x,
@@ -239,17 +238,18 @@ def _around(function: Any, before: Graph, after: Graph, point: tuple[Any, ...], 
     """
     r = np.random.default_rng(count)
     reach = 8 if count < 100 else 2 ** (np.finfo(dtype).nmant // 2)
+    top = np.finfo(dtype).max  # which has no number above it
     beside: list[np.ndarray] = []
-    for v in point:
-        if count < 200:
-            steps = r.integers(-reach, reach + 1, count).astype(dtype)
-            beside.append(np.asarray(v, dtype) + np.spacing(np.abs(np.asarray(v, dtype))) * steps)
-        else:
-            small = v and abs(v) < _SMALL
-            wide = (
-                r.uniform(-4, np.log2(_SMALL) - np.log2(abs(v)), count) if small else r.uniform(-(2**-6), 2**-6, count)
-            )
-            beside.append((v * 2.0**wide).astype(dtype))
+    with np.errstate(over="ignore"):
+        for v in map(np.asarray, point):
+            if count < 200:
+                around = v + np.spacing(np.minimum(np.abs(v), top / 2)) * r.integers(-reach, reach + 1, count)
+            elif v and abs(v) < _SMALL:  # of sizes that 1 + x tells apart
+                least = max(-4.0, np.log2(float(np.finfo(dtype).eps)) - np.log2(abs(v)))
+                around = v * 2.0 ** r.uniform(least, np.log2(_SMALL) - np.log2(abs(v)), count)
+            else:
+                around = v * 2.0 ** r.uniform(-(2**-6), 2**-6, count)
+            beside.append(np.clip(around, -float(top), float(top)).astype(dtype))
     with np.errstate(all="ignore"):
         old, new = (np.broadcast_to(v, (count,)) for v in (function(*beside), evaluate_graph(after, beside)[0]))
     was, is_ = [], []

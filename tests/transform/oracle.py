@@ -213,7 +213,17 @@ def _root(x):
     return mp.sqrt(x)
 
 
+def _gammaln(x):
+    """The logarithm of the size of the gamma function."""
+    if x > 0:
+        return mp.loggamma(x)
+    if x == mp.floor(x):
+        raise ZeroDivisionError
+    return mp.log(mp.pi / abs(mp.sinpi(x))) - mp.loggamma(1 - x)
+
+
 TRUE = {
+    "gammaln": _gammaln,
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
     "multiply": lambda x, y: x * y,

@@ -172,7 +172,8 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     own = tuple(i.argument for i in (first, second) if i.argument is not None and bare(i.argument).args)
     if (found := _of_products_alike(less_)) is not None:
         return found
-    if len(less_) < max(len(first.meant) + len(second.meant), 1):
+    alike = len(less_) < max(len(first.meant) + len(second.meant), 1)
+    if alike and not less_.rounds_more(first.meant, second.meant):
         rounded = tuple(bare(n) for n in own if bare(n).op.name in {"add", "subtract"})
         return Apart(less_.largest_first(), None, rounded, known=True)
     if depth and (found := _of_terms(less_, depth)) is not None:

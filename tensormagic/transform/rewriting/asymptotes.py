@@ -110,8 +110,8 @@ def _is_inverse_softplus(text: Node, x: Node) -> bool:
 
 
 def _half_of_rise(x: Node) -> Node:
-    """``exp(-x) * sinh(x)``; where it is large, as written."""
-    near = less(-1, x)
+    """``exp(-x) * sinh(x)`` where it is near a half; else as written: nothing runs over there but with the value."""
+    near = less(1, x)
     return where(near, -0.5 * expm1(-2 * where(near, x, 0)), exp(-x) * sinh(where(near, 0, x)))
 
 

@@ -70,9 +70,10 @@ def differences(node: Node) -> Found | None:
 
 def _behind(found: Apart, a: Node, b: Node) -> Found | None:
     """A form behind its branch."""
-    if found.near is None or not isinstance(found.value, Node):
+    if found.near is None:
         return None
-    return Found(behind(found.near, found.value, a, b), absorbs=found.parts)
+    value = found.value if isinstance(found.value, Node) else constant(found.value)
+    return Found(behind(found.near, value, a, b), absorbs=found.parts)
 
 
 def _beside_one(a: Node, b: Node) -> Apart | None:

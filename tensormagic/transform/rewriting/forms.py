@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from tensormagic.ir.node import Node
+from tensormagic.ir.roundings import rounds
 from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import (
     absolute,
@@ -246,6 +249,8 @@ def nearer(a: Node, b: Node) -> Node:
     return less(absolute(b / a - 1), 0.2)
 
 
+_TURNS = 12
+"""How many digits of a rounded angle are those of a part of a turn, at least, where forms with it are used."""
 _STEP = 0.25
 """Up to here the rounding of a place between two angles does less harm than that of a sum of angles."""
 
@@ -278,6 +283,8 @@ def _turned(a: Image, b: Image, inner: Apart) -> tuple[Node, Node, Where]:
         return cos(middle), sin(middle), near
     c, s = cos(half), sin(half)
     near = within(inner.value, 1) if inner.known else within(inner.value * (1 + absolute(at)), 1)
+    if rounds(bare(at)):  # where it is large, it is another angle, and both the text and the form are anything
+        near = both(near, within(at, 2.0 ** (np.finfo(at.type.dtype.type).nmant - _TURNS)))
     return cos(at) * c - sin(at) * s, sin(at) * c + cos(at) * s, near
 
 

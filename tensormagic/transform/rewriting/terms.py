@@ -96,6 +96,15 @@ class Sum:
             return number
         return total if not number else total + number
 
+    def rounds_more(self, *of: Sum) -> bool:
+        """Whether, as a difference ``of`` sums, it has a product that is rounded by more than theirs, beside another term."""
+        if len(self) < 2:
+            return False
+        given: dict[object, Fraction] = {}
+        for key, _, times in (term for one in of for term in one.terms):
+            given[key] = given.get(key, Fraction(0)) + _rounding(times)
+        return any(_rounding(times) > given.get(key, Fraction(0)) for key, _, times in self.terms)
+
     def largest_first(self) -> Node | float:
         """The sum as it is computed; of three terms without factors, the smallest last: the others may be near each other."""
         parts = [n if t > 0 else -n for _, n, t in self.terms if abs(t) == 1]
@@ -120,6 +129,13 @@ class Sum:
         x, y = (first[1], second[1]) if times > 0 else (second[1], first[1])
         value = difference(x, y) * difference(x, y, -1)
         return value if abs(times) == 1 else value * float(abs(times))
+
+
+def _rounding(times: Fraction) -> Fraction:
+    """By how much a multiple is rounded, in parts of what is multiplied: threefold as the sum of two that are not."""
+    size = abs(times)
+    exact = all(n & (n - 1) == 0 for n in (size.numerator, size.denominator))
+    return Fraction(0) if exact or size == 3 else size
 
 
 def sum_of(node: Node, *, text: bool = False) -> Sum:

@@ -102,6 +102,13 @@ ONE = [
     "np.cosh(x) - np.sinh(x)",
 ]
 TWO = [
+    "x / (x + y) - 0.5",
+    "np.sqrt(x) / (np.sqrt(x) + np.sqrt(y)) - 0.5",
+    "np.exp(x) / (np.exp(x) + np.exp(y)) - 0.5",
+    "np.log((1 + x) * (1 + y))",
+    "np.log((1 + x) ** 2 * (1 - y))",
+    "0.25 * np.log(0.25 * (x / y + y / x + 2))",
+    "np.sqrt(5 * x + 1) - np.sqrt(2 * y + x)",
     "np.sqrt(x + y) - np.sqrt(x)",
     "np.sqrt(x) - np.sqrt(y)",
     "(1 + x) ** y - 1 - x * y",

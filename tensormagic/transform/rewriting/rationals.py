@@ -22,7 +22,7 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square, where
 from tensormagic.transform.rewriting.factors import factored, square_less_square, squares_of_differences
 from tensormagic.transform.rewriting.rational_looks import ARITHMETIC, DEEP, NODES, worth_it
-from tensormagic.transform.rewriting.terms import Apart, key_of, number_of, written
+from tensormagic.transform.rewriting.terms import Apart, in_range, key_of, number_of, written
 
 _ATOMS = 5
 _MONOMIALS = 12
@@ -336,7 +336,8 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
 
     ``within`` a function: what is left as a product is used everywhere.
     """
-    found = _read(a, b) if worth_it(a, b) else None
+    first, second = in_range(a), in_range(b)
+    found = _read(first, second) if worth_it(first, second) else None
     if found is None:
         return None
     reading, whole, sides = found
@@ -344,7 +345,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     core, atoms, squared = _without_roots(core, reading.atoms)
     split = _split(a, b, core, whole.below, atoms, squared=squared)
     cancels = split is not None or _loses_terms(whole.top, sides)
-    looks = not cancels if whole.below else cancels and len(core) == 2 and split is None
+    looks = len(core) == 2 and split is None if cancels else bool(whole.below)
     inner = _of_functions(core, atoms, known) if looks else None
     if not cancels and inner is None:
         return None
@@ -353,7 +354,8 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     if within and len(core) == 1 and not below and isinstance(value, Node):
         return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
     near = _near(bound, a, below, inner)
-    parts = tuple(n for n in (*reading.through, *(() if inner is None else inner.parts)) if n.args)
+    ranged = tuple(bare(n) for n, was in ((a, first), (b, second)) if n is not was)
+    parts = tuple(n for n in (*ranged, *reading.through, *(() if inner is None else inner.parts)) if n.args)
     local = inner is not None and inner.local
     return (
         None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True, local=local)
@@ -375,6 +377,10 @@ def _split(
 
 def _as_sum(core: _Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
     """A numerator as a sum of its terms, with what bounds it: their magnitudes, where they may cancel again."""
+    sizes = {Fraction(abs(c)) for c in core.values()}
+    if len(core) == 2 and len(sizes) == 1 and sizes != {1} and _linear(core):  # exact, where both are near each other
+        value = _sum({powers: 1 if c > 0 else -1 for powers, c in core.items()}, atoms) * float(sizes.pop())
+        return value, value
     value = _sum(core, atoms)
     return value, value if len(core) == 1 or _is_exact(core) else _sum(*_magnitudes(core, atoms))
 
@@ -408,11 +414,14 @@ def _of_functions(core: _Polynomial, atoms: list[Node], known: Callable[[Node, N
     (p, c), (q, d) = core.items()
     if c * d > 0:
         return None
-    left, right = (_monomial(m, abs(k), atoms) for m, k in ((p, c), (q, d)))
+    times = abs(c) if abs(c) == abs(d) else 1  # once, behind the difference
+    left, right = (_monomial(m, Fraction(abs(k)) / times, atoms) for m, k in ((p, c), (q, d)))
     found = known(*(s if isinstance(s, Node) else constant(s) for s in (left, right)))
-    if found is None or c > 0:
+    factor = float(times) if c > 0 else -float(times)
+    if found is None or factor == 1:
         return found
-    return Apart(-found.value, found.near, found.parts, known=True, local=found.local)
+    value = -found.value if factor == -1 else found.value * factor
+    return Apart(value, found.near, found.parts, known=True, local=found.local)
 
 
 def _dear(

@@ -31,6 +31,7 @@ from tensormagic.ops.scalars.scalar import (
     log1mexp,
     log1p,
     logical_and,
+    multiply,
     negative,
     power,
     sqrt,
@@ -177,13 +178,12 @@ def logistic_functions_of_odds(node: Node) -> Node | None:
 
 @stable(roots="log", fuel=1, judged=True)
 def logarithms_of_sums_near_one(node: Node) -> Found | None:
-    """``log((1 + x)**2 + y**2) -> log1p(2 * x + x**2 + y**2) where x and y are small, and for all sums less 1 that have a form``."""
+    """``log((1 + x)**2 + y**2) -> log1p(2 * x + x**2 + y**2) where x and y are small, and sums and products less 1 with a form``."""
     total = node.args[0]
-    if (
-        bare(total).op not in {add, subtract}
-        or node.type.dtype.kind != "f"
-        or sum_of(total, text=True).number in {1, -1}
-    ):
+    inner = bare(total)
+    if inner.op not in {add, subtract, multiply} or node.type.dtype.kind != "f":
+        return None
+    if sum_of(total, text=True).number in {1, -1} and inner.op is not multiply:
         return None
     found = over_common(total, constant(1.0), known)
     if found is None or found.near is None or not isinstance(found.value, Node):

@@ -240,6 +240,18 @@ def written(node: Node) -> tuple[Node, Node] | None:
     return a, inner.args[2]
 
 
+def in_range(node: Node) -> Node:
+    """The quotient that ``node`` has become another form of where its denominator runs over or under, as it was written; else ``node``."""
+    inner = bare(node)
+    if inner.op is not where or bare(inner.args[1]).op is not divide:
+        return node
+    text = bare(inner.args[1])
+    guard = bare(text.args[1])
+    if guard.op is not where or bare(guard.args[0]) is not bare(inner.args[0]) or number_of(bare(guard.args[2])) != 1:
+        return node
+    return divide(text.args[0], guard.args[1])
+
+
 def logarithm_of(node: Node) -> Node | None:
     """What ``node`` is the logarithm of, also where that of a quotient has become its accurate form; else None."""
     inner = bare(node)

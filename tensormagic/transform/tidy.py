@@ -18,6 +18,7 @@ from tensormagic.ops.regions.branches import Branches
 from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.frames import framed
+from tensormagic.transform.products import at_once_before
 from tensormagic.transform.shared import shared
 from tensormagic.transform.shifts import gathered
 from tensormagic.transform.stacks import united, unstacked
@@ -108,7 +109,7 @@ class _Tidy:
             if not read and not self.real:
                 return results
             goals = (stretched(read) if not self.exact else {}) or _merged(read) or self._narrowed(read)
-            goals = goals or united(results) or unstacked(results)
+            goals = goals or united(results) or unstacked(results) or ({} if self.exact else at_once_before(read))
             if not goals and not self.exact:
                 goals = _summed(read) or totalled(results) or framed(results)
             if not goals and self.real:

@@ -114,4 +114,5 @@ def test_weights_of_a_recurrent_net_get_their_gradient_after_the_loop(recurrent,
         moved = [[w + s * along if j == k else w for j, w in enumerate(weights)] for s in (step, -step)]
         expected = (recurrent(*moved[0], A) - recurrent(*moved[1], A)) / (2 * step)
         np.testing.assert_allclose(np.vdot(slope, along), expected, rtol=1e-6)
-    assert products_in_loops(both, *weights, A) == 2  # one forwards, one backwards: those of the inputs are one product before
+    # two forwards, one backwards; those of all inputs are one product before, but not where only one of them is read
+    assert products_in_loops(both, *weights, A) == (2 if recurrent is batched else 3)

@@ -40,7 +40,7 @@ def test_texts_and_members_of_enumerations_are_given_back() -> None:
 
 def test_a_text_alone_is_given_back_and_follows_what_is_read() -> None:
     held = {"name": "a"}
-    named = tm.tensor(lambda x: held["name"] if x.ndim else "number")
+    named = tm.tensor(lambda x: held["name"] if np.ndim(x) else "number")
     assert (named(np.ones(2)), named(1.0)) == ("a", "number")
     held["name"] = "b"
     assert named(np.ones(2)) == "b"

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensormagic.capture.pythons import IN_FRAMES
-from tensormagic.capture.staging import formulas, liveness, matching, of_arrays, texts
+from tensormagic.capture.staging import formulas, liveness, matching, texts
+from tensormagic.capture.staging.array_names import NAMES
 from tensormagic.capture.staging.made import arguments as _arguments
 from tensormagic.capture.staging.made import call as _call
 from tensormagic.capture.staging.made import thunk as _thunk
@@ -231,7 +232,7 @@ class Expressions(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             return node
-        if node.attr in of_arrays.NAMES:
+        if node.attr in NAMES:
             return _call("of_array", node, node.value, constant(node.attr))
         own = _ATTRIBUTES.get(node.attr)
         return node if own is None else _call(own, node, node.value)

@@ -13,8 +13,9 @@ from tensormagic.capture.library import sharing
 from tensormagic.capture.one_of import LazyText, OneOf
 from tensormagic.capture.perhaps import Perhaps
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.staging import of_arrays
+from tensormagic.capture.staging.array_names import EVERY
 from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.of_arrays import of_array
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import TensorError
@@ -97,6 +98,6 @@ def attribute(value: Any, name: str, *default: Any) -> Any:
         return class_of(value)
     if default and isinstance(value, Tensor):
         return getattr(value, name) if has_attribute(value, name) else default[0]
-    if name in of_arrays.EVERY and not default:
-        return of_arrays.of_array(value, name)
+    if name in EVERY and not default:
+        return of_array(value, name)
     return getattr(value, name, *default)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tensormagic.capture import number_classes
 from tensormagic.capture.by_class import asked_classes
 from tensormagic.capture.refusal import refuse
@@ -13,12 +11,7 @@ from tensormagic.capture.staging import raising
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.form import to_form
 
-__all__ = ["EVERY", "NAMES", "of_array"]
-
-EVERY = {n for n in dir(np.ndarray) if not n.startswith("_")}.difference(*map(dir, (complex, int)))
-"""The names of attributes of arrays that Python's numbers have not."""
-NAMES = EVERY.difference(*map(dir, (list, dict, str)))
-"""Those that its containers have not either."""
+__all__ = ["of_array"]
 
 
 def of_array(value: Any, name: str) -> Any:

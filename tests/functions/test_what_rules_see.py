@@ -154,3 +154,11 @@ def test_where_rules_see_nothing_python_runs_the_first_call(tmp_path):
         first.result_of(function, (x, 3)), expected
     )  # 0 but for the first one: all digits are lost
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("line", ["x = x + 2 ** -n", "x = x + 10**30 * n", "x = x / (n - n)", "x = x * abs(-n)"])
+def test_numbers_that_python_computes(line, tmp_path):
+    text = f"import numpy as np\ndef f(x, n):\n    {line}\n    return np.sqrt(x + 1) - np.sqrt(x)\n"
+    known = ordinary(of(text, tmp_path / "given.py"))
+    assert known is not None
+    assert not first._Rules(known, (np.ones(3), 2)).see_nothing()

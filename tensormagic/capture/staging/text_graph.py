@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from types import FunctionType
 from typing import Any, cast
 
@@ -105,7 +106,7 @@ class _Reading(Values):
         arrays = [self.given(v) for v in args]
         try:
             self.ends(self._call(function, dict(zip(function.__code__.co_varnames, arrays, strict=False))))
-        except TensorError as error:
+        except (TensorError, RecursionError) as error:
             raise UnseenError from error
         self.ends(tuple(arrays))
         results = self.needed()
@@ -214,7 +215,7 @@ class _Reading(Values):
             raise UnseenError
         self.computes_with_numbers = self.computes_with_numbers or not self.constants.isdisjoint(operands)
         if all(n.op is CONSTANT and n.type.form == "python" for n in operands):  # Python computes it
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), suppress(ValueError):  # integers to negative powers
                 return constant(op.numpy(*[n["bits"].array()[()] for n in operands]).item())
         return op(*operands)
 

@@ -54,7 +54,9 @@ def attempting() -> Generator[None]:
     except CaptureError as error:  # which whoever catches it would take for one of the code's own
         capture.refused = capture.refused or error
         raise
-    except Exception:  # which may be met for these sizes alone
+    except Exception as error:  # which may be met for these sizes alone
+        if capture.abstract and _is_pythons(error):  # who catches it would take it for an error of the code's own
+            capture.refused = capture.refused or _refusal_of(error, capture.label)
         for size in (s for node in capture.values for s in node.type.shape):
             capture.specialise(size)
         raise
@@ -227,28 +229,39 @@ _OURS = re.compile(  # in errors of Python and of libraries
 )
 
 
+def _is_pythons(error: Exception) -> bool:
+    """Whether an error may be one of Python's about something lazy; that arrays have no such attribute is the user's own."""
+    if not isinstance(error, TypeError | AttributeError) or not all(type(a) is str for a in error.args):
+        return False
+    return not str(error).startswith("'Tensor' object has no attribute")
+
+
+def _refusal_of(error: Exception, label: str) -> Exception | None:
+    """The refusal that an error of Python's or of a library's is, where it has met something lazy; None for an error of the user's."""
+    if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
+        return error.__cause__
+    if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
+        return CaptureError(
+            f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
+            "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
+        )
+    if isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
+        return text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
+    if isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
+        return CaptureError(
+            f"{label} uses a lazy value for something that needs its numbers",
+            "Do that outside the function, or write it with NumPy.",
+        )
+    return None
+
+
 @contextmanager
 def refusing(label: str) -> Generator[None]:
     """Tell errors of a function's code as refusals, where they are none of the user's."""
     try:
         yield
     except Exception as error:
-        if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
-            refusal: Exception = error.__cause__
-        elif isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
-            refusal = CaptureError(
-                f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
-                "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
-            )
-        elif isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
-            refusal = text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
-        elif isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
-            refusal = CaptureError(
-                f"{label} uses a lazy value for something that needs its numbers",
-                "Do that outside the function, or write it with NumPy.",
-            )
-        else:
-            refusal = _doubted(error)
+        refusal = _refusal_of(error, label) or _doubted(error)
         if refusal is error:
             raise
         raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line

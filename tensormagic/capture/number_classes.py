@@ -95,8 +95,11 @@ def classes_of(node: Node) -> Classes | None:
         return None
     found: dict[tuple[Type, ...], Type] = {}
     written = _as_written(inside)
+    fixed = {n: n for n in inside if n in settled}  # of one class, whatever they are computed from
     for types in product(*(sorted(known[n].types, key=str) for n in below)):
-        given = {n: input_node(Source("a number of another class"), t) for n, t in zip(below, types, strict=True)}
+        given = fixed | {
+            n: input_node(Source("a number of another class"), t) for n, t in zip(below, types, strict=True)
+        }
         t = _type_with(node, given, written)
         if t is None:
             return None

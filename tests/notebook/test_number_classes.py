@@ -73,3 +73,33 @@ def test_iterations_change_the_class_of_a_number(notebook, seed):
     notebook.ok(f"%%tensor -q --math exact\n{cell}")
     found = notebook.shell.user_ns
     assert [d for n in "st" for d in difference(form(space[n]), form(found[n]), n)] == [], cell
+
+
+STEPS = [
+    "x - np.sin(x) / 2",
+    "(x + np.cos(x)) * 0.5",
+    "x * 1.0 - 0.1",
+    "np.exp(-x) + x / 4",
+    "x / 2 + abs(np.tanh(x))",
+    "max(x - np.sqrt(x), 0.1)",
+    "x * x * 0.5 - np.sin(x) * 0.3 + 0.4",
+]
+LOOPS = {
+    "for": "for k in range(1, 30):\n    x = {s}",
+    "left by break": "for k in range(1, 200):\n    x = {s}\n    if np.abs(x - 0.3) < 0.2:\n        break",
+    "while": "k = 0\nwhile x > 0.35 and k < 40:\n    x = {s}\n    k += 1",
+    "in a function": "def g(f, x0):\n    x = x0\n    for k in range(1, 30):\n        x = f(x)\n    return x\nx = g(lambda x: {s}, x)",
+}
+
+
+@pytest.mark.parametrize("begins", ["x0", "0.9", "np.float64(0.9)"])
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_number_that_numpys_functions_make_is_numpys(notebook, step, loop, begins):
+    classes = []
+    for magic in ("", "%%tensor --quiet\n"):
+        notebook.ok("import numpy as np\nx0 = 0.9")
+        notebook.ok(f"{magic}x = {begins}\n{LOOPS[loop].format(s=step)}")
+        x = notebook["x"]
+        classes.append((type(x.numpy() if hasattr(x, "node") else x).__name__, round(float(x), 8)))
+    assert classes[0] == classes[1]

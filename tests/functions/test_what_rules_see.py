@@ -162,3 +162,19 @@ def test_numbers_that_python_computes(line, tmp_path):
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
     assert not first._Rules(known, (np.ones(3), 2)).see_nothing()
+
+
+@pytest.mark.parametrize(
+    ("body", "nothing"),
+    [
+        ("for k in range(n):\n        s = s / 3.1 - x[k] / 3.1", True),
+        ("for k in range(n):\n        s = s / 3.1 - x[::-1] / 3.1", False),
+        ("for k in range(n):\n        y[k] = x[k] / 3.1 - s / 3.1\n        s = y[k - 1]", False),
+    ],
+    ids=["a number stays one", "a number becomes an array", "of an array of its own"],
+)
+def test_numbers_in_loops(body, nothing, tmp_path):
+    text = f"import numpy as np\ndef f(x, n):\n    s, y = 0.5, np.zeros_like(x)\n    {body}\n    return s, y\n"
+    known = ordinary(of(text, tmp_path / "given.py"))
+    assert known is not None
+    assert first._Rules(known, (np.ones(4), 3)).see_nothing() == nothing

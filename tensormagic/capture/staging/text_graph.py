@@ -191,7 +191,17 @@ class _Reading(Values):
         raise UnseenError
 
     def _at(self, array: Any, index: ast.expr) -> Node:
-        return self.element(array) if _is_whole(index) else self.part(array, self.place(index))
+        if _is_whole(index):
+            return self.element(array)
+        return self.part(array, self.place(index), item=self._counts(index) == self.ranks.get(array))
+
+    def _counts(self, index: ast.expr) -> int:
+        """How many axes integers take; -1 where there is something else."""
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if any(isinstance(p, ast.Slice) for p in parts):
+            return -1
+        numbers = [self._of(p) for p in parts]
+        return len(numbers) if all(n.type.dtype.kind in "iu" and self.is_number(n) for n in numbers) else -1
 
     def attribute(self, node: ast.Attribute) -> Any:
         """A size, a number of a module's, or a view."""
@@ -404,6 +414,7 @@ class _Reading(Values):
     def _loop(self, body: list[ast.stmt], test: ast.expr | None) -> None:
         """A loop of at least two iterations, or of a number that depends on data."""
         bound, read = _bound_in(body), self.read
+        numbers = [name for name in bound if self.is_number(self.state.names.get(name))]
         handed = self.hand_on(bound | _stored_in(body), bound)
         self.read = set()
         asked = None if test is None else self._of(test)
@@ -413,6 +424,8 @@ class _Reading(Values):
         self.go_on(handed, counted=test is None)
         if asked is not None and not self.depends_on_data(asked):
             raise UnseenError  # Python runs the loop, and each of its iterations is seen
+        if not all(self.is_number(self.state.names[name]) for name in numbers):
+            raise UnseenError  # a number that becomes an array: Python runs this loop, too
         self.read |= read
 
     def _if(self, branch: ast.If) -> None:

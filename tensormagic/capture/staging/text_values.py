@@ -93,6 +93,7 @@ class Values:
         self.viewed: set[Array] = set()
         self.read: set[Array] = set()
         self.constants: set[Node] = set()
+        self.ranks: dict[Array, int] = {}  # where they are known
         self._are_constants = numbers
         self._known: dict[Any, Node] = {}  # by what they are
         self._data: set[Node] = set()  # of these, those that captured code has no value of
@@ -160,7 +161,9 @@ class Values:
         if isinstance(value, np.ndarray):
             found = self.any(object(), cast("np.ndarray[Any, Any]", value).dtype)
             self._data.add(found)
-            return self.array(found)
+            made = self.array(found)
+            self.ranks[made] = value.ndim
+            return made
         return self.array(self.number(object(), value))
 
     def number(self, key: Any, value: Any) -> Node:
@@ -195,15 +198,19 @@ class Values:
         self.read.add(value)
         return self.any((value, *parts.values()), whole.type.dtype, of=(whole, *parts.values())) if parts else whole
 
-    def part(self, array: Array, place: Any) -> Node:
-        """An element of a part of an array."""
+    def part(self, array: Array, place: Any, *, item: bool = False) -> Node:
+        """An element of a part of an array; ``item``: which has no axes."""
         whole, parts = self._held(array)
         if place in parts:
             return parts[place]
         self.read.add(array)
-        if not parts:
-            return self.moved(whole, place)
-        return self.any((array, place, *parts.values()), whole.type.dtype, of=(whole, *parts.values()))
+        if parts:
+            found = self.any((array, place, *parts.values()), whole.type.dtype, of=(whole, *parts.values()))
+        else:
+            found = self.moved(whole, place)
+        if item:
+            self._numbers |= {n for n in topological([found]) if n.op is PARAMETER}
+        return found
 
     def store(self, array: Any, place: Any, element: Node) -> None:
         """Store into a part of an array; into all of it, where ``place`` is None."""
@@ -268,13 +275,19 @@ class Values:
             whole, parts = self._held(array)
             t = whole.type
             kind = np.float64 if t.form == "python" and t.dtype.kind == "i" else t.dtype  # it may become one
-            found = self.any(object(), kind, of=(whole, *parts.values()))
+            found = self.any(object(), kind, of=(whole, *parts.values()), number=self.is_number(array))
             if name in bound:
                 self.state.names[name] = array = self.array(found)
             else:
                 self.state.content[array] = Content(found, {})
             handed[name] = found, array
         return handed
+
+    def is_number(self, value: Any) -> bool:
+        """Whether a value, or what a name holds, is a number, the same for all elements."""
+        content = self.state.content.get(value) if isinstance(value, Array) else None
+        whole = value if isinstance(value, Node) else content.whole if content and not content.parts else None
+        return whole is not None and all(n in self._numbers for n in topological([whole]) if n.op is PARAMETER)
 
     def go_on(self, handed: Mapping[str, tuple[Node, Array]], *, counted: bool) -> None:
         """An iteration has ended: what names hold then is what the next one begins with."""

@@ -409,9 +409,9 @@ class _Reading(Values):
         if least == 1:
             self._block(loop.body)
         else:
-            self._loop(loop.body, None)
+            self._loop(loop.body, None, index)
 
-    def _loop(self, body: list[ast.stmt], test: ast.expr | None) -> None:
+    def _loop(self, body: list[ast.stmt], test: ast.expr | None, index: Node | None = None) -> None:
         """A loop of at least two iterations, or of a number that depends on data."""
         bound, read = _bound_in(body), self.read
         numbers = [name for name in bound if self.is_number(self.state.names.get(name))]
@@ -421,7 +421,7 @@ class _Reading(Values):
         self.results += [] if asked is None else [asked]
         if self._block(body) is not None:
             raise UnseenError
-        self.go_on(handed, counted=test is None)
+        self.go_on(handed, index)
         if asked is not None and not self.depends_on_data(asked):
             raise UnseenError  # Python runs the loop, and each of its iterations is seen
         if not all(self.is_number(self.state.names[name]) for name in numbers):

@@ -249,6 +249,13 @@ class Values:
         if isinstance(index, ast.Name):
             bound = self.state.names.get(index.id, index.id)
             return self.element(bound) if isinstance(bound, Array) else bound if isinstance(bound, str) else id(bound)
+        match index:
+            case ast.Constant(value=int(number)):
+                return constant(number)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
+                return constant(-number)
+            case _:
+                pass
         own = [getattr(index, name, None) for name in ("value", "attr", "id")]
         said = [v for v in own if v is not None and not isinstance(v, ast.AST)]
         return (type(index), type(getattr(index, "op", None)), *map(repr, said), *map(self.place, children(index)))
@@ -289,8 +296,8 @@ class Values:
         whole = value if isinstance(value, Node) else content.whole if content and not content.parts else None
         return whole is not None and all(n in self._numbers for n in topological([whole]) if n.op is PARAMETER)
 
-    def go_on(self, handed: Mapping[str, tuple[Node, Array]], *, counted: bool) -> None:
-        """An iteration has ended: what names hold then is what the next one begins with."""
+    def go_on(self, handed: Mapping[str, tuple[Node, Array]], index: Node | None) -> None:
+        """An iteration has ended, of a loop with this index: what names hold then is what the next one begins with."""
         self.results += [found for found, _ in handed.values()]  # there may have been no iteration
         for name, (found, array) in handed.items():
             end = self.state.names[name]
@@ -298,9 +305,20 @@ class Values:
             if content is None:
                 raise UnseenError
             self.made_of[found] += [n for n in content.nodes if n is not found]
-            if counted and content.whole is not None and found in content.whole.args:  # it may become a sum
+            if index is not None and content.whole is not None and found in content.whole.args:  # it may become a sum
                 self.sums[found] = found
-            if counted and content.parts and end is array and array not in self.read:
-                # no iteration reads what others have stored: they may be computed at once
-                first, *more = content.parts.values()
-                self.state.content[array] = Content(None, content.parts) if more else Content(first, {})
+            if end is not array or array in self.read:
+                continue
+            parts = [part for place, part in content.parts.items() if _mentions(place, index)]
+            if parts:  # no iteration reads what others have stored: they may be computed at once
+                first, *more = parts
+                self.state.content[array] = (
+                    Content(None, content.parts) if more or not first.args else Content(first, {})
+                )
+
+
+def _mentions(place: Any, index: Node | None) -> bool:
+    """Whether a place depends on an index."""
+    if isinstance(place, tuple):
+        return any(_mentions(part, index) for part in cast("tuple[Any, ...]", place))
+    return place is index if index is not None else False

@@ -1,5 +1,7 @@
 """What Shift-Tab and `?` say of lazy values, in any IPython kernel."""
 
+# tests named elsewhere
+
 from __future__ import annotations
 
 import copy

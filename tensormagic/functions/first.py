@@ -137,7 +137,7 @@ class _Rules:
         self._known: dict[frozenset[Any], bool] = {}
 
     def see_nothing(self) -> bool:
-        """Whether captured code would give the same digits: also where loops of one iteration are none."""
+        """Whether captured code would give the same digits: also where loops of one iteration, or of none, are none."""
         one = frozenset(self.shorts.items())
         return all(self._see_nothing(shorts) for shorts in {frozenset[Any](), one})
 

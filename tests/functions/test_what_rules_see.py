@@ -178,3 +178,93 @@ def test_numbers_in_loops(body, nothing, tmp_path):
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
     assert first._Rules(known, (np.ones(4), 3)).see_nothing() == nothing
+
+
+PART = "def part(x, n):\n    y = x\n    for k in range(n):\n        y = np.exp(x)\n    return y\n"
+SEEN = {
+    "one iteration, its number": "for k in range(1, 2):\n        y = np.exp(x) - k\n    return y",
+    "one iteration, its number afterwards": "for k in range(1):\n        y = np.exp(x)\n    return y - k - 1",
+    "none one time, and one another time": "a = part(x, 0)\n    return part(x, 1) - 1 + a",
+    "an integer of NumPy's": "return np.exp(x) - m",
+    "a size that is 1": "return np.exp(x) - len(y)",
+    "a real part": "return np.log(1 + z.real)",
+    "both parts": "return np.sqrt(z.real**2 + z.imag**2)",
+    "an outer product": "return 1 / np.outer(x, x) - 1 / (x[:, None] * x)",
+    "stored into a row": "b = np.zeros((3, 4))\n    b[0, :] = np.sqrt(x + 1)\n    return b[0] - np.sqrt(x)",
+    "stored into all axes": "b = np.zeros((3, 4))\n    b[:, :] = np.sqrt(x + 1)\n    return b - np.sqrt(x)",
+    "stored up to the end": "b = np.zeros(4)\n    b[:len(x)] = np.sqrt(x + 1)\n    return b - np.sqrt(x)",
+}  # fmt: skip
+ALIKE = (
+    "x[i - 1], x[j]", "x[len(x) - 1], x[-1]", "x[x.shape[0] - 2], x[-2]", "x[1 + i], x[i + 1]", "x[0], x[k]",
+    "x[n % 2], x[1]", "x.ravel(), x", "x[1:][0], x[1]", "x[1:][1:], x[2:]", "x[:-1][1:], x[1:][:-1]",
+    "x[1:-1][-1], x[-2]", "x[::-1][::-1], x", "x[:, None], x.reshape(-1, 1)", "x[0:3], x[:3]", "x[2:len(x)], x[2:]",
+    "np.flip(x), x[::-1]", "x[np.argmax(x)], x[x.argmax()]", "np.arange(5), np.arange(5)", "w.T.T, w",
+    "w.T, np.transpose(w)", "w[1, :], w[1]", "w[1][2], w[1, 2]", "w[1:, 1:], w[1:][:, 1:]", "w[..., 1], w[:, 1]",
+    "w[:, None], w[:, None, :]", "w.sum(), np.sum(np.sum(w, 0))", "len(x) * x, x.shape[0] * x", "w[:, :], w",
+)  # fmt: skip
+
+
+def sees(body: str, tmp_path: Any, monkeypatch: Any) -> tuple[bool, list[str]] | None:
+    """What is told of a function of some lines, and what rules do to it."""
+    x, y, w = np.linspace(0.1, 0.9, 4), np.ones(1), np.linspace(0.1, 0.9, 16).reshape(4, 4)
+    small = "y, " if "len(y)" in body else ""
+    text = f"import numpy as np\n{PART}def f(x, {small}w, z, n, m):\n    i, k = 2, 0\n    j = i - 1\n    {body}\n"
+    arguments = x, *([y] if small else []), w, x + 1j * x[::-1], 3, np.int64(1)
+    return told(text, arguments, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_what_is_seen(name, tmp_path, monkeypatch):
+    found = sees(SEEN[name], tmp_path, monkeypatch)
+    assert found is not None
+    assert found[1]  # so there is something to see
+    assert not found[0]
+
+
+@pytest.mark.parametrize("head", ["with np.errstate(all='ignore'):", "for k in range(1):"])
+def test_what_a_block_gives_is_seen(head, tmp_path, monkeypatch):
+    found = sees(f"{head}\n        return np.exp(x) - 1", tmp_path, monkeypatch)
+    assert found is not None
+    assert not found[0]
+
+
+@pytest.mark.parametrize("pair", ALIKE)
+def test_one_part_that_is_written_in_two_ways(pair, tmp_path, monkeypatch):
+    one, other = _halves(pair)
+    for u, v in ((one, other), (other, one)):
+        found = sees(f"return np.log({u} + np.sqrt({v} * {v} + 1)) - 1 / (3 + {u})", tmp_path, monkeypatch)
+        assert found is not None
+        assert not (found[0] and found[1])
+
+
+def _halves(pair: str) -> tuple[str, str]:
+    """The two parts of which one is written before and one after a comma that is in no bracket."""
+    depth = 0
+    for k, letter in enumerate(pair):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and not depth:
+            return pair[:k], pair[k + 1 :].strip()
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x[i, 1:-1] = (x[i, 2:] - x[i, 1:-1]) / 3.1 + (x[i, 1:-1] - x[i, :-2]) / 3.1",
+        "x[1:-1, 1:-1] = (x[1:-1, 2:] - 2 * x[1:-1, 1:-1] + x[1:-1, :-2]) / 3.1",
+        "y[i, j] = x[i, j] / 3.1 - x[i, j - 1] / 3.1",
+        "z = 4 * x[1:-1, 1:-1] - (x[2:, 1:-1] + x[:-2, 1:-1])\n        y[2:-1, 1:-1] = x[2:-1, 1:-1] - n * (z[1:] - z[:-1]) / 3.1",
+    ],
+)
+def test_rules_see_nothing_in_stencils(body, tmp_path):
+    text = f"import numpy as np\ndef f(x, y, n):\n    j = 2\n    for i in range(1, n):\n        {body}\n    return x\n"
+    known = ordinary(of(text, tmp_path / "given.py"))
+    assert known is not None
+    assert first._Rules(known, (np.ones((5, 5)), np.ones((5, 5)), 4)).see_nothing()
+
+
+def test_integers_of_many_digits_are_no_error_of_the_first_call(tmp_path):
+    text = "import numpy as np\ndef f(x, n):\n    return np.sqrt(x + 1) - np.sqrt(x) * n\n"
+    known = ordinary(of(text, tmp_path / "given.py"))
+    assert known is not None
+    assert not first._Rules(known, (np.ones(3), 10**30)).see_nothing()

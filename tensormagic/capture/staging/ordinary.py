@@ -28,6 +28,7 @@ from tensormagic.capture.staging.trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
+_EITHER = 2  # no iteration, or one
 _LOOKS, _DEEPEST = 8, 4
 _BUILTIN = set(pythons.called(pythons.ORDINARY))
 _NUMBERS = (int, float, complex, np.number, np.bool_)
@@ -255,13 +256,13 @@ def _changed(checks: dict[ast.AST, str], asks: bool, looks: bool, written: ast.A
 
 
 def _noting(shorts: dict[tuple[str, int], int], watch: Callable[..., Any], values: Any) -> Any:
-    """What a loop goes over; of one of at most one iteration it is noted how many it has at least."""
+    """What a loop goes over; of one of at most one iteration it is noted how many it has: 2 for none one time, one another time."""
     if type(values) is range and len(values) < 2:
         frame: Any = inspect.currentframe()
         while frame.f_code.co_filename == __file__:
             frame = frame.f_back  # to the loop's
         place = frame.f_code.co_filename, frame.f_lineno
-        shorts[place] = min(len(values), shorts.get(place, 1))
+        shorts[place] = len(values) if shorts.get(place, len(values)) == len(values) else _EITHER
     return watch(values)
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.in_text import is_into, is_of_sizes, is_users, name_of
 from tensormagic.capture.staging.known_text import Written
-from tensormagic.capture.staging.text_values import Array, State, UnseenError, Values, View
+from tensormagic.capture.staging.text_indices import Indices
+from tensormagic.capture.staging.text_places import Place
+from tensormagic.capture.staging.text_values import Array, State, UnseenError, View
 from tensormagic.capture.staging.trees import children, walk
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node, topological
@@ -26,12 +28,17 @@ from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
 
 Shorts = Mapping[tuple[str, int], int]
+_EITHER = 2  # iterations of a loop that has none one time, and one another time
+_LEAST = 2  # elements along an axis
 _DEEPEST = 8  # calls of the user's functions in one another
 _FILLED = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}
-_NEW = {"empty", "empty_like", "arange", "linspace", "eye", "identity", "ndarray"}
+_NEW = {"empty", "empty_like", "ndarray"}
+_ALIKE = {"arange", "linspace", "eye", "identity"}
 _COPIED = {"copy", "array", "asarray", "float64", "float"}
 _VIEWS = {"reshape", "ravel", "transpose", "squeeze", "swapaxes", "expand_dims", "flip", "fliplr", "flipud", "roll"}
 _PICKED = {"min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "argsort", "nonzero", "len", "int"}
+_PRODUCTS = {"dot", "inner", "vdot", "tensordot"}
+_NO_SUMS = {"einsum", "outer"}
 _OF_MANY = {"cumsum", "argsort", "nonzero"}
 _BINARY: dict[type[ast.AST], str] = {
     ast.Add: "add",
@@ -91,7 +98,7 @@ def _of_numbers(results: list[Node]) -> list[Node]:
     return [n for n in alone if n.args and n not in inside]
 
 
-class _Reading(Values):
+class _Reading(Indices):
     """The text of a call, gone through once."""
 
     def __init__(self, reached: Mapping[FunctionType, Written], shorts: Shorts, *, numbers: bool) -> None:
@@ -99,18 +106,21 @@ class _Reading(Values):
         self.computes_with_numbers = False
         self._reached, self._shorts = reached, shorts
         self._space: dict[str, Any] = {}
-        self._file, self._depth = "", 0
+        self._file, self._depth, self._rolled = "", 0, 0
 
     def read_through(self, function: FunctionType, args: tuple[Any, ...]) -> list[Node]:
         """The values of a call."""
-        arrays = [self.given(v) for v in args]
+        if any(isinstance(v, np.ndarray) and min(v.shape, default=_LEAST) < _LEAST for v in args):
+            raise UnseenError  # sizes are numbers there, and sums are none
         try:
+            arrays = [self.given(v) for v in args]
             self.ends(self._call(function, dict(zip(function.__code__.co_varnames, arrays, strict=False))))
         except (TensorError, RecursionError) as error:
             raise UnseenError from error
         self.ends(tuple(arrays))
         results = self.needed()
-        if not self.sums_are_apart(topological(results)):
+        nodes = topological(results)
+        if not self.sums_are_apart(nodes) or not self.parts_are_apart(nodes):
             raise UnseenError
         return results
 
@@ -152,6 +162,8 @@ class _Reading(Values):
             return value
         if isinstance(node.op, ast.USub):
             return self._op("negative", value)
+        if value.op is CONSTANT:
+            raise UnseenError
         return self.any((type(node.op), value), np.bool_ if isinstance(node.op, ast.Not) else value.type, of=[value])
 
     def binary(self, node: ast.BinOp) -> Node:
@@ -179,21 +191,22 @@ class _Reading(Values):
     def item(self, node: ast.Subscript) -> Any:
         """A part."""
         if is_of_sizes(node.value):
-            return self.size(self.place(node))
+            return self._size(node)
         of = self.value(node.value)
         if isinstance(of, Array):
             return View(self._at(of, node.slice), of)
         if not isinstance(of, tuple):
-            return self.moved(self.element(of), self.place(node.slice))
+            return self.moved(self.element(of), self.index(node.slice))
         parts, at = cast("tuple[Any, ...]", of), node.slice
         if isinstance(at, ast.Constant) and type(at.value) is int and at.value < len(parts):
             return parts[at.value]
         raise UnseenError
 
     def _at(self, array: Any, index: ast.expr) -> Node:
-        if _is_whole(index):
+        place = self.index(index)
+        if _is_whole(place):
             return self.element(array)
-        return self.part(array, self.place(index), item=self._counts(index) == self.ranks.get(array))
+        return self.part(array, place, item=self._counts(index) == self.ranks.get(array))
 
     def _counts(self, index: ast.expr) -> int:
         """How many axes integers take; -1 where there is something else."""
@@ -203,16 +216,30 @@ class _Reading(Values):
         numbers = [self._of(p) for p in parts]
         return len(numbers) if all(n.type.dtype.kind in "iu" and self.is_number(n) for n in numbers) else -1
 
+    def _size(self, node: Any) -> Node:
+        """A size, along an axis if that is written."""
+        of, axis = (node.args[0], 0) if isinstance(node, ast.Call) and node.args else (node, None)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            of, axis = node.value.value, getattr(node.slice, "value", None)
+        if isinstance(of, ast.Attribute) and of.attr == "ndim":
+            raise UnseenError
+        return self.size(self.place(node) if axis is None else (self.place(of), axis))
+
     def attribute(self, node: ast.Attribute) -> Any:
         """A size, a number of a module's, or a view."""
         if is_of_sizes(node):
-            return self.size(self.place(node))
+            return self._size(node)
         if isinstance(node.value, ast.Name) and node.value.id not in self.state.names:
             value = getattr(self._space.get(node.value.id), node.attr, None)
             if isinstance(value, float):
                 return constant(value)
             raise UnseenError
-        return self._view(self.value(node.value), node.attr)
+        of = self.value(node.value)
+        if node.attr not in {"real", "imag"}:
+            return self._view(of, node.attr)
+        part = self._op(node.attr, self.element(of))
+        whole = of.of if isinstance(of, View) else of
+        return View(part, whole) if isinstance(whole, Array) else part
 
     def _view(self, of: Any, place: Any) -> Any:
         element = self.moved(self.element(of), place)
@@ -225,7 +252,10 @@ class _Reading(Values):
             raise UnseenError
         self.computes_with_numbers = self.computes_with_numbers or not self.constants.isdisjoint(operands)
         if all(n.op is CONSTANT and n.type.form == "python" for n in operands):  # Python computes it
-            with np.errstate(all="ignore"), suppress(ValueError):  # integers to negative powers
+            with (
+                np.errstate(all="ignore"),
+                suppress(ValueError, TypeError, ArithmeticError),
+            ):  # integers to negative powers, less truths
                 return constant(op.numpy(*[n["bits"].array()[()] for n in operands]).item())
         return op(*operands)
 
@@ -239,11 +269,16 @@ class _Reading(Values):
         args = list(call.args)
         if isinstance(function, ast.Attribute) and not self._is_module(function.value):
             args = [function.value, *args]
+        if name == "len":
+            return self._size(call)
+        if name in _NO_SUMS:
+            raise UnseenError
         if name in numpys.FOLDS or name in _PICKED:
             return self._folded(name, args, call)
         if name in _VIEWS and args:
             options = [(k.arg, self.place(k.value)) for k in call.keywords]
-            return self._view(self.value(args[0]), (name, *[self.place(a) for a in args[1:]], *options))
+            turned = name == "transpose" and len(args) == 1 and not options
+            return self._view(self.value(args[0]), "T" if turned else (name, *map(self.place, args[1:]), *options))
         made = self._made(name, args)
         if made is not None:
             return made
@@ -260,6 +295,8 @@ class _Reading(Values):
             return constant(np.float64(_FILLED[name]))
         if name in _NEW:
             return self.any(object())
+        if name in _ALIKE:  # the same numbers for the same arguments
+            return self.any((name, *map(self.place, args)))
         if name in {"full", "full_like"} and len(args) == 2:
             return self._of(args[1])
         if name in _COPIED and len(args) == 1 and not isinstance(args[0], ast.List | ast.Tuple):
@@ -268,10 +305,14 @@ class _Reading(Values):
 
     def _folded(self, name: str, args: list[ast.expr], call: ast.Call) -> Node:
         elements = [self._of(a) for a in args if not isinstance(a, ast.Constant)]
-        options = [k.arg for k in call.keywords]
+        if name in _PRODUCTS and (len(elements) < len(args) or any(map(self.is_number, elements))):
+            raise UnseenError  # no sum
         if name in {"max", "min"} and len(elements) > 1:
             return self.any((name, *elements), of=elements)
-        return self.sum(str((name, options)), elements, number=len(args) == 1 and not options and name not in _OF_MANY)
+        options = [("axis", self.place(a)) for a in args if isinstance(a, ast.Constant)]
+        options += [(str(k.arg), self.place(k.value)) for k in call.keywords]
+        number = len(args) == 1 and not options and name not in _OF_MANY
+        return self.sum(str((name, options)), elements, number=number)
 
     def _users(self, call: ast.Call) -> Any:
         function = self._space.get(name_of(call.func))
@@ -322,7 +363,8 @@ class _Reading(Values):
             case ast.If():
                 self._if(statement)
             case ast.With(body=body):
-                self._block(body)
+                if self._block(body) is not None:
+                    raise UnseenError
             case ast.Expr(value=ast.Call() as call):
                 self._alone(call)
             case (
@@ -376,7 +418,7 @@ class _Reading(Values):
                 for one, own in zip(targets, parts, strict=True):
                     self._assign(one, own)
             case ast.Subscript(value=ast.Name() as name, slice=index):
-                self.store(self.name(name), None if _is_whole(index) else self.place(index), self.element(value))
+                self._store_at(self.name(name), self.index(index), self.element(value))
             case _:
                 raise UnseenError
 
@@ -389,10 +431,14 @@ class _Reading(Values):
                 self.store(array, None, self._operation(op, self.element(array), value))
             case ast.Subscript(value=ast.Name() as name, slice=index):
                 array = self.name(name)
-                place = None if _is_whole(index) else self.place(index)
-                self.store(array, place, self._operation(op, self._at(array, index), value))
+                self._store_at(array, self.index(index), self._operation(op, self._at(array, index), value))
             case _:
                 raise UnseenError
+
+    def _store_at(self, array: Any, place: Any, element: Node) -> None:
+        if isinstance(place, Place) and place.may_be_whole:
+            raise UnseenError
+        self.store(array, None if _is_whole(place) else place, element)
 
     def _for(self, loop: ast.For) -> None:
         over, target = loop.iter, loop.target
@@ -401,13 +447,18 @@ class _Reading(Values):
         if not isinstance(over, ast.Call) or name_of(over.func) != "range":
             raise UnseenError
         least = self._shorts.get((self._file, over.lineno))
-        if least == 0:
+        if least == _EITHER and not self._rolled:
+            raise UnseenError
+        if least in {0, _EITHER}:
             return
         upwards = all(isinstance(a, ast.Constant) for a in over.args[:-1]) and len(over.args) < 3
         index = self.any(object(), python(int), number=True, within=(0, None) if upwards else None)
         self.state.names[target.id] = self.array(index)
         if least == 1:
-            self._block(loop.body)
+            first = self._of(over.args[0]) if len(over.args) > 1 else constant(0)
+            self.state.names[target.id] = self.bound(self.array(first))
+            if self._block(loop.body) is not None:
+                raise UnseenError
         else:
             self._loop(loop.body, None, index)
 
@@ -419,8 +470,10 @@ class _Reading(Values):
         self.read = set()
         asked = None if test is None else self._of(test)
         self.results += [] if asked is None else [asked]
+        self._rolled += 1
         if self._block(body) is not None:
             raise UnseenError
+        self._rolled -= 1
         self.go_on(handed, index)
         if asked is not None and not self.depends_on_data(asked):
             raise UnseenError  # Python runs the loop, and each of its iterations is seen
@@ -469,11 +522,9 @@ def _holds(test: Node) -> bool | None:
     return None
 
 
-def _is_whole(index: ast.expr) -> bool:
-    """Whether an index is all of an array."""
-    if isinstance(index, ast.Slice):
-        return not (index.lower or index.upper or index.step)
-    return isinstance(index, ast.Constant) and index.value is ...
+def _is_whole(place: Any) -> bool:
+    """Whether a place is all of an array."""
+    return isinstance(place, Place) and place.whole
 
 
 def _bound_in(body: list[ast.stmt]) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tensormagic.capture.staging import numpys
+from tensormagic.capture.staging.text_places import Place, within
 from tensormagic.capture.staging.trees import children
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.type import Type, python
@@ -98,7 +99,10 @@ class Values:
         self._known: dict[Any, Node] = {}  # by what they are
         self._data: set[Node] = set()  # of these, those that captured code has no value of
         self._numbers: set[Node] = set()  # of these, those that are the same for all elements
+        self.sizes: set[Node] = set()
         self._roots: dict[Node, Node] = {}  # of a part of what is not known, the whole
+        self._ways: dict[Node, tuple[Node, Any]] = {}  # what it is a part of, and at which place
+        self._shaped: set[Node] = set()  # parts that may be other parts, written in another way
 
     def needed(self) -> list[Node]:
         """The results, and what is needed for numbers in them of which rules know nothing."""
@@ -122,11 +126,29 @@ class Values:
         found = [whole for n in nodes if (whole := self.sums.get(n))]
         summed: list[Node] = []
         for whole in found:
-            parts = topological(self.made_of[whole])
+            parts = self._summed(whole)
             if any(n.op.name in numpys.EXPONENTIALS for n in parts):
                 return False
             summed += {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
         return len(summed) == len(set(summed)) and len(found) == len(set(found))
+
+    def _summed(self, whole: Node) -> list[Node]:
+        """What a sum is made of, and what sums in it are made of."""
+        found = dict.fromkeys(topological(self.made_of[whole]))
+        pending = [*found]
+        while pending:
+            inner = self.sums.get(pending.pop())
+            more = [] if inner is None else [n for n in topological(self.made_of[inner]) if n not in found]
+            found.update(dict.fromkeys(more))
+            pending += more
+        return [*found]
+
+    def parts_are_apart(self, nodes: list[Node]) -> bool:
+        """Whether parts of arrays that are others here are others in captured code."""
+        leaves = [n for n in nodes if n.op is PARAMETER]
+        shaped = {self._roots[n] for n in leaves if n in self._shaped}
+        roots = [self._roots.get(n, n) for n in leaves]
+        return all(roots.count(root) == 1 for root in shaped)
 
     # numbers of which nothing is known
 
@@ -147,7 +169,9 @@ class Values:
 
     def size(self, key: Any) -> Node:
         """A size."""
-        return self.any(key, python(int), number=True, within=(0, None))
+        found = self.any(key, python(int), number=True, within=(0, None))
+        self.sizes.add(found)
+        return found
 
     def sum(self, name: str, args: list[Node], *, number: bool = False) -> Node:
         """What is added up, or picked, of others."""
@@ -169,7 +193,7 @@ class Values:
     def number(self, key: Any, value: Any) -> Node:
         """A number from outside. Python's integers are what they are in captured code; formulas of numbers take them as operands."""
         kind = type(value)
-        if kind is int or kind is bool:
+        if kind is int or kind is bool or issubclass(kind, np.integer | np.bool_):
             return self._operand(constant(value))
         t = python(kind) if kind in {float, complex} else Type(np.dtype(kind), (), "scalar")
         found = self.any(key, t, number=True)
@@ -228,13 +252,31 @@ class Values:
     def moved(self, element: Node, place: Any) -> Node:
         """An element at another place: what is no number is another one there."""
         leaves = [n for n in topological([element]) if n.op is PARAMETER and n not in self._numbers]
-        parts = {n: self.any((n, place), n.type, of=self.made_of[n]) for n in leaves}
+        parts = {n: self._part(n, place) for n in leaves}
+        parts = {whole: part for whole, part in parts.items() if part is not whole}
         self._data |= {part for whole, part in parts.items() if whole in self._data}
         for whole, part in parts.items():
-            self._roots[part] = self._roots.get(whole, whole)
             if whole in self.sums:  # a number, or an array: it is the same one, or another
                 self.sums[part] = self.sums[whole]
         return substitute([element], parts)[0] if parts else element
+
+    def _part(self, leaf: Node, place: Any) -> Node:
+        """What is not known at another place: a part of a part is a part of the whole."""
+        whole, way = self._ways.get(leaf, (leaf, Place(())))
+        if place == way == "T":
+            return whole
+        found = within(way, place)
+        if found is not None and found.whole:
+            return whole
+        base, way = (leaf, place) if found is None else (whole, found)
+        part = self.any((base, way), leaf.type, of=self.made_of[leaf])
+        self._ways[part] = base, way
+        self._roots[part] = self._roots.get(leaf, leaf)
+        again = found is None and (leaf in self._roots) and not isinstance(place, str)
+        reshapes = isinstance(place, tuple) and isinstance(place[0], str) and not isinstance(place, Place)
+        if leaf in self._shaped or (reshapes and place[0] != "roll") or (again and not reshapes):
+            self._shaped.add(part)
+        return part
 
     def bound(self, value: Any) -> Any:
         """What a name is bound to: a number that is known is an operand of formulas."""
@@ -319,6 +361,6 @@ class Values:
 
 def _mentions(place: Any, index: Node | None) -> bool:
     """Whether a place depends on an index."""
-    if isinstance(place, tuple):
-        return any(_mentions(part, index) for part in cast("tuple[Any, ...]", place))
+    if isinstance(place, tuple | frozenset):
+        return any(_mentions(part, index) for part in cast("Iterable[Any]", place))
     return place is index if index is not None else False

@@ -1,0 +1,141 @@
+"""Places in arrays by what is written of them: one place that is written in two ways is one, as ``x[i + 1]`` and ``x[1 + i]``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+SIZE = "size"  # of whatever array: an index is counted from its end then
+
+
+class Linear(NamedTuple):
+    """An integer: so many times each of what is not known of it, and a number."""
+
+    times: frozenset[tuple[Any, int]]
+    number: int
+
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """Another one added, so many times."""
+        times = dict(self.times)
+        for symbol, count in other.times:
+            times[symbol] = times.get(symbol, 0) + count * factor
+        return linear(times, self.number + other.number * factor)
+
+    @property
+    def known(self) -> int | None:
+        """The number, where that is all; from the end of an array below zero."""
+        return None if self.times else self.number
+
+
+def linear(times: Mapping[Any, int], number: int) -> Linear:
+    """An integer of so many times each symbol."""
+    return Linear(frozenset((s, n) for s, n in times.items() if n), number)
+
+
+ZERO = linear({}, 0)
+_END = frozenset({(SIZE, 1)})
+
+
+class At(NamedTuple):
+    """One index along an axis."""
+
+    place: Linear
+
+
+class Between(NamedTuple):
+    """A slice along an axis; to its end, where there is no ``upper``."""
+
+    lower: Linear
+    upper: Linear | None
+
+
+class New(NamedTuple):
+    """A new axis."""
+
+    new: str = "axis"
+
+
+FULL = Between(ZERO, None)
+Item = At | Between | New
+
+
+class Place(NamedTuple):
+    """A place in an array, axis by axis; what is left out at the end is read whole."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the array."""
+        return not self.items
+
+    @property
+    def may_be_whole(self) -> bool:
+        """Whether an axis may be read whole without that being seen."""
+        ends = [i.upper for i in self.items if isinstance(i, Between) and i.lower == ZERO]
+        return any(u is not None and (u.known is None or u.known >= 0) for u in ends)
+
+
+def place(items: list[Item]) -> Place:
+    """A place, without the axes at the end that are read whole."""
+    while items and items[-1] == FULL:
+        items = items[:-1]
+    return Place(tuple(items))
+
+
+def at(index: Linear) -> At:
+    """One index along an axis."""
+    return At(linear({}, index.number) if index.times == _END and index.number < 0 else index)
+
+
+def between(lower: Linear | None, upper: Linear | None) -> Between:
+    """A slice along an axis."""
+    if upper is not None and upper.times == _END and upper.number <= 0:
+        upper = linear({}, upper.number) if upper.number else None
+    return Between(lower or ZERO, upper)
+
+
+def within(outer: Any, inner: Any) -> Place | None:
+    """The place in an array of a place in a part of it; None where that is not known."""
+    if not isinstance(outer, Place) or not isinstance(inner, Place):
+        return None
+    found, rest = list[Item](), list(inner.items)
+    for item in outer.items:
+        while not isinstance(item, At) and rest and isinstance(rest[0], New):
+            found.append(rest.pop(0))
+        if isinstance(item, At) or not rest:
+            found.append(item)
+        elif isinstance(item, New):
+            first = rest.pop(0)
+            if first != FULL:
+                return None
+            found.append(item)
+        else:
+            one = _within(item, cast("At | Between", rest.pop(0)))
+            if one is None:
+                return None
+            found.append(one)
+    return place(found + rest)
+
+
+def _within(outer: Between, inner: At | Between) -> At | Between | None:
+    if isinstance(inner, At):
+        index = _moved(outer, inner.place)
+        return None if index is None else at(index)
+    lower = _moved(outer, inner.lower)
+    upper = outer.upper if inner.upper is None else _moved(outer, inner.upper)
+    return None if lower is None or (inner.upper is not None and upper is None) else Between(lower, upper)
+
+
+def _moved(outer: Between, index: Linear) -> Linear | None:
+    """Where an index into a part is in the array: from its beginning, or from its end."""
+    if index.known is None or index.known >= 0:
+        return _plus(outer.lower, index)
+    return index if outer.upper is None else _plus(outer.upper, index)
+
+
+def _plus(begin: Linear, index: Linear) -> Linear | None:
+    """One integer and another one, unless it is counted from the other end then."""
+    found = begin.plus(index)
+    turns = begin.known is not None and found.known is not None and (found.known < 0) != (begin.known < 0)
+    return None if turns else found

@@ -60,7 +60,7 @@ def print_product(text: KernelText, nest: Nest) -> bool:
     if any(not text.stored(node) for node, _ in found):
         return False
     factors = [coefficients(node, index) for node, index in found]
-    if row not in factors[0][0]:
+    if column in factors[0][0] or row in factors[1][0]:  # an operand may be the same in all rows, or in all columns
         found.reverse()
         factors.reverse()
     text.lines += body.sections[0]

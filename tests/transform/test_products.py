@@ -128,3 +128,34 @@ def test_gradients(function):
     h, d = 1e-6, np.random.default_rng(1).normal(size=x.shape)
     expected = ((function(x + h * d, y) - function(x - h * d, y)) / (2 * h) * weight).sum()
     np.testing.assert_allclose((slope * d).sum(), expected, rtol=1e-6)
+
+
+def same_rows(x, y):
+    out = np.zeros((x.shape[1], 4, y.shape[1]), x.dtype)
+    for i in range(x.shape[1]):
+        out[i] = np.broadcast_to(x[:, i], (4, x.shape[0])) @ y
+    return out
+
+
+def same_columns(x, y):
+    out = np.zeros((x.shape[1], y.shape[1], 4), x.dtype)
+    for i in range(x.shape[1]):
+        out[i] = y.T @ np.broadcast_to(x[:, i, None], (x.shape[0], 4))
+    return out
+
+
+def rows_of_a_part(x, y):
+    parts = np.ones((x.shape[1], 4, x.shape[0]), x.dtype) * x.T[:, None]
+    out = np.zeros((x.shape[1], 4, y.shape[1]), x.dtype)
+    for i in range(x.shape[1]):
+        out[i] = parts[i] @ y
+    return out
+
+
+@pytest.mark.parametrize("math", ["exact", "stable"])
+@pytest.mark.parametrize("function", [same_rows, same_columns, rows_of_a_part], ids=lambda f: f.__name__)
+def test_matrices_whose_rows_or_columns_are_the_same(function, math):
+    arguments = given("f8")
+    with tm.config.using(tier="numba", math=math):
+        found = tm.tensor(function)(*arguments)
+    np.testing.assert_allclose(found, function(*arguments), rtol=1e-11, atol=1e-11)

@@ -112,7 +112,7 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
                     raise
                 looks.free = True
                 _put_back(kept)
-                result = found.asking(clock, looks.blind(), rules.shorts)(*args)
+                result = run(*args)
             if looks.lost and not _stands(found, clock, result, args, kept):
                 raise Lost
             if looks.free and not rules.see_nothing():  # in loops that have had one iteration since

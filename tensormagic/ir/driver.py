@@ -299,9 +299,7 @@ def rewrite_graph(graph: Graph, *tables: Table, apart: bool = True) -> tuple[Gra
 
 def _graph(graph: Graph, matches: Matches, regions: dict[Graph, Graph], *, apart: bool) -> tuple[Graph, Log]:
     found, log = _rewritten([*graph.results, *graph.checked], matches, regions, apart=apart)
-    count = len(graph.results)
-    guards = graph.guards_over(dict(zip(graph.checked, found[count:], strict=True)))
-    return Graph(graph.parameters, tuple(found[:count]), guards, graph.names), log
+    return graph.with_nodes(found), log
 
 
 class _Pass:

@@ -103,6 +103,12 @@ class Graph:
         """The same parameters and guards with other results."""
         return Graph(self.parameters, tuple(results), self.guards, self.names)
 
+    def with_nodes(self, nodes: Sequence[Node]) -> Graph:
+        """The same parameters over what has become of the results and, after them, of what is checked."""
+        count = len(self.results)
+        guards = self.guards_over(dict(zip(self.checked, nodes[count:], strict=True)))
+        return Graph(self.parameters, tuple(nodes[:count]), guards, self.names)
+
     def guards_over(self, known: Mapping[Node, Node]) -> tuple[Guard, ...]:
         """The guards over other nodes."""
         sizes = {n: as_size(known[n]) for n in self.checked if n in known}

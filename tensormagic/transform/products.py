@@ -76,11 +76,8 @@ def _with_products(loop: Node) -> dict[Node, Node]:
         new[node] = to_form(reshape(part, node.type.shape), node.type.form)
     if not new:
         return {}
-    found = substituted([*body.results, *body.checked], new)
-    results, checked = found[: len(body.results)], found[len(body.results) :]
-    guards = body.guards_over(dict(zip(body.checked, checked, strict=True)))
-    changed = graph_over(own, results, Graph(body.parameters, tuple(results), guards))
-    params: dict[str, Any] = {**loop.params, "body": changed}
+    changed = body.with_nodes(substituted([*body.results, *body.checked], new))
+    params: dict[str, Any] = {**loop.params, "body": graph_over(own, changed.results, changed)}
     return dict(zip(items(loop), items(make(loop.op, operands, **params)), strict=True))
 
 

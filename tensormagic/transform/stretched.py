@@ -41,10 +41,8 @@ def _within(node: Node, name: str, graph: Graph) -> dict[Node, Node]:
         new[p] = broadcast(inner, p.type.shape)
     if not new:
         return {}
-    found = substituted([*graph.results, *graph.checked], new)
-    results, checked = found[: len(graph.results)], found[len(graph.results) :]
-    guarded = Graph(graph.parameters, tuple(results), graph.guards_over(dict(zip(graph.checked, checked, strict=True))))
-    changed = graph_over(own, results, guarded)
+    changed = graph.with_nodes(substituted([*graph.results, *graph.checked], new))
+    changed = graph_over(own, changed.results, changed)
     params: dict[str, Any] = {**node.params, name: changed}
     ends = items(make(node.op, operands, **params))
     return dict(zip(items(node), ends, strict=True))

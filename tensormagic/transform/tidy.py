@@ -84,10 +84,7 @@ def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Grap
         if any(node.params[k] != g for k, g in graphs.items()):
             params: dict[str, Any] = {**node.params, **graphs}
             inner |= dict(zip(items(node), items(make(node.op, node.args, None, **params)), strict=True))
-    nodes = followed(nodes, inner)
-    results, checked = nodes[: len(graph.results)], nodes[len(graph.results) :]
-    guards = graph.guards_over(dict(zip(graph.checked, checked, strict=True)))
-    seen[graph] = new = Graph(graph.parameters, tuple(results), guards, graph.names)
+    seen[graph] = new = graph.with_nodes(followed(nodes, inner))
     return new
 
 

@@ -371,18 +371,23 @@ def filled(x, y):
     return y
 
 
+def gives_or_raises_alike(captured: Any, function: Any, given: tuple[Any, ...]) -> None:
+    """A captured function gives what NumPy gives, or both raise an IndexError."""
+    try:
+        expected = function(*given)
+    except IndexError:
+        with pytest.raises(IndexError):
+            captured(*given)
+    else:
+        np.testing.assert_array_equal(captured(*given), expected)
+
+
 @pytest.mark.parametrize("function", [selected, filled])
 def test_masks_of_another_length_than_an_array_without_elements(function: Any):
     captured = tm.tensor(function)
     for x, y in itertools.product(([0.5], [0.95], [0.5, 0.4], []), ([0.4], [0.4, 0.3], [])):
         given = np.array(x), np.array(y)
-        try:
-            expected = function(*given)
-        except IndexError:
-            with pytest.raises(IndexError):
-                captured(*given)
-        else:
-            np.testing.assert_array_equal(captured(*given), expected)
+        gives_or_raises_alike(captured, function, given)
 
 
 def chosen_of_some(x, mask):
@@ -402,13 +407,7 @@ def test_masks_of_any_length_for_an_axis_whose_size_depends_on_data(function: An
     captured = tm.tensor(function)
     for x in ([-1.0, 1.0, 2.0], [-1.0, 1.0], [-1.0]):
         given = np.array(x), np.arange(size) % 2 == 0
-        try:
-            expected = function(*given)
-        except IndexError:
-            with pytest.raises(IndexError):
-                captured(*given)
-        else:
-            np.testing.assert_array_equal(captured(*given), expected)
+        gives_or_raises_alike(captured, function, given)
 
 
 def test_a_mask_of_no_elements_in_a_loop():

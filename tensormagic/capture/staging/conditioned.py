@@ -118,15 +118,6 @@ class Looks:
                 own[_name(kind, op, True)] = _into(differs) if op == CALL else partial(shaking.beside, does)
         return own
 
-    def blind(self) -> dict[str, Any]:
-        """The same for a run in which nothing is looked at."""
-        own: dict[str, Any] = dict.fromkeys(map(_name, _OF_VALUES), _as_it_is)
-        for op, does in _OPERATIONS.items():
-            for kind in (DIFFERENCE, DEEP):
-                own[_name(kind, op)] = does
-                own[_name(kind, op, True)] = _into(does) if op == CALL else _beside(does)
-        return own
-
     def begins(self) -> None:
         """The run begins now."""
         self._until, self._begun = time.perf_counter() + self._quick, time.thread_time()

@@ -28,8 +28,9 @@ from tensormagic.capture.staging.trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 
-_EITHER = 2  # no iteration, or one
-_LOOKS, _DEEPEST = 8, 4
+EITHER = 2  # what is noted of a loop that has no iteration one time, and one another time
+_LOOKS = 8  # numbers that take as long to look at as half of a small array
+_DEEPEST = 4  # loops in one another
 _BUILTIN = set(pythons.called(pythons.ORDINARY))
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (numpys.FUNCTIONS, numpys.CONSTANTS), math: (numpys.MATH, {"pi", "e", "inf", "nan", "tau"})}
@@ -256,13 +257,13 @@ def _changed(checks: dict[ast.AST, str], asks: bool, looks: bool, written: ast.A
 
 
 def _noting(shorts: dict[tuple[str, int], int], watch: Callable[..., Any], values: Any) -> Any:
-    """What a loop goes over; of one of at most one iteration it is noted how many it has: 2 for none one time, one another time."""
+    """What a loop goes over; of one of at most one iteration it is noted how many it has, or :data:`EITHER`."""
     if type(values) is range and len(values) < 2:
         frame: Any = inspect.currentframe()
         while frame.f_code.co_filename == __file__:
             frame = frame.f_back  # to the loop's
         place = frame.f_code.co_filename, frame.f_lineno
-        shorts[place] = len(values) if shorts.get(place, len(values)) == len(values) else _EITHER
+        shorts[place] = len(values) if shorts.get(place, len(values)) == len(values) else EITHER
     return watch(values)
 
 

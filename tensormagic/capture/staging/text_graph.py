@@ -14,6 +14,7 @@ import numpy as np
 
 from tensormagic.capture.staging.in_text import is_into, is_users, name_of
 from tensormagic.capture.staging.known_text import Written
+from tensormagic.capture.staging.ordinary import EITHER
 from tensormagic.capture.staging.text_expressions import Expressions, is_whole
 from tensormagic.capture.staging.text_places import Place
 from tensormagic.capture.staging.text_values import Array, State, UnseenError, View
@@ -25,7 +26,6 @@ from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.pointwise import Pointwise
 
 Shorts = Mapping[tuple[str, int], int]
-_EITHER = 2  # iterations of a loop that has none one time, and one another time
 _LEAST = 2  # elements along an axis
 _DEEPEST = 8  # calls of the user's functions in one another
 
@@ -228,9 +228,9 @@ class _Reading(Expressions):
         if not isinstance(over, ast.Call) or name_of(over.func) != "range":
             raise UnseenError
         least = self._shorts.get((self._file, over.lineno))
-        if least == _EITHER and not self._rolled:
+        if least == EITHER and not self._rolled:
             raise UnseenError
-        if least in {0, _EITHER}:
+        if least in {0, EITHER}:
             return
         upwards = all(isinstance(a, ast.Constant) for a in over.args[:-1]) and len(over.args) < 3
         index = self.any(object(), python(int), number=True, within=(0, None) if upwards else None)

@@ -137,5 +137,5 @@ def _moved(outer: Between, index: Linear) -> Linear | None:
 def _plus(begin: Linear, index: Linear) -> Linear | None:
     """One integer and another one, unless it is counted from the other end then."""
     found = begin.plus(index)
-    turns = begin.known is not None and found.known is not None and (found.known < 0) != (begin.known < 0)
-    return None if turns else found
+    crosses = begin.known is not None and found.known is not None and (found.known < 0) != (begin.known < 0)
+    return None if crosses else found

@@ -208,7 +208,7 @@ def end(own: Buffer, cell: str) -> None:
 
 
 def part_of(own: Buffer, buffers: Iterable[Buffer]) -> bool:
-    """Note that a buffer may be a part of others, as data decide; whether that is new. It does not :func:`follow` them yet."""
+    """Note that a buffer may be a part of others, depending on data; whether that is new. It does not :func:`follow` them yet."""
     new = [b for b in dict.fromkeys(buffers) if b is not own and b not in own.alias.of]
     names = list(dict.fromkeys(b.name for b in new if b.name)) or ["another array"]
     if new:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType
 
@@ -15,6 +17,58 @@ def named(code: CodeType, *operations: str) -> frozenset[str]:
     if not set(code.co_code[::2]).isdisjoint(numbers):  # which is quickly seen
         found |= {step.argval for step in dis.get_instructions(code) if step.opname in operations}
     return frozenset(found.union(*(named(part, *operations) for part in code.co_consts if isinstance(part, CodeType))))
+
+
+def operations(code: CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The operations of code in their order, each with the names that it is about; :mod:`dis` tells more and takes longer."""
+    if sys.version_info >= (3, 15):  # how names are numbered there is not known yet
+        for step in dis.get_instructions(code):
+            if step.opname not in _BESIDE:
+                said = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+                yield step.opname, tuple(name for name in said if isinstance(name, str))
+        return
+    text, spaces, above = code.co_code, (code.co_names, _locals(code)), 0
+    for operation, low in zip(text[::2], text[1::2], strict=True):
+        known = _OPERATIONS[operation]
+        if known is None:
+            if operation == dis.EXTENDED_ARG:
+                above = (above | low) << 8
+            continue
+        name, space, shift = known
+        if space is None:
+            yield name, ()
+        elif shift == _TWO:
+            both = above | low
+            yield name, (spaces[space][both >> 4], spaces[space][both & 15])
+        else:
+            yield name, (spaces[space][(above | low) >> shift],)
+        above = 0
+
+
+def _locals(code: CodeType) -> tuple[str, ...]:
+    """The names of local variables and cells, by their numbers."""
+    own = code.co_varnames
+    return (*own, *(name for name in code.co_cellvars if name not in own), *code.co_freevars)
+
+
+_BESIDE = {"EXTENDED_ARG", "PRECALL", "CACHE"}  # of the operation that comes after or before
+_TWO = -1  # the names of two local variables, in four bits each
+
+
+def _described(operation: int) -> tuple[str, int | None, int] | None:
+    """What an operation is called, whether it names an attribute or global, or a local variable, and the bits below the number."""
+    name = dis.opname[operation]
+    if name in _BESIDE or name.startswith("<"):
+        return None
+    if name.count("_FAST") == 2 and name != "LOAD_FAST_AND_CLEAR":
+        return name, 1, _TWO
+    if operation in dis.hasname:
+        flags = {"LOAD_GLOBAL": 1, "LOAD_ATTR": int(sys.version_info >= (3, 12)), "LOAD_SUPER_ATTR": 2}
+        return name, 0, flags.get(name, 0)
+    return name, 1 if operation in dis.haslocal or operation in dis.hasfree else None, 0
+
+
+_OPERATIONS = [_described(operation) for operation in range(256)]
 
 
 def binds(step: dis.Instruction) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
+
+from tensormagic.capture.steps import operations
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _LONGEST = 200  # characters of a text that may name attributes
@@ -49,16 +50,17 @@ def named(code: CodeType) -> Named:
     parts: set[str] = set()
     modules: set[str] = set()
     stores: set[str] = set()
-    for step in dis.get_instructions(code):
-        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}:
-            reads.add(step.argval)
-        elif step.opname == "IMPORT_NAME":
-            modules.add(step.argval)
-        elif step.opname in _ATTRIBUTES:
-            parts.add(step.argval if isinstance(step.argval, str) else str(step.argrepr))
-            if step.opname in {"STORE_ATTR", "DELETE_ATTR"}:
-                stores.add(step.argval)
-    asked, bare = _asked(code)
+    steps = [*operations(code)]
+    for operation, names in steps:
+        if operation in _READING:
+            reads.update(names)
+        elif operation == "IMPORT_NAME":
+            modules.update(names)
+        elif operation in _ATTRIBUTES:
+            parts.update(names)
+            if operation in {"STORE_ATTR", "DELETE_ATTR"}:
+                stores.update(names)
+    asked, bare = _asked(code, steps)
     for constant in code.co_consts:
         parts |= _words(constant)
         asked |= _words(constant)
@@ -73,41 +75,38 @@ def named(code: CodeType) -> Named:
     return Named(*map(frozenset, (reads, parts, modules, stores, asked, bare)))
 
 
-def _asked(code: CodeType) -> tuple[set[str], set[str]]:
+def _asked(code: CodeType, steps: list[tuple[str, tuple[str, ...]]]) -> tuple[set[str], set[str]]:
     """Attributes that may be asked of a module called ``random``; names whose values are not only asked for an attribute at once."""
-    steps = [step for step in dis.get_instructions(code) if step.opname not in {"EXTENDED_ARG", "PRECALL", "CACHE"}]
-    fast = [_fast(step) for step in steps]
+    fast = [_fast(*step) if "_FAST" in step[0] else _NEITHER for step in steps]
     given = [
-        (name, k > 0 and steps[k - 1].opname.startswith("CALL"))
-        for k, (stored, _) in enumerate(fast)
-        for name in stored
+        (name, k > 0 and steps[k - 1][0].startswith("CALL")) for k, (stored, _) in enumerate(fast) for name in stored
     ]
     results = {name for name, _ in given} - {name for name, of_call in given if not of_call}
     results -= set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     asked: set[str] = set()
     bare: set[str] = set()
-    for k, step in enumerate(steps):
-        asks = step.opname in _ATTRIBUTES
+    for k, (operation, names) in enumerate(steps):
+        if operation not in _NAMED and operation not in _ATTRIBUTES:
+            continue
+        asks = operation in _ATTRIBUTES
         if k and asks and set(fast[k - 1][1][-1:]) & results:
             continue
-        if asks and not (k and steps[k - 1].opname in _NAMED and steps[k - 1].argval != "random"):
-            asked.add(str(step.argval))
-        followed = k + 1 < len(steps) and steps[k + 1].opname in {"LOAD_ATTR", "LOAD_METHOD"}
-        if step.opname in _NAMED and not followed:
-            bare.add(str(step.argval))
+        if asks and not (k and steps[k - 1][0] in _NAMED and steps[k - 1][1] != ("random",)):
+            asked.update(names)
+        followed = k + 1 < len(steps) and steps[k + 1][0] in {"LOAD_ATTR", "LOAD_METHOD"}
+        if operation in _NAMED and not followed:
+            bare.update(names)
     return asked, bare
 
 
-def _fast(step: dis.Instruction) -> tuple[list[str], list[str]]:
-    """The local variables that an instruction stores into, and those that it loads."""
-    if "_FAST" not in step.opname:
-        return [], []
-    names = list(step.argval) if isinstance(step.argval, tuple) else [step.argval]
-    kinds = re.findall(r"STORE_FAST|LOAD_FAST", step.opname)
-    pairs = list(zip(kinds, names, strict=False))
+def _fast(operation: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The local variables that an operation stores into, and those that it loads."""
+    pairs = list(zip(re.findall(r"STORE_FAST|LOAD_FAST", operation), names, strict=False))
     return [n for kind, n in pairs if kind == "STORE_FAST"], [n for kind, n in pairs if kind == "LOAD_FAST"]
 
 
+_NEITHER = list[str](), list[str]()
+_READING = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}
 _NAMED = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"}
 _ATTRIBUTES = {
     "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",

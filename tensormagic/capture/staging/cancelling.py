@@ -81,6 +81,8 @@ class Traits(NamedTuple):
     ----------
     holds
         Whether there is a quotient, a root, a power, a square or a function of angles, or products and sums of sums.
+    alone
+        Whether any of that matters in a function by itself, where sums of products do so only if anything is negated or subtracted.
     negates
         Whether anything is negated or subtracted, or there is a logarithm or an exponential.
     exponentials
@@ -92,6 +94,7 @@ class Traits(NamedTuple):
     """
 
     holds: bool
+    alone: bool
     negates: bool
     exponentials: bool
     held: frozenset[str]

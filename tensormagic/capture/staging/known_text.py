@@ -94,7 +94,8 @@ def written(code: CodeType) -> Written | None:
     if any(name.partition(".")[0] in own for name in (*reading.called, *reading.asked)):
         return None
     holds = reading.holds or (reading.multiplies and reading.sums)
-    traits = Traits(holds, reading.negates, reading.exponentials, frozenset(reading.held), Text())
+    alone = reading.holds or reading.negates
+    traits = Traits(holds, alone, reading.negates, reading.exponentials, frozenset(reading.held), Text())
     called, asked = tuple(reading.called.items()), tuple(reading.asked)
     ranges = reading.loops == reading.ranges == reading.counted
     return Written(node, called, asked, reading.stores, reading.loops > 0, ranges, traits, {})

@@ -74,6 +74,8 @@ class Ordinary(NamedTuple):
     @property
     def looks(self) -> bool:
         """Whether anything in it is looked at as it runs."""
+        if not self.hands and not any(found.traits.alone for found in self.reached.values()):
+            return False
         return any(_told(f, found, self.mode).checks for f, found in self.reached.items())
 
     def looks_at(self, extent: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tensormagic  # noqa: F401 (fills the registry)
+from tensormagic.ops.fold_kind import Fold
 from tensormagic.ops.op import Op, registry
 from tensormagic.ops.pointwise import Pointwise
 
@@ -20,7 +21,8 @@ KINDS = ("leaf", "pointwise", "fold", "move", "update", "contract", "opaque", "r
 def loop_kinds(op: Op) -> str:
     """The dtype kinds that the code generator has text for."""
     if not isinstance(op, Pointwise):
-        return "bifuc" if getattr(op, "step", None) or getattr(op, "index", None) else ""
+        taken = op.kinds if isinstance(op, Fold) else "biufc"
+        return taken if getattr(op, "step", None) or getattr(op, "index", None) else ""
     if op.body is not None:
         return "f"
     return "f" if isinstance(op.source, str) else "".join(k for k in "biufc" if k in op.source)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size
 from tensormagic.ops.fold_kind import Fold, Row, count
@@ -174,12 +174,6 @@ ARGMIN = Fold(
 )
 
 
-def _complex_check(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.kind != "f":
-        raise DTypeError(f"logsumexp takes real floats, not {dtype}")
-    return dtype
-
-
 def _logsumexp_numpy(x: Any, axis: Any) -> Value:
     top = np.max(x, axis=axis, keepdims=True)
     shift = np.where(np.isfinite(top), top, 0).astype(x.dtype)
@@ -217,7 +211,7 @@ LOGSUMEXP = Fold(
     weight=30,
     joins="logaddexp",
     numpy=_logsumexp_numpy,
-    result=_complex_check,
+    kinds="f",
     tangent=lambda node, t: reduce_sum(multiply_by(_shares(node), t), node["axes"]),
     body=_logsumexp_body,
     doc="log(sum(exp(x))), without overflow.",
@@ -413,7 +407,7 @@ SOFTMAX = Softmax(
     weight=30,
     not_negative=True,
     numpy=_softmax_numpy,
-    result=_complex_check,
+    kinds="f",
     tangent=_softmax_tangent,
     body=_softmax_body,
     doc="exp(x) / sum(exp(x)), without overflow.",
@@ -437,7 +431,7 @@ LOG_SOFTMAX = Row(
     in_numpy="scipy.special.log_softmax",
     weight=30,
     numpy=_log_softmax_numpy,
-    result=_complex_check,
+    kinds="f",
     tangent=lambda node, t: (
         t - spread(reduce_sum(multiply_by(row(SOFTMAX, node.args[0], node["axes"]), t), node["axes"]), t, node["axes"])
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import ShapeError
+from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Bounds
 from tensormagic.ir.size import nodes_of
@@ -16,6 +16,8 @@ from tensormagic.ir.type import Size, Type, product
 from tensormagic.ops.move import reshape
 from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, other_axis, shifted
+
+_KINDS = {"b": "truth values", "i": "integers", "f": "real floats", "c": "complex numbers"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,6 +28,8 @@ class Fold(Op):
     ----------
     numpy
         ``numpy(x, axis)``.
+    kinds
+        The kinds of dtypes that it takes; others are refused.
     result
         The dtype of the result for that of the operand.
     start
@@ -40,6 +44,7 @@ class Fold(Op):
 
     kind = "fold"
     numpy: Callable[[Any, Any], Value] = field(repr=False)
+    kinds: str = "biufc"
     result: Callable[[np.dtype[Any]], np.dtype[Any]] = field(default=lambda dtype: dtype, repr=False)
     start: Callable[[np.dtype[Any]], Any] | None = field(default=None, repr=False)
     step: str | None = None
@@ -56,10 +61,16 @@ class Fold(Op):
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type
         axes = params["axes"]
+        self._check(x.dtype)
         if self.start is None and any(x.shape[k] == 0 for k in axes):
             raise ShapeError(f"zero-size array to reduction operation {self.name} which has no identity")
         shape = tuple(s for k, s in enumerate(x.shape) if k not in axes)
         return Type(self.result(x.dtype), shape, "array" if shape else "scalar")
+
+    def _check(self, dtype: np.dtype[Any]) -> None:
+        if dtype.kind not in self.kinds:
+            taken = " or ".join(words for kind, words in _KINDS.items() if kind in self.kinds)
+            raise DTypeError(f"{self.name} takes {taken}, not {dtype}")
 
     def bounds(self, node: Node) -> Bounds:
         x = node.args[0]
@@ -131,6 +142,7 @@ class Row(Fold):
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         x = args[0].type
+        self._check(x.dtype)
         return Type(self.result(x.dtype), x.shape)
 
     def split(self, node: Node, axes: Axes, rows: Size) -> Found:

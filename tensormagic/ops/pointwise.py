@@ -55,6 +55,8 @@ class Pointwise(Op):
         The loop's dtypes for given operands, where ``numpy`` is no ufunc.
     domain
         For which operands the derivative is tested.
+    fixed
+        Of the first operands, which have no derivative (orders, a condition): four values each, at which tests differentiate by the others.
     body
         The function in simpler ops, which the planner puts in its place.
     linearise, back
@@ -76,6 +78,7 @@ class Pointwise(Op):
     step: bool | str = False
     dtypes: Callable[[Sequence[Weak]], Signature] | None = field(default=None, repr=False)
     domain: tuple[float, float] = (-np.inf, np.inf)
+    fixed: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     body: Callable[..., Node] | None = field(default=None, repr=False)
     linearise: Callable[[Node, Sequence[Tangent]], Tangent] | None = field(default=None, repr=False)
     back: Callable[[Node, Node, Sequence[bool]], Sequence[Tangent]] | None = field(default=None, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from IPython.core.error import UsageError
@@ -78,3 +79,10 @@ def test_config_holds_the_defaults(notebook):
     assert "image/svg+xml" in notebook.ok("%%tensor --show graph\nw.sum()").data
     notebook.ok("%config TensorMagics.dtype = 'float32'")
     assert notebook.ok("%%tensor\nw.sum()").value.dtype == "float32"
+
+
+def test_the_page_of_options_names_every_choice():
+    page = (Path(__file__).parents[2] / "docs" / "options.md").read_text()
+    for option, choices in CHOICES.items():
+        assert option in page
+        assert [choice for choice in choices if not re.search(rf"`[^`\n]*\b{choice}\b", page)] == []

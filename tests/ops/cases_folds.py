@@ -129,6 +129,7 @@ def add_others() -> None:
                 shape,
                 label=f"{shape}-{axes}",
                 derivative=op.differentiable and all(shape[k] for k in axes),
+                dtypes="".join(d for d in ALL if np.dtype(d).kind in op.kinds),
             )
 
 

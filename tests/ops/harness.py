@@ -13,6 +13,7 @@ from tensormagic.ir.size import evaluate, nodes_of
 from tensormagic.ir.text import parse
 from tensormagic.ops.leaf import INPUT, Source, input_node, open_type, parameter
 from tensormagic.ops.op import registry
+from tensormagic.ops.pointwise import Pointwise
 
 DTYPES = [np.dtype(t) for t in ["?", "b", "h", "i", "l", "B", "H", "I", "L", "f", "d", "F", "D"]]
 Backend = Callable[[Graph], Callable[[Sequence[Any]], list[Any]]]
@@ -20,15 +21,7 @@ BACKENDS: dict[str, Backend] = {
     "reference": lambda graph: lambda values: reference.evaluate_graph(graph, values),
 }
 # Operands that have no derivative: the condition of where, the orders of special functions.
-FIXED = {
-    "where": [np.array([True, False, True, True])],
-    "polygamma": [np.array([1.0, 2.0, 1.0, 3.0])],
-    "zeta": [np.array([2.0, 3.0, 2.5, 4.0])],
-    "gammainc": [np.array([0.7, 1.0, 2.5, 3.0])],
-    "gammaincc": [np.array([0.7, 1.0, 2.5, 3.0])],
-    "betainc": [np.array([0.7, 1.0, 2.5, 3.0]), np.array([2.0, 1.5, 0.8, 3.0])],
-    "hyp2f1": [np.array([0.7, 1.0, 2.5, 3.0]), np.array([2.0, 1.5, 0.8, 3.0]), np.array([1.5, 2.0, 3.0, 2.5])],
-} | {name: [np.array([0.0, 1.0, 2.0, 3.0])] for name in ("jv", "yv", "iv", "ive", "kv")}
+FIXED = {op.name: [np.array(f) for f in op.fixed] for op in registry.values() if isinstance(op, Pointwise) and op.fixed}
 ERRORS = (TypeError, IndexError, ValueError, OverflowError)
 
 

@@ -6,13 +6,16 @@ from tensormagic.ops.scalars.function import INF
 from tensormagic.ops.scalars.scalar import sign
 from tensormagic.ops.scalars.special import real_function
 
+_ORDERS = ((0.0, 1.0, 2.0, 3.0),)
+"""At which derivatives are tested."""
+
 j0 = real_function("j0", lambda _out, x: -j1(x), "The Bessel function of the first kind of order 0.")
 j1 = real_function("j1", lambda _out, x: (j0(x) - jv(2, x)) / 2, "The Bessel function of the first kind of order 1.")
 jv = real_function(
     "jv",
     lambda _out, v, x: (jv(v - 1, x) - jv(v + 1, x)) / 2,
     "The Bessel function of the first kind.",
-    fixed=1,
+    fixed=_ORDERS,
     arity=2,
 )
 y0 = real_function(
@@ -28,7 +31,7 @@ yv = real_function(
     "yv",
     lambda _out, v, x: (yv(v - 1, x) - yv(v + 1, x)) / 2,
     "The Bessel function of the second kind.",
-    fixed=1,
+    fixed=_ORDERS,
     arity=2,
     domain=(0.1, INF),
 )
@@ -40,7 +43,7 @@ iv = real_function(
     "iv",
     lambda _out, v, x: (iv(v - 1, x) + iv(v + 1, x)) / 2,
     "The modified Bessel function of the first kind.",
-    fixed=1,
+    fixed=_ORDERS,
     arity=2,
 )
 i0e = real_function(
@@ -55,14 +58,14 @@ ive = real_function(
     "ive",
     lambda out, v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - sign(x) * out,
     "exp(-|x|) times the modified Bessel function of the first kind.",
-    fixed=1,
+    fixed=_ORDERS,
     arity=2,
 )
 kv = real_function(
     "kv",
     lambda _out, v, x: (kv(v - 1, x) + kv(v + 1, x)) / -2,
     "The modified Bessel function of the second kind.",
-    fixed=1,
+    fixed=_ORDERS,
     arity=2,
     domain=(0.1, INF),
 )

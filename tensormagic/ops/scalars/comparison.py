@@ -47,6 +47,7 @@ where = scalar_op(
     complex_source="{1} if {0} else {2}",
     between=of_choice,
     linear="rest",
+    fixed=((True, False, True, True),),
     doc="The second number where the first is true, else the third.",
 )
 

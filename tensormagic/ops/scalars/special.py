@@ -46,8 +46,13 @@ def by_the_last(name: str, partial: Callable[..., Node], fixed: int) -> Callable
     return linearise
 
 
-def real_function(name: str, partials: Callable[..., Any], doc: str, fixed: int = 0, **fields: Any) -> Pointwise:
-    """A function of ``scipy.special`` on real numbers; ``fixed`` of its operands have no derivative."""
+SHAPES = ((0.7, 1.0, 2.5, 3.0), (2.0, 1.5, 0.8, 3.0), (1.5, 2.0, 3.0, 2.5))
+"""Values of parameters above 0, at which derivatives are tested."""
+
+
+def real_function(name: str, partials: Callable[..., Any], doc: str, **fields: Any) -> Pointwise:
+    """A function of ``scipy.special`` on real numbers; with ``fixed``, ``partials`` is the derivative by the last operand."""
+    fixed = len(fields.get("fixed", ()))
     rule: dict[str, Any] = {"linearise": by_the_last(name, partials, fixed)} if fixed else {"partials": partials}
     fields = {"dtypes": real_loops(name)} | fields
     fields |= {"in_numpy": f"scipy.special.{name}"} | rule
@@ -206,6 +211,7 @@ polygamma = scalar_op(
     dtypes=float_loop2,
     arity=2,
     linearise=by_the_last("polygamma", lambda _out, n, x: polygamma(n + 1, x), 1),
+    fixed=((1.0, 2.0, 1.0, 3.0),),
     domain=(1, INF),
     edges=(1.0, 2.0, 3.0),
     in_numpy="scipy.special.polygamma",
@@ -280,7 +286,7 @@ gammainc = real_function(
     "gammainc",
     _gamma_density,
     "The regularized lower incomplete gamma function.",
-    fixed=1,
+    fixed=SHAPES[:1],
     arity=2,
     domain=(0.05, INF),
 )
@@ -288,7 +294,7 @@ gammaincc = real_function(
     "gammaincc",
     lambda out, a, x: -_gamma_density(out, a, x),
     "The regularized upper incomplete gamma function.",
-    fixed=1,
+    fixed=SHAPES[:1],
     arity=2,
     domain=(0.05, INF),
 )
@@ -296,7 +302,7 @@ betainc = real_function(
     "betainc",
     lambda _out, a, b, x: exp(xlogy(a - 1, x) + (b - 1) * log1p(-x) - betaln(a, b)),
     "The regularized incomplete beta function.",
-    fixed=2,
+    fixed=SHAPES[:2],
     arity=3,
     domain=(0.05, 0.95),
 )
@@ -304,7 +310,7 @@ zeta = real_function(
     "zeta",
     lambda _out, s, q: -s * zeta(s + 1, q),
     "The Hurwitz zeta function.",
-    fixed=1,
+    fixed=((2.0, 3.0, 2.5, 4.0),),
     arity=2,
     dtypes=real_loops("huber"),  # zeta is a function around a ufunc with the same loops
     domain=(0.1, INF),
@@ -316,7 +322,7 @@ hyp2f1 = real_function(
     "hyp2f1",
     lambda _out, a, b, c, z: a * b / c * hyp2f1(a + 1, b + 1, c + 1, z),
     "Gauss's hypergeometric function.",
-    fixed=3,
+    fixed=SHAPES,
     arity=4,
     domain=(0.05, 0.9),
 )

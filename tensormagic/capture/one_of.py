@@ -310,7 +310,13 @@ def _pieces(value: Any) -> Sequence[Any]:
 def text_of(pieces: Sequence[Any], said: str = "") -> Any:
     """A text: at once where all that it holds is known, or has been computed."""
     told = [p if isinstance(p, str) or isinstance(p[0], Tensor | Deferred) else put(*p) for p in pieces]
-    return "".join(told) if all(isinstance(p, str) for p in told) else LazyText(told, said)
+    return at_once(told) if all(isinstance(p, str) for p in told) else LazyText(told, said)
+
+
+def at_once(told: Sequence[str]) -> str:
+    """The text of pieces that are known; one alone is what its class makes of it, which may be of a class of its own."""
+    told = [p for p in told if p]
+    return told[0] if len(told) == 1 else "".join(told)
 
 
 def joined(join: Callable[[Sequence[str]], str], texts: Iterable[Any]) -> Any:

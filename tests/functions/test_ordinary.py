@@ -47,7 +47,7 @@ def keeps(x):
     return x
 
 
-def inner(x):
+def handed_on(x):
     """Stores into what it is given."""
     x[0] = 9
     return x
@@ -55,7 +55,7 @@ def inner(x):
 
 def handed(x):
     """Hands a global array to what stores."""
-    return inner(WEIGHTS)
+    return handed_on(WEIGHTS)
 
 
 def default(x, y=WEIGHTS):
@@ -142,8 +142,8 @@ def test_what_is_stored_is_put_back(name, made, monkeypatch):
 
 
 def test_what_calls_store_is_kept(made):
-    function = made("a = inner(x)\n    return a + y", "x, y")
-    function.__globals__["inner"] = inner
+    function = made("a = handed_on(x)\n    return a + y", "x, y")
+    function.__globals__["handed_on"] = handed_on
     found = ordinary(function)
     assert found is not None
     assert found.stored >= {"x", "y"}

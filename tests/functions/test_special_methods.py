@@ -285,3 +285,35 @@ def test_containers_of_the_users_are_looked_into():
     stacks = Stack([Level(3.0)])
     function = tm.tensor(lambda v: Stack([1.0, v]).top + stacks[0].tax)
     assert [function(2.0), function(-2.0)] == [2.0 + stacks[0].tax, stacks[0].tax]
+
+
+class _Marked(str):
+    __slots__ = ()
+
+
+class _Told:
+    def __str__(self):
+        return _Marked("told")
+
+    def __repr__(self):
+        return _Marked("shown")
+
+
+def test_a_text_of_one_piece_is_what_its_class_makes_of_it():
+    def texts(x):
+        told = _Told()
+        return (
+            f"{told}",
+            f"{told!s}",
+            f"{told} ",
+            str(told),
+            repr(told),
+            f"{_Marked('a')}",
+            "{}".format(told),  # noqa: UP032
+            "%s" % told,  # noqa: UP031
+            x,
+        )
+
+    for x in (1.0, np.ones(2)):
+        expected, found = texts(x), tm.tensor(texts)(x)
+        assert [(type(v), v) for v in found[:-1]] == [(type(v), v) for v in expected[:-1]]

@@ -15,6 +15,8 @@ from tensormagic.capture.staging.in_text import (
     is_logarithm,
     is_sum,
     is_users,
+    leaves_of,
+    linear_in,
     name_of,
     roots_of,
     sides_of,
@@ -39,12 +41,18 @@ class Told(NamedTuple):
         Whether it gives one.
     holds
         Whether there is any in its text.
+    spreads
+        The names of functions of the user's that it hands a sum or a product.
+    adds
+        Whether it gives a sum or a product.
     """
 
     checks: dict[ast.AST, str]
     hands: frozenset[str]
     gives: bool
     holds: bool
+    spreads: frozenset[str] = frozenset()
+    adds: bool = False
 
 
 class Mode(NamedTuple):
@@ -60,12 +68,21 @@ class Mode(NamedTuple):
         Whether any has exponentials.
     stores
         Whether any may store such a thing into what it is given, which counts as anything then.
+    adders
+        The names of functions of the user's that give sums or products.
+    summed
+        The code of functions whose parameters may be sums or products.
+    others
+        Whether there are other functions.
     """
 
     givers: frozenset[str] = frozenset()
     wide: frozenset[CodeType] = frozenset()
     exponentials: bool = False
     stores: bool = False
+    adders: frozenset[str] = frozenset()
+    summed: frozenset[CodeType] = frozenset()
+    others: bool = False
 
 
 _DIFFERENCES = {DIFFERENCE, DEEP}
@@ -83,6 +100,8 @@ class Traits(NamedTuple):
         Whether there is a quotient, a root, a power, a square or a function of angles, or products and sums of sums.
     alone
         Whether any of that matters in a function by itself, where sums of products do so only if anything is negated or subtracted.
+    sums
+        Whether anything is added or subtracted.
     negates
         Whether anything is negated or subtracted, or there is a logarithm or an exponential.
     exponentials
@@ -95,6 +114,7 @@ class Traits(NamedTuple):
 
     holds: bool
     alone: bool
+    sums: bool
     negates: bool
     exponentials: bool
     held: frozenset[str]
@@ -114,13 +134,15 @@ def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE)
         return NONE
     parameters = code.co_varnames[: code.co_argcount]
     own = set(parameters) if code in mode.wide else set[str]()
+    summed = frozenset(parameters if code in mode.summed else ())
     kinds = frozenset({"Sub", "Add"} if mode.wide or traits.negates else {"Sub"})
     found = _Names(traits.text, kinds, mode, set(traits.held & set(parameters)), own, set(own))
+    found.summed, found.multiplied, found.given = set(summed), set(summed), summed
     found.atoms = {name: frozenset({name}) for name in parameters}
     if traits.exponentials:
         found.mode = mode._replace(exponentials=True)
     found.block(body)
-    return Told(found.checks, frozenset(found.hands), found.gives, traits.holds)
+    return Told(found.checks, frozenset(found.hands), found.gives, traits.holds, frozenset(found.spreads), found.adds)
 
 
 @dataclass
@@ -141,6 +163,10 @@ class _Names:
         Names that have got quotients and the like; functions of angles.
     less, summed, means
         Names that have got differences that are looked at; sums and differences; means and the like.
+    multiplied
+        Names that have got products.
+    given
+        Parameters that may be sums or products.
     atoms
         The parameters that names are made of.
     base
@@ -158,11 +184,15 @@ class _Names:
     less: set[str] = field(default_factory=set[str])
     summed: set[str] = field(default_factory=set[str])
     means: set[str] = field(default_factory=set[str])
+    multiplied: set[str] = field(default_factory=set[str])
+    given: frozenset[str] = _NONE
     atoms: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     base: dict[str, str] = field(default_factory=dict[str, str])
     checks: dict[ast.AST, str] = field(default_factory=dict[ast.AST, str])
     gives: bool = False
     hands: set[str] = field(default_factory=set[str])
+    adds: bool = False
+    spreads: set[str] = field(default_factory=set[str])
     loops: dict[ast.AST, tuple[Any, Any]] = field(default_factory=dict[ast.AST, tuple[Any, Any]])
 
     def block(self, block: list[ast.stmt]) -> None:
@@ -191,6 +221,7 @@ class _Names:
         step = self.text.step(statement)
         if step.returned is not None:
             self.gives |= self._is_near(step.returned) or self._is_alone(step.returned)
+            self.adds |= self._is_summed(step.returned) or self._is_multiplied(step.returned)
         if step.given is not None:
             self._get(step, step.given)
 
@@ -214,6 +245,7 @@ class _Names:
             (self.alone, self._is_alone),
             (self.less, self._is_less),
             (self.summed, self._is_summed),
+            (self.multiplied, self._is_multiplied),
         ):
             if tells(given):
                 names.update(bound, alike if stored & bound else ())
@@ -232,10 +264,11 @@ class _Names:
             self._goes_round(loop)
             self.loops[loop] = begins, self._state()
             return
-        sets, atoms, base, *_, gives, _ = known[1]
+        sets, atoms, base, _, (gives, adds), *_ = known[1]
         for name, has in sets.items():
             setattr(self, name, set(has))
-        self.atoms, self.base, self.gives = dict(atoms), dict(base), self.gives or gives
+        self.atoms, self.base = dict(atoms), dict(base)
+        self.gives, self.adds = self.gives or gives, self.adds or adds
 
     def _goes_round(self, loop: ast.For | ast.While) -> None:
         self._note(loop.iter if isinstance(loop, ast.For) else loop.test)
@@ -262,11 +295,11 @@ class _Names:
     def _state(self) -> tuple[Any, ...]:
         """What a pass hangs on."""
         names = dict(self.atoms), dict(self.base), dict(self.checks)
-        return self.sets(), *names, self.gives, set(self.hands)
+        return self.sets(), *names, (self.gives, self.adds), set(self.hands), set(self.spreads)
 
     def sets(self) -> dict[str, set[str]]:
         """Which names have got what, as sets of their own."""
-        return {name: set(getattr(self, name)) for name in ("near", "alone", "less", "summed", "means")}
+        return {name: set(getattr(self, name)) for name in ("near", "alone", "less", "summed", "multiplied", "means")}
 
     def _other(self) -> _Names:
         """The same, for another way through the code."""
@@ -277,9 +310,12 @@ class _Names:
         self.alone |= other.alone
         self.less |= other.less
         self.summed |= other.summed
+        self.multiplied |= other.multiplied
         self.means &= other.means
         self.gives |= other.gives
+        self.adds |= other.adds
         self.hands |= other.hands
+        self.spreads |= other.spreads
         for name, made in other.atoms.items():
             own = self.atoms.get(name)
             if own is not made:
@@ -302,7 +338,7 @@ class _Names:
                 self.checks[node] = DENOMINATOR
 
     def _note_difference(self, node: ast.AST, kind: str, sides: tuple[Seen, ...]) -> None:
-        if self._is_difference(kind, sides):
+        if self._is_difference(kind, sides) or self._may_cancel(node, kind, sides):
             self.checks[node] = DEEP if any(map(self._is_less, sides)) else DIFFERENCE
 
     def _note_call(self, call: ast.Call, name: str, args: tuple[Seen, ...]) -> None:
@@ -319,6 +355,8 @@ class _Names:
             given = (*args, *[self.text.seen(k.value) for k in call.keywords])
             if any(self._is_near(a) or self._is_alone(a) for a in given):
                 self.hands.add(name)
+            if any(self._is_summed(a) or self._is_multiplied(a) for a in given):
+                self.spreads.add(name)
             if self.mode.stores:
                 names = {n for a in args for n in a.names}
                 bases = {self.base.get(n, n) for n in names}
@@ -335,7 +373,14 @@ class _Names:
         return any(any(map(self._is_summed, factors)) for factors in value.products)
 
     def _is_summed(self, value: Seen) -> bool:
-        return bool(value.sums) or not self.summed.isdisjoint(value.visible | value.handed)
+        if value.sums or not self.summed.isdisjoint(value.visible | value.handed):
+            return True
+        return not self.mode.adders.isdisjoint(value.calls)
+
+    def _is_multiplied(self, value: Seen) -> bool:
+        if value.multiplies or not self.multiplied.isdisjoint(value.visible | value.handed):
+            return True
+        return not self.mode.adders.isdisjoint(value.calls)
 
     def _is_mean(self, value: Seen) -> bool:
         plain = not (value.near or value.sums or value.calls or value.products)
@@ -362,6 +407,23 @@ class _Names:
         one, other = (one, other) if left else (other, one)
         made = self._atoms(other)
         return not made & self.solid or bool(made & self._atoms(one))
+
+    def _may_cancel(self, node: ast.AST, kind: str, sides: tuple[Seen, ...]) -> bool:
+        """Whether both sides have a term of the same, where there are sums and products."""
+        whole = sides_of(node) if isinstance(node, ast.BinOp | ast.AugAssign) else tuple(node.args[:2])  # type: ignore[attr-defined]
+        if kind not in self.kinds or not (any(map(self._is_summed, sides)) and any(map(self._is_multiplied, sides))):
+            return False
+        made = self._atoms(sides[0]), self._atoms(sides[1])
+        if self.given & (made[0] | made[1]):
+            return True  # it may be the same as another one
+        one, other = map(leaves_of, whole)
+        named = {name for name, part in one | other if not part}
+        if made[0] & made[1] and named & (self.summed | self.multiplied):
+            return True
+        if not any(a[0] == b[0] and ("" in {a[1], b[1]} or a[1] == b[1]) for a in one for b in other):
+            return False
+        factors = linear_in(node)
+        return factors is None or 0.0 in factors.values()
 
     def _atoms(self, value: Seen) -> frozenset[str]:
         """The parameters that a value is made of."""

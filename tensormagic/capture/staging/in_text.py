@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
 
 from tensormagic.capture.pythons import ORDINARY
@@ -33,6 +34,53 @@ def values_in(part: ast.AST) -> Iterator[ast.AST]:
         elif not is_of_sizes(node):
             yield node
             pending += children(node)
+
+
+Leaf = tuple[str, str]
+"""A name, with the text of the part that is read of it, or with none."""
+
+
+@lru_cache(maxsize=4096)
+def leaves_of(part: ast.AST) -> frozenset[Leaf]:
+    """What an expression is computed from."""
+    found = set[Leaf]()
+    pending = [part]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            found.add((node.value.id, ast.dump(node.slice)))
+        elif isinstance(node, ast.Name):
+            found.add((node.id, ""))
+        elif not is_of_sizes(node):
+            pending += children(node)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def linear_in(node: ast.AST) -> dict[Leaf, float] | None:
+    """The factors of what a sum is made of, where all of them are written there; None where it is more than such a sum."""
+    if isinstance(node, ast.Name | ast.Subscript):
+        leaves = leaves_of(node)
+        return dict.fromkeys(leaves, 1.0) if len(leaves) == 1 else None
+    if isinstance(node, ast.Constant):
+        return {}
+    if isinstance(node, ast.UnaryOp):
+        return _scaled(linear_in(node.operand), -1.0 if isinstance(node.op, ast.USub) else 1.0)
+    if not isinstance(node, ast.BinOp):
+        return None
+    left, right = linear_in(node.left), linear_in(node.right)
+    if isinstance(node.op, ast.Mult):
+        number, other = (node.left, right) if isinstance(node.left, ast.Constant) else (node.right, left)
+        value = number.value if isinstance(number, ast.Constant) else None
+        return _scaled(other, float(value)) if isinstance(value, int | float) else None
+    if left is None or right is None or not isinstance(node.op, ast.Add | ast.Sub):
+        return None
+    sign = 1.0 if isinstance(node.op, ast.Add) else -1.0
+    return {leaf: left.get(leaf, 0.0) + sign * right.get(leaf, 0.0) for leaf in left | right}
+
+
+def _scaled(factors: dict[Leaf, float] | None, by: float) -> dict[Leaf, float] | None:
+    return None if factors is None else {leaf: by * factor for leaf, factor in factors.items()}
 
 
 def is_of_sizes(node: ast.AST) -> bool:
@@ -125,6 +173,13 @@ def is_sum(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and _attribute(node.func) == "add" and len(node.args) > 1
 
 
+def is_product(node: ast.AST) -> bool:
+    """Whether a value is a product, of numbers or of arrays element by element."""
+    if isinstance(node, ast.Call):
+        return _attribute(node.func) == "multiply"
+    return isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mult)
+
+
 def _attribute(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else ""
 
@@ -206,6 +261,8 @@ class Seen(NamedTuple):
         The sums and differences in it.
     products
         What stands in the two factors of products in it, where both have names.
+    multiplies
+        Whether there is a product in it.
     mean
         Whether it is just a mean or the like.
     """
@@ -217,6 +274,7 @@ class Seen(NamedTuple):
     calls: frozenset[str] = frozenset()
     sums: tuple[ast.AST, ...] = ()
     products: tuple[tuple[Seen, Seen], ...] = ()
+    multiplies: bool = False
     mean: bool = False
     handed: frozenset[str] = frozenset()
 
@@ -334,13 +392,15 @@ class Text:
             calls, alone = _NONE, False
             sums = (node,) if node.op.__class__ in _SUMS else ()
         parts = [self.seen(part) for part in children(node)]
-        inside, near, products = _together(parts), is_quotient(node), _products(node, parts)
+        inside, near, multiplies = _together(parts), is_quotient(node), is_product(node)
         if is_users(node) and calls.isdisjoint(numpys.NAMES):
             handed = inside.handed | inside.visible
-            return Seen(inside.names, _NONE, calls=calls | inside.calls, sums=inside.sums, handed=handed)
+            calls |= inside.calls
+            multiplies = inside.multiplies
+            return Seen(inside.names, _NONE, calls=calls, sums=inside.sums, multiplies=multiplies, handed=handed)
         if is_fold(node):
             return Seen(inside.names, _NONE, near, alone, calls, sums)
-        if not (near or alone or sums or calls or products):
+        if not (near or alone or sums or calls or multiplies):
             return inside
         return Seen(
             inside.names,
@@ -349,7 +409,8 @@ class Text:
             alone or inside.alone,
             calls | inside.calls,
             sums + inside.sums,
-            products + inside.products,
+            inside.products + _products(node, parts),
+            multiplies or inside.multiplies,
             _is_mean(node),
             inside.handed,
         )
@@ -374,7 +435,7 @@ def _products(node: ast.AST, parts: list[Seen]) -> tuple[tuple[Seen, Seen], ...]
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return ()
     left, right = parts
-    return ((left, right),) if left.visible and right.visible else ()
+    return ((left, right),) if left.visible | left.handed and right.visible | right.handed else ()
 
 
 def _together(parts: list[Seen]) -> Seen:
@@ -390,6 +451,7 @@ def _together(parts: list[Seen]) -> Seen:
         _NONE.union(*[part.calls for part in parts]),
         tuple([n for part in parts for n in part.sums]),
         tuple([p for part in parts for p in part.products]),
+        any(part.multiplies for part in parts),
         handed=_NONE.union(*[part.handed for part in parts]),
     )
 

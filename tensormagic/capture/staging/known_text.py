@@ -16,8 +16,10 @@ from tensormagic.capture.staging.in_text import (
     is_into,
     is_logarithm,
     is_of_angles,
+    is_product,
     is_quotient,
     is_store,
+    is_sum,
     name_of,
 )
 from tensormagic.capture.staging.overwritten import overwritten
@@ -95,7 +97,8 @@ def written(code: CodeType) -> Written | None:
         return None
     holds = reading.holds or (reading.multiplies and reading.sums)
     alone = reading.holds or reading.negates
-    traits = Traits(holds, alone, reading.negates, reading.exponentials, frozenset(reading.held), Text())
+    kinds = holds, alone, reading.sums, reading.negates, reading.exponentials
+    traits = Traits(*kinds, frozenset(reading.held), Text())
     called, asked = tuple(reading.called.items()), tuple(reading.asked)
     ranges = reading.loops == reading.ranges == reading.counted
     return Written(node, called, asked, reading.stores, reading.loops > 0, ranges, traits, {})
@@ -221,6 +224,8 @@ class _Reading:
             logarithm = is_logarithm(call)
             self.negates = self.negates or logarithm or name == "negative"
             self.holds = self.holds or logarithm or is_of_angles(call) or is_quotient(call)
+            self.multiplies = self.multiplies or is_product(call)
+            self.sums = self.sums or is_sum(call)
         self.ranges += name == "range"
         self.exponentials = self.exponentials or is_exponential(call)
         self.stores = self.stores or into or is_store(call)

@@ -130,7 +130,7 @@ def ordinary(function: FunctionType) -> Ordinary | None:
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
     """What is known of functions that call each other, of rules for accuracy."""
     exponentials = any(found.traits.exponentials for found in reached.values())
-    mode = Mode(exponentials=exponentials)
+    mode = Mode(exponentials=exponentials, others=True)
     storing = [f for f in called if reached[f].stores]
     while True:
         tells = {f: _told(f, found, mode) for f, found in reached.items()}
@@ -138,8 +138,22 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
         names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
         handed = {f.__globals__.get(name) for f, t in tells.items() for name in t.hands}
         wide = frozenset(f.__code__ for f in called if f in handed)
-        stores = bool(storing and (wide or names)) or any(tells[f].holds for f in storing)
-        wider = mode._replace(givers=mode.givers | names, wide=mode.wide | wide, stores=mode.stores or stores)
+        adding = {f for f in called if tells[f].adds}
+        adders = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in adding}
+        spread = {f.__globals__.get(name) for f, t in tells.items() for name in t.spreads}
+        summed = frozenset(f.__code__ for f in called if f in spread)
+        stores = bool(storing and (wide or names or summed)) or any(
+            tells[f].holds or reached[f].traits.sums for f in storing
+        )
+        wider = Mode(
+            mode.givers | names,
+            mode.wide | wide,
+            exponentials,
+            mode.stores or stores,
+            mode.adders | adders,
+            mode.summed | summed,
+            others=True,
+        )
         if wider == mode:
             return mode
         mode = wider
@@ -191,6 +205,8 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
             return value is np
         return attribute in constants or _among(getattr(value, attribute, None), functions, count)
     if isinstance(value, FunctionType) and value not in numpys.FUNCTIONS:
+        if (name in numpys.NAMES and name not in OPERATORS) or name in pythons.ORDINARY:
+            return False  # by its name it is taken for NumPy's or Python's, where texts are looked at
         return value in reached or _reaches_only_known(value, reached)
     if getattr(value, "__name__", "") != name:  # what a name says of a function is looked at
         return False
@@ -223,7 +239,15 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
     code = function.__code__ if isinstance(function, FunctionType) else function
     names = {name for name, _ in found.called if "." not in name and name not in numpys.NAMES}
     wide = frozenset({code}) if code in mode.wide else frozenset({_told.__code__}) if mode.wide else mode.wide
-    mode = Mode(mode.givers & names, wide, mode.exponentials, mode.stores and bool(names))
+    mode = Mode(
+        mode.givers & names,
+        wide,
+        mode.exponentials,
+        mode.stores and bool(names),
+        mode.adders & names,
+        mode.summed & {code},
+        mode.others,
+    )
     known = found.told.get(mode)
     if known is None:
         known = found.told[mode] = told(found.node.body, code, found.traits, mode)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.in_text import is_of_sizes, is_users, name_of
+from tensormagic.capture.staging.known_text import OPERATORS
 from tensormagic.capture.staging.text_indices import Indices
 from tensormagic.capture.staging.text_places import Place
 from tensormagic.capture.staging.text_values import Array, UnseenError, View
@@ -199,7 +200,7 @@ class Expressions(Indices):
     def called(self, call: ast.Call) -> Any:
         """A call."""
         name, function = name_of(call.func), call.func
-        if is_users(call) and name not in numpys.NAMES:
+        if is_users(call) and (name not in numpys.NAMES or name in OPERATORS):
             return self.users(call)
         args = list(call.args)
         if isinstance(function, ast.Attribute) and not self._is_module(function.value):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensormagic.capture import context, number_classes
 from tensormagic.capture.deferred import Deferred
-from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
+from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, at_once, text_of
 from tensormagic.capture.perhaps import Perhaps
 from tensormagic.capture.refusal import text_asked_for
 from tensormagic.capture.staging.grown import GrownList
@@ -41,7 +41,7 @@ def formatted(*pieces: Any) -> str:
         pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], LATER)]
     if not lazy or (trial() is None and not _abstract()):
-        return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
+        return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
     made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
     made.pieces = list(pieces)
     return made
@@ -50,7 +50,7 @@ def formatted(*pieces: Any) -> str:
 def text(*pieces: Any) -> Any:
     """An f-string: in a function that is captured, a text that is put together when the graph has run."""
     if not _abstract() or context.current() is None:
-        return "".join(p if isinstance(p, str) else put(*p) for p in pieces)
+        return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
     pieces = tuple([q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p])])
     if any(not isinstance(p, str) and isinstance(p[2], Deferred) for p in pieces):
         raise text_asked_for()

@@ -60,7 +60,7 @@ def is_everywhere(name: str) -> bool:
 def put(value: Any, conversion: str, form: str) -> str:
     """A value in a text: converted, and in a format of ``format``; of ``%`` as an item, or as the operand, where that is the conversion."""
     if conversion == "%%":
-        return str(form % value)
+        return form % value
     return form % (value,) if conversion == "%" else format(_CONVERSIONS[conversion](value), form)
 
 

@@ -6,7 +6,7 @@ A function knows what arguments it is captured for: where it asks, it is capture
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from tensormagic.capture import context
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.lent import lent
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
+from tensormagic.ops.opaque import ITEM
 
 if TYPE_CHECKING:
     from tensormagic.capture.value import Tensor
@@ -24,10 +26,15 @@ def needs_memory(name: str) -> None:
     """Refuse what arrays of the same type and shape differ in, where code is captured for all of them."""
     capture = context.current()
     if capture is not None and (capture.abstract or capture.trials):
-        raise CaptureError(
-            f".{name} depends on the memory layout of an array, which captured code does not know before it runs",
-            "Read it outside the function or the loop; or run the cell with --plain.",
-        )
+        refuse_layout(name)
+
+
+def refuse_layout(name: str) -> NoReturn:
+    """Refuse what depends on where the elements of a computed array lie: machine code lays it out otherwise than NumPy."""
+    raise CaptureError(
+        f".{name} depends on the memory layout of an array, which captured code does not know before it runs",
+        "Read it outside the function or the loop; or run the cell with --plain.",
+    )
 
 
 def layout(value: Tensor, name: str) -> Any:
@@ -38,13 +45,18 @@ def layout(value: Tensor, name: str) -> Any:
         capture.by_layout = True
         for size in value.type.shape:
             capture.specialise(size)
-    if known is None:
-        needs_memory(name)
+    if known is None and capture is not None and not _is_of_library(value.place.buffer.first):
+        refuse_layout(name)
     if known is None or any(hint(s) is None for s in value.type.shape):
         needs_value(f".{name}", node=value.node)
         return np.asarray(value.numpy())
     room = np.empty(0, f"V{value.itemsize}")
     return np.lib.stride_tricks.as_strided(room, known.shape, [s * value.itemsize for s in known.strides])
+
+
+def _is_of_library(node: Node) -> bool:
+    """Whether NumPy or SciPy makes an array, in machine code, too."""
+    return (node.args[0] if node.op is ITEM else node).op.kind == "opaque"
 
 
 def strides(value: Tensor) -> tuple[int, ...]:

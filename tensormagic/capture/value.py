@@ -21,6 +21,7 @@ from tensormagic.capture.refusal import (
     refuse,
 )
 from tensormagic.capture.stores.alias import apart_in_numpy
+from tensormagic.capture.stores.kept_order import lies_anew
 from tensormagic.capture.stores.layout import EveryOther, Shaped, reshaped
 from tensormagic.capture.stores.place import Buffer, Place, reshapes_in_place
 from tensormagic.capture.words import said
@@ -367,6 +368,7 @@ def wrap(node: Node) -> Tensor:
 def in_c_order(value: Tensor) -> Tensor:
     """``value``, a copy whose elements lie in C order."""
     value.place.buffer.ordered = True
+    lies_anew(value.node)
     return value
 
 

@@ -67,13 +67,16 @@ class Containers:
         self.returned = False  # whether one that was given is given back
         self._label = label
         self._found: dict[int, tuple[Any, Path, list[Any]]] = {}
+        self._fixed: dict[int, Path] = {}  # tuples, which nothing changes: where each is
         self._met: dict[int, Any] = {}
         self._find(given, ())
 
     def _find(self, value: Any, path: Path) -> None:
         if not is_container(value):
             return
-        if not isinstance(value, tuple):
+        if isinstance(value, tuple):
+            self._fixed[id(value)] = path
+        else:
             self._found[id(value)] = value, path, _contents(value)
         for key, part in _parts(value):
             self._find(part, (*path, key))
@@ -91,11 +94,16 @@ class Containers:
 
     def callers(self, call: Any) -> dict[int, Any]:
         """For the identity of each the caller's container, which is in the arguments of ``call``."""
-        return {} if call is None else {key: _reached(call, path) for key, (_, path, _) in self._found.items()}
+        return {} if call is None else {key: _reached(call, path) for key, path in self._places()}
+
+    def _places(self) -> list[tuple[int, Path]]:
+        whole = {(), (0,), (1,)}  # the arguments themselves are made anew by each call
+        fixed = [(key, path) for key, path in self._fixed.items() if path not in whole]
+        return [*((key, path) for key, (_, path, _) in self._found.items()), *fixed]
 
     def same(self, call: Any) -> dict[Path, Path]:
         """For the place of each in the arguments of ``call`` the first place of the same container."""
-        return {} if call is None else _same(call, [path for _, path, _ in self._found.values()])
+        return {} if call is None else _same(call, [path for _, path in self._places()])
 
     def released(self, given: Any) -> dict[int, tuple[Any, Path]]:
         """Them, with the places of the caller's: they hold what was ``given`` instead of what stood for it, or was computed of that.
@@ -431,7 +439,7 @@ def gives_of(
     paths = tuple([path for path, _ in changed])
     by_call = bool(paths) or containers.returned
     sources, several = sources_of(results, tensors)
-    arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
+    frozen = tuple([k for k, v in enumerate(results) if k not in sources and _is_frozen(v)])
     return Gives(
         label,
         sources,
@@ -440,8 +448,15 @@ def gives_of(
         by_call,
         (containers.there or {}) if paths else {},
         wholes=several,
-        frozen=tuple([k for k, v in arrays.items() if k not in sources and v.place.frozen]),
+        frozen=frozen,
     )
+
+
+def _is_frozen(result: Any) -> bool:
+    """Whether NumPy's array there is read-only."""
+    if isinstance(result, np.ndarray):
+        return not result.flags.writeable
+    return isinstance(result, Tensor) and result.type.form == "array" and result.place.frozen
 
 
 def _count(tree: Any, own: Any) -> int:

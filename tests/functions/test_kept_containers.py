@@ -275,3 +275,34 @@ def test_a_list_that_is_kept_and_given_is_one():
         found, _ = captured(o, X)
         assert found is o.log
         assert found == ["called"] * (k + 1)
+
+
+def test_a_tuple_that_stands_twice_is_one_object():
+    import copy
+
+    def asked(held, other):
+        made = copy.deepcopy(held)
+        made[0][0].append(2.0)
+        return made[0] is made[1], made, held[0] is held[1], other is held[0], len({id(v) for v in [*held, other]})
+
+    function = tm.tensor(asked)
+    pair = ([np.ones(2)], 1)
+    for held, other in (
+        ([pair, pair], pair),
+        ([pair, (pair[0], 1)], pair),
+        ([pair, pair], ([1.0], 2)),
+        ([pair, pair], pair),
+    ):
+        expected, found = asked(held, other), function(held, other)
+        assert (found[0], *found[2:]) == (expected[0], *expected[2:])
+        assert [len(p[0]) for p in found[1]] == [len(p[0]) for p in expected[1]]
+
+
+def test_arrays_of_known_numbers_that_cannot_be_stored_into():
+    def stretched(x):
+        return np.broadcast_to(1.0, (3,)), [np.broadcast_to(np.arange(2), (3, 2))], x, np.zeros(2)
+
+    function = tm.tensor(stretched)
+    for _ in range(3):
+        found = function(np.ones(2))
+        assert [v.flags.writeable for v in (found[0], found[1][0], found[2], found[3])] == [False, False, True, True]

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.stores.alias import OWN, Alias
+from tensormagic.capture.stores.kept_order import kept_order
 from tensormagic.capture.stores.layout import (
     NOWHERE,
     EveryOther,
@@ -124,7 +125,9 @@ class Buffer:
         given = given_for(self.first) if self.argument else None
         if given is not None and not given.flags.c_contiguous:
             return as_given(self.first, given)
-        if not (self.ordered or in_c_order(self.first)) or (self.alias.from_region and may_have_gaps(self.first)):
+        if not (self.ordered or in_c_order(self.first)):
+            return None if self.alias.from_region else kept_order(self.first)
+        if self.alias.from_region and may_have_gaps(self.first):
             return None
         return np.lib.stride_tricks.as_strided(NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 

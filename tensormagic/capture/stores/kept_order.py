@@ -1,0 +1,128 @@
+"""Where the elements of a computed array lie in NumPy, which keeps the order of the operands of a ufunc."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.stores.layout import NOWHERE, Layout, as_given, given_for, reshaped
+from tensormagic.ir.node import Node
+from tensormagic.ir.type import hint
+from tensormagic.ops.leaf import CONSTANT, INPUT
+from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE, squeezes
+from tensormagic.ops.named import NAMED
+from tensormagic.ops.pointwise import Pointwise
+
+_MOST = 200  # nodes of one expression
+_anew = WeakSet[Node]()  # values of which there is a copy in C order, too: a graph does not tell them apart
+
+
+def lies_anew(node: Node) -> None:
+    """Note that there is a copy of a value whose elements lie in C order, whatever theirs are."""
+    _anew.add(node)
+
+
+def kept_order(node: Node) -> Layout | None:
+    """The layout of what is computed element by element of arrays and of views of such; None for all else."""
+    found: dict[Node, Layout | None] = {}
+    pending = [node]
+    while pending and len(found) < _MOST:
+        one = pending[-1]
+        parts = [a for a in _operands(one) if a not in found]
+        pending += parts
+        if not parts:
+            pending.pop()
+            made = _layout(one, [found[a] for a in _operands(one)])
+            known = made is None or made.flags.c_contiguous or one not in _anew
+            found[one] = made if known else None
+    layout = found.get(node)
+    return None if layout is None else _as_strided(layout.shape, _allocated([layout]).strides)
+
+
+def _operands(node: Node) -> tuple[Node, ...]:
+    moves = node.op in {BROADCAST, RESHAPE, SLICE, TRANSPOSE, NAMED}
+    if not (moves or isinstance(node.op, Pointwise) or node.op.kind == "update") or not node.types[0].shape:
+        return ()
+    return node.args if isinstance(node.op, Pointwise) else node.args[:1]
+
+
+def _layout(node: Node, operands: list[Layout | None]) -> Layout | None:
+    """The layout of a node for those of its operands."""
+    if len(node.types) > 1 or any(hint(s) is None for s in node.type.shape):
+        return None
+    shape = tuple([hint(s) or 0 for s in node.type.shape])
+    if not shape or node.op is CONSTANT:
+        return _in_c_order(shape)
+    if node.op is INPUT:
+        return _of_input(node)
+    known = [one for one in operands if one is not None]
+    if not known or len(known) < len(operands):
+        return None
+    return _of_numbers(shape, known) if isinstance(node.op, Pointwise) else _moved(node, shape, known[0])
+
+
+def _moved(node: Node, shape: tuple[int, ...], of: Layout) -> Layout | None:
+    """The layout of a part, or of what is stored into."""
+    if not any(of.strides):
+        of = _in_c_order(of.shape)  # a new array of one value
+    if node.op is NAMED:
+        return of
+    if node.op is TRANSPOSE:
+        return of.transpose(node["permutation"])
+    if node.op is RESHAPE:
+        return reshaped(of, shape) if squeezes(node) else None
+    if node.op is SLICE:
+        return _as_strided(shape, [s * step for s, (_, _, step) in zip(of.strides, node["slices"], strict=True)])
+    if node.op is not BROADCAST:
+        return None if of.flags.c_contiguous else of  # what is made anew to be stored into has an order of its own
+    capture = context.current()
+    if capture is not None and capture.abstract and node.args[0].op is CONSTANT:
+        return None  # a number, or a new array
+    return np.broadcast_to(of, shape) if _fits(of.shape, shape) else None
+
+
+def _of_numbers(shape: tuple[int, ...], operands: list[Layout]) -> Layout | None:
+    """The layout of what a ufunc makes."""
+    if any(one.shape not in {(), shape} for one in operands):
+        return None
+    made, other = _allocated(operands), _allocated(operands[::-1])
+    if made.strides != other.strides:
+        return None  # which operand is the first decides: a graph does not keep that
+    return _as_strided(shape, made.strides)
+
+
+def _allocated(operands: list[Any]) -> Any:
+    """What a ufunc would make for its result, of elements of one byte."""
+    own: list[Any] = [["readonly"]] * len(operands)
+    return np.nditer([*operands, None], ["zerosize_ok"], [*own, ["writeonly", "allocate"]], order="K").operands[-1]
+
+
+def _as_strided(shape: Any, strides: Any) -> Layout:
+    return np.lib.stride_tricks.as_strided(NOWHERE, shape, strides)
+
+
+def _of_input(node: Node) -> Layout | None:
+    """Where an array of the notebook lies, or an argument: that is checked at each call."""
+    given = given_for(node)
+    if given is not None:
+        return as_given(node, given)
+    source = node["source"]
+    original = getattr(source, "original", None)
+    value = original() if callable(original) else getattr(source, "value", None)
+    if not isinstance(value, np.ndarray) or any(s % value.itemsize for s in value.strides):
+        return None
+    return _as_strided(value.shape, [s // value.itemsize for s in value.strides])
+
+
+def _in_c_order(shape: Any) -> Layout:
+    steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    return _as_strided(shape, steps)
+
+
+def _fits(own: Any, shape: Any) -> bool:
+    """Whether an array is stretched to a shape, by the sizes that are seen."""
+    return all(n in {1, most} for n, most in zip(own[::-1], shape[::-1], strict=False))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import door
+from tensormagic.capture import context, door
 from tensormagic.capture.context import Capture
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -28,7 +28,7 @@ def fresh_input(value: Any, name: str) -> Node:
 
 def abstract_tensor(value: Any, name: str) -> Tensor:
     """A lazy array that stands for an argument."""
-    return stand_in_tensor(fresh_input(value, name), name)
+    return _own(fresh_input(value, name), name)
 
 
 def found_input(value: Any, name: str, capture: Capture) -> Tensor:
@@ -40,5 +40,11 @@ def found_input(value: Any, name: str, capture: Capture) -> Tensor:
 
 
 def stand_in_tensor(node: Node, name: str) -> Tensor:
-    """A lazy array of its own, with a name for messages."""
+    """A lazy array that stands for what a function is given, within that alone; with a name for messages."""
+    context.stands_in(node)
+    return _own(node, name)
+
+
+def _own(node: Node, name: str) -> Tensor:
+    """A lazy array of its own."""
     return Tensor(Place(Buffer(node, None, name, argument=True)))

@@ -295,6 +295,13 @@ def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
         capture.behind.update(zip(inputs, nodes, strict=True))
 
 
+def stands_in(node: Node) -> None:
+    """Note an input that stands for something within a function that code on trial calls."""
+    capture = _current.get()
+    if capture is not None and capture.trials:
+        capture.trials[-1].stand_ins.append(node)
+
+
 @contextmanager
 def standing() -> Generator[None]:
     """Code that inputs without values are given to."""
@@ -382,11 +389,13 @@ def built_before(node: Node, computed: Callable[[Node], bool]) -> list[Node]:
     return [n for n in inside if n is not node and n in _built and not computed(n)]
 
 
-def keep(nodes: Iterable[Node]) -> None:
-    """Keep what code has computed that was tried out, and has run."""
+def keep(nodes: Iterable[Node] = (), stand_ins: Iterable[Node] = ()) -> None:
+    """Keep what code has computed that was tried out, and has run, and what stood for arguments there."""
     capture = _current.get()
     for node in nodes if capture is not None else ():
         _keep(capture, node)  # type: ignore[arg-type]  (it is there)
+    for node in stand_ins:
+        stands_in(node)
 
 
 def met(node: Node) -> Node:

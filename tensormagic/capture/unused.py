@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.failing import may_fail
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.ir.graph import Graph, Guard, guards_of
-from tensormagic.ir.node import Node, topological
+from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.size import atoms, nodes_of
 from tensormagic.ops.effects.raising import after
 from tensormagic.ops.leaf import INPUT, constant
@@ -77,4 +77,21 @@ def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container
     return token
 
 
-__all__ = ["Unused", "raises", "unused_in_cell", "unused_on_trial"]
+def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: Mapping[Node, Node]) -> list[Node]:
+    """What code on trial has ``made``, with the arguments of functions that it calls in place of ``stand_ins``.
+
+    What stands for a part of an argument has nothing ``behind`` it, and what is made of that is left out.
+    """
+    actual = {n: behind[n] for n in stand_ins if n in behind}
+    given, found = list(made), list(made) if not actual else substitute(made, actual)
+    while found != given:  # of a function within another one
+        given, found = found, substitute(found, actual)
+    foreign = {n for n in stand_ins if n not in behind}
+    if foreign:
+        for node in topological(found):
+            if any(n in foreign for n in node.needs):
+                foreign.add(node)
+    return [n for n in found if n not in foreign]
+
+
+__all__ = ["Unused", "raises", "unused_in_cell", "unused_on_trial", "within_no_function"]

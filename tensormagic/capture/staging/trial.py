@@ -14,7 +14,7 @@ from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.capture.stores.alias import forget
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
-from tensormagic.capture.unused import raises, unused_on_trial
+from tensormagic.capture.unused import raises, unused_on_trial, within_no_function
 from tensormagic.capture.value import wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import is_users
@@ -40,6 +40,8 @@ class Trial:
         Those that are there before it.
     made
         What its expressions have given, used or not.
+    stand_ins
+        Inputs that stand for the arguments of functions that it calls, within these.
     """
 
     iterators: dict[int, Any]
@@ -47,6 +49,7 @@ class Trial:
     raised: Exception | None = None
     place: tuple[Any, ...] = ()
     made: list[Node] = field(default_factory=list[Node])
+    stand_ins: list[Node] = field(default_factory=list[Node])
 
 
 @dataclass
@@ -193,7 +196,7 @@ def attempt(
             _fill({b: was for b, was in journal.items() if b.born < start})
             forget(capture.followed[told:])
             del capture.followed[told:]
-    context.keep(running.made if kept else ())
+    context.keep(*((running.made, running.stand_ins) if kept else ()))
     if used is not None:  # everything is as it was: that the world knew
         capture.trials.append(running)  # what is built for it is no line of the code around
         _await_unused(capture, outcome, world, used)
@@ -216,7 +219,9 @@ def _await_unused(capture: context.Capture, outcome: Outcome, world: World, used
     """Have what code on trial has computed, may fail, and is not used, be among the checks: Python computes it all the same."""
     slot = world.variables[id(capture.checks), CHECKS]
     token = node_of(outcome.slots.get(slot, slot.get()))
-    checked = unused_on_trial(list(capture.trials[-1].made), used, world.nodes(), token)
+    running = capture.trials[-1]
+    made = within_no_function(list(running.made), running.stand_ins, capture.behind)
+    checked = unused_on_trial(made, used, world.nodes(), token)
     if checked is not token:
         outcome.slots[slot] = wrap(checked)
 

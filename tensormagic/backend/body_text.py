@@ -270,7 +270,7 @@ class Body:
             if g.name == "i" and self.split_rows:
                 pairs = [(f"i{p}", factors.get(p, 0)) for p in g.positions]
             else:
-                pairs = [(g.name, factors.get(g.positions[-1], 0))]
+                pairs = [(g.name, factors.get(p, 0)) for p in g.positions[-1:]]
             terms += [name if c == 1 else f"{name} * {self.text.product(c)}" for name, c in pairs if c != 0]
         if offset != 0 or not terms:
             terms.append(self.text.size(offset))

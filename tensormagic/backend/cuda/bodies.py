@@ -89,7 +89,9 @@ class Element(Body):
         """Print all stages of the loop."""
         for stage in self.loop.stages:
             if stage.reduced:
-                self.folds.append((stage, self._named(self.element(stage))))
+                places = getattr(stage.root.op, "positional", False)  # of elements, which are compared as they are
+                value = self.value(*stage.body[0]) if places else self.element(stage)
+                self.folds.append((stage, self._named(value)))
             elif stage.written is not None:
                 self.cuda.store(self.text.array(stage.root))
                 self.print_store(stage)

@@ -49,7 +49,7 @@ def print_fold(make: Make, stages: Sequence[Stage], names: Mapping[Node, str], n
     kept = [k for k in range(rank) if k not in first.reduced]
     by_rows = rank - 1 in first.reduced
     order = [*kept, *(k for k in range(rank) if k in first.reduced)]
-    own = _nest([reordered(s, order) for s in stages], len(kept), nest)
+    own = one_loop([reordered(s, order) for s in stages], len(kept), nest)
     if not by_rows:
         return _print_columns(make, own, names)
     if len(stages) > 1:
@@ -65,14 +65,14 @@ def _where(launch: Launch, measure: Size) -> Launch:
     return replace(launch, ranges=((measure, 1, MOST),))
 
 
-def _nest(stages: Sequence[Stage], depth: int, of: Nest) -> Nest:
+def one_loop(stages: Sequence[Stage], depth: int, of: Nest) -> Nest:
     """Stages of a nest as one loop whose rows are so many axes."""
     own = Nest(list(stages), frozenset({depth}), depth=depth, storage={s.root: of.storage[s.root] for s in stages})
     own.loops = [Loop(stages[0].domain[depth:], own.stages)]
     return own
 
 
-def _printed(text: CudaText, nest: Nest) -> tuple[Row, Calls, list[Line]]:
+def printed(text: CudaText, nest: Nest) -> tuple[Row, Calls, list[Line]]:
     """The element of a fold: its body, its calls, and the lines of its row."""
     body = Row(text, nest, nest.loops[0], None)
     body.begin()
@@ -92,7 +92,7 @@ def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[La
     across = ceil_div(kept, THREADS)
     most = apply("max", apply("floordiv", ENOUGH, apply("max", across, 1)), 1)
     parts = apply("max", apply("min", most, ceil_div(extent, STEPS * together)), 1)
-    _, calls, row = _printed(text, nest)
+    _, calls, row = printed(text, nest)
     first: list[Line] = []
     last: list[Line] = []
     for each, total in calls.totals:
@@ -141,7 +141,7 @@ def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
     rows, extent = product(nest.rows), product(stage.domain[nest.depth :])
     most = apply("floordiv", ENOUGH, apply("max", rows, 1))
     parts = apply("max", apply("min", most, ceil_div(extent, STEPS * THREADS)), 1)
-    _, calls, row = _printed(text, nest)
+    _, calls, row = printed(text, nest)
     ((_, total),) = calls.totals
     root = stage.root
     out = text.store(text.room(("parts", root), parts * rows, root.type.dtype.name))
@@ -218,7 +218,7 @@ def print_apart(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
         if any(0 < len(s.reduced) < len(s.domain) for s in group):
             found += print_fold(text, group, names, rest)
         else:
-            found += print_flat(text, _nest(group, len(group[0].domain), rest), names)
+            found += print_flat(text, one_loop(group, len(group[0].domain), rest), names)
     return found
 
 

@@ -8,7 +8,9 @@ from tensormagic.backend.cuda.bodies import is_flat_nest
 from tensormagic.backend.cuda.flat import print_copy, print_flat, print_numbers
 from tensormagic.backend.cuda.folds import print_apart, print_fold
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
+from tensormagic.backend.cuda.places import print_places
 from tensormagic.backend.cuda.rows import print_rows
+from tensormagic.backend.cuda.scans import print_scan
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.cuda.tiles import lies_across, print_squares
 from tensormagic.backend.plan import Arranged
@@ -61,6 +63,8 @@ class _Lowering:
         if any(s.root.type.dtype.kind == "c" for nest in nests for s in nest.stages):
             raise UnsupportedError("complex numbers")
         first, *rest = nests
+        if any(s.kind == "sequence" and not s.domain for nest in nests for s in nest.stages):
+            raise UnsupportedError("lines of one element")
         if not first.depths:
             copies = [one for nest in nests for one in self._copies(nest)]
             return [*copies, *print_numbers(self.text, nests, self.names)]
@@ -73,10 +77,16 @@ class _Lowering:
 
     def _nest(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if nest.alone:
-            raise UnsupportedError("scans and products")
+            return self._alone(nest, tail)
         if any(s.written is not None and "slices" not in s.root.params for s in nest.stages):
             raise UnsupportedError("stores where an array says, of which several may be in one place")
         return [*self._copies(nest), *self._loops(nest, tail)]
+
+    def _alone(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
+        if tail or nest.stages[0].kind != "sequence":
+            raise UnsupportedError("products")
+        kept = nest.stages[0].root.type.ndim == nest.stages[0].root.args[0].type.ndim
+        return (print_scan if kept else print_places)(self.text, nest, self.names)
 
     def _loops(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if is_flat_nest(nest):

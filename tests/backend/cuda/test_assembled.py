@@ -56,9 +56,12 @@ CLASSES = {
     "layer norm": (layer_norm, (TABLE,)),
     "stencil": (stencil, (TABLE,)),
     "logistic": (logistic, (TABLE, "[n]", "[m]")),
+    "scan": (lambda x: np.cumsum(x * 2), ("[n]",)),
+    "scan of columns": (lambda x: np.cumsum(x, axis=0), (TABLE,)),
+    "places": (lambda x: np.argmax(x, axis=1), (TABLE,)),
     "gather": (lambda x: x[np.array([0, -1, 2])] + 1, (TABLE,)),
 }
-VECTORS = {"map", "functions", "total"}  # neighbours of whole arrays: 16 bytes at a time
+VECTORS = {"map", "functions", "total", "scan"}  # neighbours of whole arrays: 16 bytes at a time
 
 
 def launches_of(name: str, dtype: str) -> list[Launch]:

@@ -9,9 +9,11 @@ from tensormagic.capture import context
 from tensormagic.capture.failing import may_fail
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.ir.graph import Graph, Guard, guards_of
-from tensormagic.ir.node import Node, substitute, topological
+from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.size import atoms, nodes_of
 from tensormagic.ops.effects.raising import after
+from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
+from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.ops.opaque import items
 
@@ -41,7 +43,7 @@ class Unused:
 
     def before(self, results: list[Node]) -> list[Node]:
         """The results, the first of which is there once all that may fail has been computed."""
-        failing = [*(n for n in self._new if may_fail(n)), *self._awaited]
+        failing = [*(_failing(n) for n in self._new if may_fail(n)), *self._awaited]
         below = {a for n in failing for a in topological(n.needs)}
         last = [n for n in failing if n not in below]
         if not last:
@@ -73,8 +75,16 @@ def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container
     inside = topological([n for n in made if n not in reached], stop=lambda n: n in known or n in reached)
     for node in reversed(inside):  # what stands first is computed first
         if node not in reached and node not in known and raises(node):
-            token = after(items(node)[0], token)
+            token = after(items(_failing(node))[0], token)
     return token
+
+
+def _failing(node: Node) -> Node:
+    """What fails where a node does: of elements that are taken the places alone, and not what they are taken from."""
+    if node.op in {GATHER, TAKE_ALONG_AXIS} and not node.sized_by:
+        axis = node["axis"]
+        return make(POSITION, (node.args[1],), extent=node.args[0].type.shape[axis], number=axis)
+    return node
 
 
 def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: Mapping[Node, Node]) -> list[Node]:

@@ -16,6 +16,8 @@ from tensormagic.backend.cuda.tiles import lies_across, print_squares
 from tensormagic.backend.plan import Arranged
 from tensormagic.backend.schedule import Kernel, Nest
 from tensormagic.ir.node import Node
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
+from tensormagic.ops.indices.scatter import are_unique
 
 NONE: Mapping[Node, str] = {}
 
@@ -78,7 +80,7 @@ class _Lowering:
     def _nest(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if nest.alone:
             return self._alone(nest, tail)
-        if any(s.written is not None and "slices" not in s.root.params for s in nest.stages):
+        if any(s.written is not None and not _are_apart(s.root) for s in nest.stages):
             raise UnsupportedError("stores where an array says, of which several may be in one place")
         return [*self._copies(nest), *self._loops(nest, tail)]
 
@@ -102,3 +104,11 @@ class _Lowering:
             return print_rows(self.text, nest, self.names)
         except UnsupportedError:
             return print_apart(self.text, nest, self.names)
+
+
+def _are_apart(store: Node) -> bool:
+    """Whether no two elements of a store go to one place, so that each thread has its own."""
+    if "slices" in store.params:
+        return True
+    places = store.args[1]
+    return are_unique(places) or (store.op is ADD_ALONG_AXIS and places.type.shape[store["axis"]] == 1)

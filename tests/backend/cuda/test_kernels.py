@@ -127,7 +127,14 @@ def test_stores():
         y[1:-1] = x[:-2] + x[2:]
         return y
 
+    def placed(x):
+        y = np.zeros((45, 30))
+        y[np.array([3, 1, 8])] = x[:3] * 2
+        np.add.at(y, np.array([0, 5, 8]), x[3:6])
+        return y
+
     x = normals((40, 30))
+    holds(placed, x)  # places of which each is named once
     holds(padded, x)
     assert holds(stencil, x).names == ["copy", "elements"]
     holds(lambda x: np.concatenate([x, x * 2], axis=1), x)

@@ -154,6 +154,32 @@ def never(y):
     return y
 
 
+def entropy(v, x, labels):
+    z = x @ v
+    return -(z - np.log(np.exp(z).sum(1, keepdims=True)))[np.arange(len(labels)), labels].mean()
+
+
+def labelled(v, x, labels):
+    for _ in range(12):
+        v = v - 0.5 * tm.grad(entropy)(v, x, labels)
+    return v
+
+
+def labelled_batches(v, x, labels):
+    for k in range(3):
+        v = v - 0.5 * tm.grad(entropy)(v, x[2 * k : 2 * k + 2], labels[2 * k : 2 * k + 2])
+    return v
+
+
+def assigned(x):
+    c = x[:2] * 1.0
+    for _ in range(3):
+        nearest = ((x[:, None] - c) ** 2).sum(-1).argmin(1)
+        own = (nearest[:, None] == np.arange(2)) * 1.0
+        c = own.T @ x / np.maximum(own.sum(0), 1)[:, None]
+    return np.cumsum(c, axis=0)
+
+
 def sequence(x):
     state = x[0] * 0
     for i in range(len(x)):
@@ -181,6 +207,9 @@ PROGRAMS: dict[
     "recurrence": (recurrence, (Y,), 1),
     "newton": (newton, (Y,), 8),
     "never": (never, (Y,), 2),
+    "labelled": (labelled, (_RNG.normal(size=(4, 3)), X, np.arange(6) % 3), 2),
+    "labelled batches": (labelled_batches, (_RNG.normal(size=(4, 3)), X, np.arange(6) % 3), 1),
+    "assigned": (assigned, (X,), 2),
     "gradient of a sequence": (tm.grad(sequence), (X,), 2),
 }
 

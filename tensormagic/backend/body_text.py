@@ -21,6 +21,7 @@ from tensormagic.backend.scalar_text import (
 )
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
 from tensormagic.backend.total_text import Frame, total_of
+from tensormagic.ir.bounds import are_indices
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
@@ -197,6 +198,8 @@ class Body:
         given = self.value(indices, own)
         if known is not None and is_at_least(known, 0) and is_at_least(extent - 1 - known, 0):
             return Index(None, 1, known)
+        if are_indices(indices, extent):
+            return Index(None, 1, atom(Local(self.assign("place", f"np.int64({given})", self._depth(given), node))))
         name = self._wrapped(node, indices, given, extent, node["axis"])
         return Index(None, 1, atom(Local(name)))
 

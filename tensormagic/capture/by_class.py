@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from tensormagic.capture import context, failing, undecided
+from tensormagic.capture import context, undecided
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.number_classes import (
     COMBINATIONS,
@@ -29,6 +29,7 @@ from tensormagic.capture.number_classes import (
 )
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Type
+from tensormagic.ops.effects import failing
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import ASTYPE, Pointwise, astype

@@ -18,7 +18,6 @@ import numpy as np
 from tensormagic.capture import errstate, limits, usercode
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
-from tensormagic.capture.failing import computes_floats, may_fail
 from tensormagic.capture.hooks import hooks
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, TensorError
@@ -27,6 +26,7 @@ from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
 from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ops.effects.failing import computes_floats, may_fail
 
 _OFTEN = 64  # nodes after which those are let go of whose values are there
 

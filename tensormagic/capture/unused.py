@@ -6,11 +6,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.failing import may_fail
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.ir.graph import Graph, Guard, guards_of
 from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.size import atoms, nodes_of
+from tensormagic.ops.effects.failing import may_fail
 from tensormagic.ops.effects.raising import after
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION

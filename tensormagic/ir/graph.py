@@ -26,6 +26,9 @@ from tensormagic.ir.substituting import substitute as substitute_size
 Guard = tuple[Size, str, Size]
 
 
+_SHAPES = 16  # combinations of shapes of which a graph keeps what they say
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A closed graph.
@@ -133,6 +136,21 @@ class Graph:
         GuardError
             Where the shapes are not of the kind that the graph was specialised for.
         """
+        key = tuple(shapes)
+        known = self._bound.get(key)
+        if known is None:
+            known = self._sizes(key)
+            if len(self._bound) >= _SHAPES:
+                self._bound.clear()
+            self._bound[key] = known
+        return dict(known)
+
+    @lazily
+    def _bound(self) -> dict[tuple[tuple[int, ...], ...], dict[Symbol, int]]:
+        """What shapes have been found to say."""
+        return {}
+
+    def _sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[Symbol, int]:
         sizes: dict[Symbol, int] = {}
         open_checks: list[tuple[Size, int]] = []
         for parameter, shape in zip(self.parameters, shapes, strict=True):

@@ -315,8 +315,18 @@ def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Wa
 
 
 def _is_own(array: np.ndarray[Any, Any]) -> bool:
+    """Whether nothing else reads the memory of an array that nothing else holds: its own, or that of one which only it holds."""
     flags = array.flags
-    return flags.owndata and flags.writeable and flags.c_contiguous
+    if not (flags.writeable and flags.c_contiguous):
+        return False
+    return flags.owndata or (type(array.base) is np.ndarray and array.base.flags.owndata and _held(array) <= _BY_ONE)
+
+
+def _held(array: np.ndarray[Any, Any]) -> int:
+    return getrefcount(array.base)
+
+
+_BY_ONE = _held(np.zeros(1).reshape(1))
 
 
 def formed(value: Value, t: Type) -> Value:

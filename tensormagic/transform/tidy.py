@@ -19,12 +19,14 @@ from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.frames import framed
 from tensormagic.transform.products import at_once_before
+from tensormagic.transform.selected import unselected
 from tensormagic.transform.shared import shared
 from tensormagic.transform.shifts import gathered
 from tensormagic.transform.stacks import united, unstacked
 from tensormagic.transform.stretched import stretched
 from tensormagic.transform.sums import summed_after
 from tensormagic.transform.totals import totalled
+from tensormagic.transform.waits import without_waiting
 
 
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
@@ -63,7 +65,14 @@ def tidied(results: Sequence[Node], *, level: str = "stable") -> list[Node]:
 
     At ``"real"`` functions of one matrix share their work, with other digits where only one of them is asked for.
     """
-    return _Tidy(level == "exact", level == "real").results(list(results))
+    found = _Tidy(level == "exact", level == "real").results(list(results))
+    return found if level == "exact" else _of_all_elements(found)
+
+
+def _of_all_elements(results: Sequence[Node]) -> list[Node]:
+    """The same, where what masks select need not be there by itself."""
+    found = followed(results, without_waiting(results))
+    return followed(found, unselected(found))
 
 
 def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Graph:
@@ -128,7 +137,7 @@ class _Tidy:
     def _graph(self, graph: Graph) -> Graph:
         if graph not in self.graphs:
             results = self.results(list(graph.results))
-            results = results if self.exact else gathered(results)
+            results = results if self.exact else gathered(_of_all_elements(results))
             new = graph if tuple(results) == graph.results else graph.with_results(results)
             self.graphs[graph] = self.graphs[new] = new
         return self.graphs[graph]

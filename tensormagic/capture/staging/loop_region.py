@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tensormagic.capture import context, failing, number_classes, undecided
+from tensormagic.capture import context, number_classes, undecided
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import merged
@@ -27,6 +27,7 @@ from tensormagic.ir import site
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import python
+from tensormagic.ops.effects import failing
 from tensormagic.ops.leaf import CONSTANT, constant, size_node
 from tensormagic.ops.regions import control
 from tensormagic.ops.scalars import scalar

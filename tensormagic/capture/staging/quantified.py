@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
-from tensormagic.capture import context, failing
+from tensormagic.capture import context
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.conversions import bool_
@@ -15,6 +15,7 @@ from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node, topological
+from tensormagic.ops.effects import failing
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import failing
 from tensormagic.capture.agreement import related
 from tensormagic.capture.numbers import as_float
 from tensormagic.capture.staging.needs_python import NeedsPython, UnlikeDTypesError, UnlikeShapesError
@@ -17,6 +16,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Dim, Size, Symbol, atom, atoms, nodes_of
 from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type, python_kind
+from tensormagic.ops.effects import failing
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.effects.telling import has_effect
 from tensormagic.ops.form import to_form

@@ -186,7 +186,8 @@ class Expressions(Indices):
         op = registry.get({"abs": "absolute"}.get(name, name))
         if not isinstance(op, Pointwise) or op.arity != len(operands):
             raise UnseenError
-        self.computes_with_numbers = self.computes_with_numbers or not self.constants.isdisjoint(operands)
+        if not self.constants.isdisjoint(operands) and all(n.type.form == "python" for n in operands):
+            self.computes_with_numbers = True
         if all(n.op is CONSTANT and n.type.form == "python" for n in operands):  # Python computes it
             with (
                 np.errstate(all="ignore"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.bounds import are_indices
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Guard
@@ -98,12 +99,17 @@ def _gather_apart(node: Node) -> Node | None:
     return rows_of_gather(node)
 
 
+def may_miss(node: Node) -> bool:
+    """Whether an index along the node's axis may be out of bounds."""
+    return not are_indices(node.args[1], node.args[0].type.shape[node["axis"]])
+
+
 GATHER = Gather(
     name="gather",
     in_numpy="np.take",
     takes=True,
     apart_rows=_gather_apart,
-    raises=True,
+    raises=may_miss,
     split_rows=_gather_rows,
     types=_gather_type,
     numpy=_gather_numpy,

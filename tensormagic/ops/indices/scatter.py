@@ -22,6 +22,7 @@ from tensormagic.ops.indices.gather import (
     check_indices,
     from_front,
     gather_shape,
+    may_miss,
     places_along,
     sum_tangent,
     to_front,
@@ -169,6 +170,7 @@ def _set_apart(node: Node) -> Node | None:
 
 SCATTER_SET = Store(
     name="scatter_set",
+    raises=may_miss,
     split_rows=_scattered_rows,
     apart_rows=_set_apart,
     types=_type,
@@ -213,6 +215,7 @@ def _is_zero(x: Node) -> bool:
 
 SCATTER_ADD = Store(
     name="scatter_add",
+    raises=may_miss,
     joins="add",
     split_rows=_scattered_rows,
     apart_rows=_add_apart,
@@ -287,6 +290,7 @@ def _extreme_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 SCATTER_MULTIPLY = Store(
     name="scatter_multiply",
+    raises=may_miss,
     joins="multiply",
     types=_type,
     numpy=_numpy(np.multiply),
@@ -297,6 +301,7 @@ SCATTER_MULTIPLY = Store(
 )
 SCATTER_MAXIMUM = Store(
     name="scatter_maximum",
+    raises=may_miss,
     joins="maximum",
     split_rows=_scattered_rows,
     types=_type,
@@ -308,6 +313,7 @@ SCATTER_MAXIMUM = Store(
 )
 SCATTER_MINIMUM = Store(
     name="scatter_minimum",
+    raises=may_miss,
     joins="minimum",
     split_rows=_scattered_rows,
     types=_type,

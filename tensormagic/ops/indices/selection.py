@@ -33,7 +33,15 @@ def _places_type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     return array(np.int64, params["length"])
 
 
-PLACES = Opaque(
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Places(Opaque):
+    """Indices into what a mask is for."""
+
+    def bounds(self, node: Node) -> Bounds:
+        return 0, node.args[0].type.shape[0] - 1
+
+
+PLACES = Places(
     name="places",
     in_numpy="np.flatnonzero({0})",
     sequential=True,

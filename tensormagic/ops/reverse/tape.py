@@ -104,11 +104,12 @@ def _kept(value: Value) -> Value:
 
 def _written(tape: Tape, index: Value, value: Value) -> Tape:
     places = np.asarray(index)
+    if not places.ndim:
+        tape.put(int(places), _kept(value))
+        return tape
     for place in np.unique(places):
         mask = places == place
-        if not places.ndim:
-            tape.put(int(place), _kept(value))
-        elif isinstance(value, Tape):
+        if isinstance(value, Tape):
             tape.put(int(place), Chosen(mask, value, tape.tape(int(place))))
         else:
             old = tape.array(int(place), value.shape, value.dtype)
@@ -118,13 +119,14 @@ def _written(tape: Tape, index: Value, value: Value) -> Tape:
 
 def _added(tape: Tape, index: Value, value: Value) -> Tape:
     places = np.asarray(index)
+    if not places.ndim:
+        tape.put(int(places), _sum(tape.at(int(places)), value))
+        return tape
     for place in np.unique(places):
-        part = value
-        if places.ndim:
-            if isinstance(value, Tape):
-                part = Chosen(places == place, value, Tape())
-            else:
-                part = np.where(_wide(places == place, value.ndim), value, value.dtype.type(0))
+        if isinstance(value, Tape):
+            part: Any = Chosen(places == place, value, Tape())
+        else:
+            part = np.where(_wide(places == place, value.ndim), value, value.dtype.type(0))
         tape.put(int(place), _sum(tape.at(int(place)), part))
     return tape
 
@@ -242,6 +244,8 @@ class Read(Op):
 
 
 def _tape_at(tape: Tape, places: np.ndarray[Any, Any]) -> Tape:
+    if not places.ndim:
+        return tape.tape(int(places))
     result: Tape | None = None
     for place in np.unique(places):
         found = tape.tape(int(place))

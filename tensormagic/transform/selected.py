@@ -1,0 +1,90 @@
+"""Elements that a mask selects, only to be added up or stored back: all elements are gone through, and the others left out.
+
+``x[m].sum()`` is the sum of ``np.where(m, x, 0)``, and ``x[m] = f(x[m])`` is ``np.where(m, f(x), x)``: one pass, and neither indices nor
+selected elements are written down. What is computed of selected elements has to be cheap: it is computed of the others, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from tensormagic.ir.cost import weight
+from tensormagic.ir.node import Node, make, topological
+from tensormagic.ops.fold import ALL, ANY, PROD, SUM, fold
+from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
+from tensormagic.ops.indices.selection import PLACES
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.move import BROADCAST, broadcast
+from tensormagic.ops.pointwise import Pointwise
+from tensormagic.ops.scalars.scalar import add, where
+
+_FOLDS = {SUM, PROD, ANY, ALL}  # which have a value without any element
+_MOST = 16  # what may be computed of each element: eight additions
+
+
+def unselected(results: Sequence[Node]) -> dict[Node, Node]:
+    """What takes the place of such sums and stores: made of all elements."""
+    nodes = topological(results)
+    shown = set(results)
+    found = [_of_all(n, nodes, shown) for n in nodes if n.op is PLACES]
+    return {old: new for ends in found for old, new in (ends or {}).items()}
+
+
+def _of_all(places: Node, nodes: Sequence[Node], shown: Container[Node]) -> dict[Node, Node] | None:
+    """What takes the place of all sums and stores of what a mask selects; None where that goes elsewhere, or takes too long."""
+    every = _Every(places)
+    ends: dict[Node, Node] = {}
+    for node in nodes:
+        if not any(arg is places or arg in every.made for arg in node.args):
+            continue
+        end = every.end(node)
+        if end is not None:
+            ends[node] = end
+        elif node in shown or not every.reads(node):
+            return None
+    return ends if places not in shown and every.operations <= _MOST else None
+
+
+class _Every:
+    """What is computed of selected elements, computed of all: ``made``."""
+
+    def __init__(self, places: Node) -> None:
+        self.made: dict[Node, Node] = {}
+        self.operations = 0
+        self._places, self._mask = places, places.args[0]
+
+    def reads(self, node: Node) -> bool:
+        """Note what a node computes; False where it is nothing of elements by themselves."""
+        if node.op is GATHER:
+            x, indices = node.args
+            if indices is self._places and x not in self.made and x.type.shape == self._mask.type.shape:
+                self.made[node] = x
+        elif isinstance(node.op, Pointwise) and not node.op.raises and node.type.shape == self._places.type.shape:
+            args = [self._of(a) for a in node.args]
+            if None not in args:
+                self.made[node] = make(node.op, args, **node.params)  # type: ignore[arg-type]
+                self.operations += weight(node)
+        return node in self.made
+
+    def end(self, node: Node) -> Node | None:
+        """What takes the place of a sum, or of a store where the elements were."""
+        if node.op in _FOLDS:
+            x = self._of(node.args[0])
+            nothing = constant(node.args[0].type.dtype.type(node.op in {PROD, ALL}))
+            return None if x is None else fold(node.op, where(self._mask, x, nothing), (0,))  # type: ignore[arg-type]
+        if node.op is not SCATTER_SET and node.op is not SCATTER_ADD:
+            return None
+        whole, places, values = node.args
+        x = self._of(values)
+        fits = whole.type.shape == self._mask.type.shape and values.type.dtype == whole.type.dtype
+        if x is None or places is not self._places or whole in self.made or not fits:
+            return None
+        return where(self._mask, add(whole, x) if node.op is SCATTER_ADD else x, whole)
+
+    def _of(self, node: Node) -> Node | None:
+        """What is computed of all elements where ``node`` is of those that are selected: a number is the same."""
+        if node in self.made or not node.type.shape:
+            return self.made.get(node, node)
+        number = node.op is BROADCAST and all(s == 1 for s in node.args[0].type.shape)
+        return broadcast(node.args[0], self._mask.type.shape) if number and node.type.ndim == 1 else None

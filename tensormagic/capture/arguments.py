@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.known import static_value
+from tensormagic.capture.names import computed
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.operators import store_result
 from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
@@ -165,8 +168,6 @@ def known(value: Any, name: str) -> Any:
     """An argument that has to be known when the code is captured: its value, or a refusal that names it."""
     if not isinstance(value, Tensor):
         return value
-    from tensormagic.capture.known import static_value
-
     found = static_value(value.node)
     if found is None:
         refuse(f"{name} that depends on data", "Write it as a number, or run the cell with --plain.")
@@ -180,8 +181,6 @@ def into_out(result: Node, out: Any, name: str) -> Any:
     """The result, stored into ``out`` where that is given."""
     if not given(out):
         return done(result)
-    from tensormagic.capture.operators import store_result
-
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if not isinstance(out, Tensor):
@@ -203,8 +202,6 @@ def at_capture(function: Any, name: str, *values: Any) -> Any:
     capture = context.current()
     if capture is not None and capture.abstract:
         refuse(f"{name} in a function, where values are not known,", "Compute it in a cell, and pass the result.")
-    from tensormagic.capture.names import computed
-
     found = function(*map(computed, values))
     sources = [v.node for v in _lazy_in(values)]
 

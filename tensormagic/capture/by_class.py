@@ -27,6 +27,9 @@ from tensormagic.capture.number_classes import (
     noted,
     of_one_class,
 )
+from tensormagic.capture.staging.needs_python import UnlikeDTypesError
+from tensormagic.capture.staging.regions import below as needed
+from tensormagic.capture.staging.regions import common_type, fitting_ways, graph_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Type
 from tensormagic.ops.effects import failing
@@ -113,7 +116,7 @@ def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, 
         raise _unlike("a number is " + _several(below) + ", depending on the data, and with it this is " + _or(types))
     common = types[0]
     for t in types[1:]:
-        common = _common(common, t)
+        common = common_type("", common, t)
     value = _as_one(compute, below, found, common)
     if len(types) > 1:
         note(value, chosen({k: v.type for k, v in found.items()}, list(below.values())))
@@ -188,9 +191,6 @@ def _own(ways: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
 
 def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Classes]) -> Node:
     """One of two values of which only that one is computed: the other may be an error."""
-    from tensormagic.capture.staging.regions import below as needed
-    from tensormagic.capture.staging.regions import fitting_ways, graph_of
-
     known = {*below, *(c.code for c in below.values())}
     capture = context.current()
     if capture is not None:
@@ -209,12 +209,6 @@ def _loops(node: Node, below: Mapping[Node, Classes]) -> list[tuple[str, list[st
     return [(n.op.name, [a.type.dtype.str for a in n.args]) for n in own]
 
 
-def _common(left: Type, right: Type) -> Type:
-    from tensormagic.capture.staging.regions import common_type
-
-    return common_type("", left, right)
-
-
 def _several(below: Mapping[Node, Classes]) -> str:
     return _or(sorted(next(iter(below.values())).types, key=str))
 
@@ -225,8 +219,6 @@ def _or(types: Sequence[Type]) -> str:
 
 
 def _unlike(what: str) -> Exception:
-    from tensormagic.capture.staging.needs_python import UnlikeDTypesError
-
     return UnlikeDTypesError(what, "Convert it to one type: np.float64(…), float(…).")
 
 

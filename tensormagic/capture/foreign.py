@@ -20,6 +20,7 @@ import numpy as np
 from tensormagic.capture import context, usercode
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.strangers import memory_of
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.alive import once_for_each
 from tensormagic.ir.errors import (
@@ -173,8 +174,6 @@ def librarys(
 
 def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What a function gives that makes something else of the arrays' own memory."""
-    from tensormagic.capture.strangers import memory_of
-
     capture = context.current()
     lent = None if capture is None else functools.partial(memory_of, capture=capture)
     return _on_values(function, args, options, Loan("a function that is not captured", memory=lent))

@@ -16,6 +16,7 @@ import numpy as np
 from tensormagic.capture.deferred import Deferred, Opaque
 from tensormagic.capture.known import static_value
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.staging.trial import place_of, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
@@ -171,7 +172,6 @@ def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
     """What a function gives of the value that is chosen, with what it does."""
     from tensormagic.capture.staging import raising
     from tensormagic.capture.staging.branches import staged_value  # which asks this
-    from tensormagic.capture.staging.trial import place_of, trial
 
     def given(k: int) -> Any:
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, door, inputs, undecided, usercode
+from tensormagic.capture.elements import stacked
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import values_are_there
@@ -89,8 +90,6 @@ def _stacked(values: Sequence[Any]) -> Node:
     if isinstance(whole := getattr(values, "tensor", None), Tensor):
         return whole.node
     if has_lazy(values):
-        from tensormagic.capture.elements import stacked
-
         if (rows := stacked(values)) is not None:
             return rows
 

@@ -22,6 +22,7 @@ from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random_bits import LazyBits, stands_for
 from tensormagic.capture.random_methods import METHODS, Draws
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.trial import fail_trial
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.value import Tensor
@@ -379,8 +380,6 @@ def needs_seed(seed: Any) -> None:
     """Refuse a generator without a seed where there are no values yet."""
     capture = context.current()
     if seed is None and capture is not None and (capture.abstract or capture.trials):
-        from tensormagic.capture.staging.trial import fail_trial
-
         raise fail_trial(
             "a random generator without a seed", "Give it a seed, or make it outside the function or the loop."
         )

@@ -10,12 +10,15 @@ import numpy as np
 from tensormagic.capture import by_class, context
 from tensormagic.capture.door import is_table
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.library.ufunc_methods import method_of
 from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.operators import check_cast, checked_power, divmod_of, labelled, store_result
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.staging.outside import with_arrays
+from tensormagic.capture.stores.at import at
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ops.contract import matmul
@@ -47,8 +50,6 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
     if any(map(is_table, operands)):  # the labelled lazy array takes it from here
         return getattr(ufunc, method)(*(labelled(v) if is_table(v) else v for v in operands), **options)
     if context.current() is not None and not is_numpys(ufunc):
-        from tensormagic.capture.staging.outside import with_arrays
-
         return with_arrays(ufunc if method == "__call__" else getattr(ufunc, method))(*operands, **options)
     try:
         return _in_numpys_words(ufunc, method, operands, options)
@@ -60,8 +61,6 @@ def call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict
 
 def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if method == "at":
-        from tensormagic.capture.stores.at import at
-
         return at(ufunc, op_of(ufunc), *operands)
     out = options.pop("out", None)
     dtype = options.pop("dtype", None)
@@ -131,8 +130,6 @@ def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Tensor:
 def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     name = ufunc.__name__
     if method in {"reduce", "accumulate", "reduceat"}:
-        from tensormagic.capture.library.ufunc_methods import method_of
-
         return method_of(ufunc, op_of(ufunc), method, operands, options)
     if method == "outer":
         nodes = [node_of(v) for v in operands]

@@ -12,6 +12,7 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size
 from tensormagic.ops.fold_kind import Fold, Row, count
+from tensormagic.ops.indices.gather import take_along_axis
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, transpose
 from tensormagic.ops.move_kind import normalise_axis
@@ -276,8 +277,6 @@ def _running_extreme(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
 
 def _running_tangent(node: Node, t: Node) -> Node:
     """The tangent at the first element that is as extreme: its place is the running largest of the places of new extremes."""
-    from tensormagic.ops.indices.gather import take_along_axis
-
     x, (axis,) = node.args[0], node["axes"]
     place = iota(node.type.shape, axis)
     before = take_along_axis(node, scalar.maximum(place - 1, 0), axis)

@@ -17,6 +17,7 @@ from tensormagic.ops.move import RESHAPE, SLICE, Slices, broadcast, concrete_sli
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Op, Tangent, Value
 from tensormagic.ops.pointwise import total
+from tensormagic.ops.reverse.tape import add_tapes
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis
 
 
@@ -118,8 +119,6 @@ def accumulate(old: Tangent, new: Node) -> Node:
     if old is None:
         return new
     if new.type.form == "tape":
-        from tensormagic.ops.reverse.tape import add_tapes
-
         return add_tapes(old, new)
     for base, other in ((old, new), (new, old)):
         chain = _parts(other) if base.type == other.type else None

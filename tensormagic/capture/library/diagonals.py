@@ -9,6 +9,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.arguments import array_alone, done, known, one_axis, tensor
 from tensormagic.capture.deprecated import told
+from tensormagic.capture.library.joining import stack
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
@@ -160,8 +161,6 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
         raise ShapeError("x must be a one-dimensional array or sequence.")
     count = int(tensor(x).shape[0]) if N is None else int(known(N, "the number of columns of np.vander"))
     value = astype(value, np.promote_types(value.type.dtype, np.int64))
-    from tensormagic.capture.library.joining import stack
-
     columns = [broadcast(node_of(value.type.dtype.type(1)), value.type.shape)]
     while len(columns) < count:
         columns.append(columns[-1] * value)

@@ -22,6 +22,7 @@ from tensormagic.capture.arguments import (
     tensor,
 )
 from tensormagic.capture.elements import stacked
+from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
@@ -461,8 +462,6 @@ def _whole(shift: Any) -> Any:
 
 
 def _rolled(x: Node, shift: Any, axis: int) -> Node:
-    from tensormagic.capture.known import static_value
-
     extent = x.type.shape[axis]
     if extent in {0, 1}:
         return x

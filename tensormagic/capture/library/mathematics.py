@@ -19,6 +19,8 @@ from tensormagic.capture.known import static_int
 from tensormagic.capture.names import unknown
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.staging.conversions import whole_number
+from tensormagic.capture.staging.outside import with_arrays
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
@@ -151,8 +153,6 @@ def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 def _as_it_is(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """A function without an op: Python's own, called with the numbers whenever the graph runs."""
-    from tensormagic.capture.staging.outside import with_arrays
-
     listed = [list(a) if isinstance(a, Tensor) and a.ndim else a for a in args]
     return with_arrays(function, "Python")(*listed)
 
@@ -210,8 +210,6 @@ def _rounded(name: str) -> Callable[[Any], Any]:
     op: Any = registry[name]
 
     def call(value: Any) -> Any:
-        from tensormagic.capture.staging.conversions import whole_number
-
         if name == "trunc":
             given = node_of(value).type
             if given.form != "python" and (

@@ -10,6 +10,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import into_out, strong
+from tensormagic.capture.library.diagonals import diagonal
+from tensormagic.capture.library.reductions import reduction_of
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
@@ -232,7 +234,4 @@ def explicit(subscripts: str, operands: list[Node]) -> str:
 @implements(np.trace, method="trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """``np.trace``."""
-    from tensormagic.capture.library.diagonals import diagonal
-    from tensormagic.capture.library.reductions import reduction_of
-
     return reduction_of(SUM)(diagonal(a, offset, axis1, axis2), -1, dtype, out)

@@ -25,6 +25,7 @@ from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.classed import classed
+from tensormagic.capture.staging.comprehensions import Filtered, Generated
 from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
 from tensormagic.capture.staging.grown import GrownList
@@ -33,6 +34,7 @@ from tensormagic.capture.staging.lifting import unstaged
 from tensormagic.capture.staging.quantified import quantified
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
+from tensormagic.capture.staging.repeating import each
 from tensormagic.capture.staging.telling import id_, instead
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.value import Tensor, wrap
@@ -135,7 +137,7 @@ def outside_of_rules(function: Any) -> Any:
     if isinstance(function, np.vectorize):
         return applying.vectorized(function)
     if _is_librarys(function):
-        return _stand_in(function)
+        return namespace.of_library(function)  # in code whose names were not replaced, too
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
         return partial(METHODS[function.__func__], function.__self__)
     if (own := _of_container(function)) is not None:
@@ -233,13 +235,6 @@ def _is_librarys(function: Any) -> bool:
     """Whether a function is NumPy's or SciPy's, and no ufunc, which lazy arrays answer for by themselves."""
     module = getattr(function, "__module__", None) or ""
     return (module == "numpy" or module.startswith(("numpy.", "scipy."))) and not isinstance(function, np.ufunc | type)
-
-
-def _stand_in(function: Any) -> Any:
-    """What stands in for a library's function, in code whose names were not replaced, too."""
-    from tensormagic.capture.namespace import of_library
-
-    return of_library(function)
 
 
 def _own(function: Any) -> Any:
@@ -377,14 +372,11 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
 
 def whole(value: Any) -> Any:
     """A generator expression as a list, where a region makes that."""
-    from tensormagic.capture.staging.comprehensions import Generated
-
     return value.whole() if isinstance(value, Generated) else value
 
 
 def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
     """``functools.reduce`` over what one loop has made, by another loop."""
-    from tensormagic.capture.staging.repeating import each
 
     def iteration(item: Any) -> None:
         nonlocal total
@@ -406,8 +398,6 @@ def _sum(values: Any, /, start: Any = 0) -> Any:
 
 def _filtered(function: Any, values: Any) -> Any:
     """``filter``, where what it keeps may depend on data."""
-    from tensormagic.capture.staging.comprehensions import Filtered
-
     if values_are_there():
         return filter(function, values)
     return Filtered(values, called(function) if function is not None else lambda v: v)

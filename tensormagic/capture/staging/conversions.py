@@ -11,6 +11,7 @@ from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging import special
+from tensormagic.capture.staging.outside import with_arrays
 from tensormagic.capture.staging.ranges import len_
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.truth import truth
@@ -124,8 +125,6 @@ def round_(number: Any, ndigits: int | None = None) -> Any:
     if not known and ndigits is None and number.dtype.kind == "f":
         return int_(wrap(scalar.rint(number.node)))
     if not known and number.type.form == "python" and number.dtype.kind == "f" and waits():
-        from tensormagic.capture.staging.outside import with_arrays
-
         return with_arrays(round, "Python")(number, ndigits)  # which rounds the decimal text
     if known or number.type.form == "python" or (number.dtype.kind != "f" and ndigits is None):
         return round(number) if ndigits is None else round(number, ndigits)

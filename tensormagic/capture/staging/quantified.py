@@ -10,6 +10,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.conversions import bool_
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.staging.world import CHECKS
@@ -27,7 +28,6 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
     plain: Callable[[Any], bool] = getattr(builtins, name)
 
     def find(values: Any) -> Any:
-        from tensormagic.capture.staging.comprehensions import Generated
         from tensormagic.capture.staging.runtime import connected
 
         if isinstance(values, Generated) and not values_are_there() and (few := values.one_by_one()) is not None:

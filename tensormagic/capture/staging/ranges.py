@@ -14,6 +14,7 @@ from tensormagic.capture.library.creation import arange
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.refusal import zero_like
 from tensormagic.capture.staging import special
+from tensormagic.capture.staging.trial import refuse_taken
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError, DTypeError
@@ -177,8 +178,6 @@ class LazyIterator:
         return self
 
     def __next__(self) -> Any:
-        from tensormagic.capture.staging.trial import refuse_taken
-
         refuse_taken(self)
         if len(self.left()) == 0:
             raise StopIteration

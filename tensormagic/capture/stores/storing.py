@@ -11,6 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
 from tensormagic.capture.fancy import fitting, is_mask, names_any
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
+from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.operands import has_lazy, node_of
@@ -101,8 +102,6 @@ def _chooses(item: Any) -> bool:
 
 
 def _is_open(item: Any) -> bool:
-    from tensormagic.capture.known import static_value
-
     return isinstance(item, Tensor) and size_of(item.node) is None and static_value(item.node) is None
 
 

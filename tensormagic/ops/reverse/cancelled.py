@@ -10,7 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tensormagic.ir.node import Node, make, rebuild
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant_value
+from tensormagic.ops.scalars.scalar import add, multiply, power
 
 _DEEPEST = 3  # how many products are looked through for a factor
 _MOVES = frozenset(["broadcast", "reshape", "slice", "transpose"])
@@ -19,9 +21,6 @@ _OPENED = frozenset(["divide", "multiply", "sqrt", "square"])
 
 def product(left: Node, right: Node) -> Node:
     """``left * right``, where a factor of one that the other is divided by is left out."""
-    from tensormagic.ops.form import to_form
-    from tensormagic.ops.scalars.scalar import multiply
-
     whole = multiply(left, right)
     for quotient, rest in ((left, right), (right, left)):
         found = _over(quotient, rest, _DEEPEST)
@@ -34,8 +33,6 @@ def product(left: Node, right: Node) -> Node:
 
 def _over(quotient: Node, rest: Node, depth: int) -> Node | None:
     """The product of a quotient, which may be a factor itself, and what its divisor cancels; None where it does not."""
-    from tensormagic.ops.scalars.scalar import multiply
-
     quotient = _opened(quotient)
     if quotient.op.name == "divide":
         return _cancelled(quotient, rest, depth)
@@ -50,8 +47,6 @@ def _over(quotient: Node, rest: Node, depth: int) -> Node | None:
 
 
 def _cancelled(quotient: Node, rest: Node, depth: int) -> Node | None:
-    from tensormagic.ops.scalars.scalar import multiply
-
     dividend, divisor = quotient.args
     divisor, rest = _bare(divisor), _bare(rest)
     if rest is divisor:
@@ -64,8 +59,6 @@ def _cancelled(quotient: Node, rest: Node, depth: int) -> Node | None:
 
 def _lowered(inverse: Node, rest: Node, depth: int) -> Node | None:
     """The product of a power with a negative exponent and what has its base for a factor: with one more."""
-    from tensormagic.ops.scalars.scalar import add, power
-
     base, exponent = inverse.args
     known = _number(exponent)
     if known is None or not -1 < known < 0:
@@ -77,8 +70,6 @@ def _lowered(inverse: Node, rest: Node, depth: int) -> Node | None:
 
 def _of_factors(rest: Node, depth: int, over: Callable[[Node], Node | None]) -> Node | None:
     """The product over a factor of what is a product itself."""
-    from tensormagic.ops.scalars.scalar import multiply
-
     factors = {"multiply": rest.args, "square": rest.args * 2}.get(rest.op.name, ())
     for k, factor in enumerate(factors if depth else ()):
         found = over(factor)

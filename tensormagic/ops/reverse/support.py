@@ -13,8 +13,14 @@ import numpy as np
 
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import hint
+from tensormagic.ops.fold import ANY, CUMSUM, fold, row
+from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER, TAKE_ALONG_AXIS
+from tensormagic.ops.indices.scatter import SCATTER_MAXIMUM, SCATTER_SET
 from tensormagic.ops.leaf import CONSTANT, INPUT, PARAMETER, constant
 from tensormagic.ops.move import BROADCAST, Slices, broadcast, concatenate, slice_
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.scalars.scalar import greater, logical_and, logical_or, not_equal, where
+from tensormagic.ops.update import SET
 
 Apply = Callable[[Node, Node], Node]
 DEEPEST = 6  # how many operations a search goes down: more than derivatives put between a selection and a product
@@ -76,8 +82,6 @@ def scaled(apply: Apply, partial: Node, tangent: Node, depth: int = DEEPEST) -> 
 
 def with_zeros_of(factor: Node, tangent: Node, result: Node) -> Node:
     """``result``, the product of a factor and a tangent, 0 where a factor that no derivative goes through is, whatever the tangent."""
-    from tensormagic.ops.scalars.scalar import not_equal
-
     return _kept(not_equal(factor, 0), result) if _may_be_zero(factor) and is_steep(tangent) else result
 
 
@@ -93,8 +97,6 @@ def is_steep(node: Node) -> bool:
 
 
 def _kept(condition: Node, value: Node) -> Node:
-    from tensormagic.ops.scalars.scalar import where
-
     return where(condition, value, _zeros(value, value.type.dtype))
 
 
@@ -127,8 +129,6 @@ def _inside_choice(apply: Apply, partial: Node, tangent: Node, depth: int) -> No
     if _is_zero(second):
         return _kept(condition, scaled(apply, partial, first, depth - 1))
     if _is_zero(first):
-        from tensormagic.ops.scalars.scalar import where
-
         value = scaled(apply, partial, second, depth - 1)
         return where(condition, _zeros(value, value.type.dtype), value)
     return None
@@ -145,8 +145,6 @@ def _inside_part(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node
 
 def _inside_scatter(apply: Apply, partial: Node, tangent: Node, depth: int) -> Node | None:
     """As for a part, where no more is added than there are places; else the sums are multiplied."""
-    from tensormagic.ops.indices.gather import ADD_ALONG_AXIS, GATHER, TAKE_ALONG_AXIS
-
     base, indices, part = tangent.args
     if not _is_zero(base) or _repeats(part, tangent):
         return None
@@ -220,8 +218,6 @@ def _of_join(node: Node, search: Search) -> Node | None:
 
 
 def _of_choice(node: Node, search: Search) -> Node | None:
-    from tensormagic.ops.scalars.scalar import where
-
     first, second = (support(a, search) for a in node.args[1:])
     if first is None and second is None:
         return None
@@ -229,8 +225,6 @@ def _of_choice(node: Node, search: Search) -> Node | None:
 
 
 def _of_sum(node: Node, search: Search) -> Node | None:
-    from tensormagic.ops.scalars.scalar import logical_or
-
     second = support(node.args[1], search)
     first = None if second is None else support(node.args[0], search)
     return None if first is None or second is None else logical_or(first, second)
@@ -238,8 +232,6 @@ def _of_sum(node: Node, search: Search) -> Node | None:
 
 def _of_product(node: Node, search: Search) -> Node | None:
     """Where neither factor is left out, and where a factor that no derivative goes through is not zero."""
-    from tensormagic.ops.scalars.scalar import logical_and, not_equal
-
     found: Node | None = None
     for factor, other in (node.args, node.args[::-1]):
         kept = support(other, search) if search.steep or _finite(factor) else None
@@ -252,9 +244,6 @@ def _of_product(node: Node, search: Search) -> Node | None:
 
 def _of_contraction(node: Node, search: Search) -> Node | None:
     """Where some product of the sum may differ from zero; looked for where that does not depend on data."""
-    from tensormagic.ops.pointwise import astype
-    from tensormagic.ops.scalars.scalar import greater, not_equal
-
     if not search.steep:
         return None
     found = [support(a, search) for a in node.args]
@@ -301,9 +290,6 @@ def _of_store(node: Node, search: Search) -> Node | None:
 
 def _of_added_parts(node: Node, search: Search) -> Node | None:
     """The union of parts that are added, one after another."""
-    from tensormagic.ops.scalars.scalar import logical_or
-    from tensormagic.ops.update import SET
-
     base, links, sparse = node, list[Node](), list[Node]()
     while base.op is node.op and len(links) < MOST_PARTS:
         links.append(base)
@@ -361,8 +347,6 @@ def _join(first: Slices, second: Slices) -> Slices | None:
 
 
 def _of_scatter(node: Node, search: Search) -> Node | None:
-    from tensormagic.ops.indices.scatter import SCATTER_MAXIMUM, SCATTER_SET
-
     base, indices, part = node.args
     before = support(base, search)
     if before is None:
@@ -373,17 +357,11 @@ def _of_scatter(node: Node, search: Search) -> Node | None:
 
 
 def _of_fold(node: Node, search: Search) -> Node | None:
-    from tensormagic.ops.fold import ANY, fold
-
     kept = support(node.args[0], search)
     return None if kept is None else fold(ANY, kept, node["axes"])
 
 
 def _of_running_sum(node: Node, search: Search) -> Node | None:
-    from tensormagic.ops.fold import CUMSUM, row
-    from tensormagic.ops.pointwise import astype
-    from tensormagic.ops.scalars.scalar import not_equal
-
     kept = support(node.args[0], search)
     if kept is None:
         return None

@@ -9,7 +9,6 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.pointwise import multiply_by, total
 from tensormagic.ops.reverse.squares import is_sum_of_squares
-from tensormagic.ops.reverse.support import scaled, with_zeros_of
 from tensormagic.ops.scalars.comparison import (
     equal,
     trunc,
@@ -45,6 +44,8 @@ def _product_back(node: Node, cotangent: Node, linear: Sequence[bool]) -> Sequen
 def _product_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     left, right = node.args
     terms = [(right, tangents[0]), (left, tangents[1])]
+    from tensormagic.ops.reverse.support import with_zeros_of
+
     return total([with_zeros_of(p, t, multiply_by(p, t)) for p, t in terms if t is not None])
 
 
@@ -168,6 +169,8 @@ fmod = scalar_op(
 
 def _divide_by(divisor: Node, dividend: Node) -> Node:
     """``dividend / divisor``, where what a mask, a slice or a store leaves out stays zero."""
+    from tensormagic.ops.reverse.support import scaled
+
     return scaled(lambda by, part: divide(part, by), divisor, dividend)
 
 

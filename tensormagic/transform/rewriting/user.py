@@ -21,6 +21,7 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.scalars.scalar import add, divide, multiply, negative, power, subtract
+from tensormagic.transform.rewriting import rewrite_nodes
 from tensormagic.transform.rewriting.chains import anywhere
 from tensormagic.transform.rewriting.notation import rule_of
 from tensormagic.transform.rewriting.trial import Trial, trial
@@ -160,8 +161,6 @@ def rules_of_function(
 
 def _normal(pattern: Node) -> Node:
     """The pattern as it looks in graphs: ``x ** 2`` is ``square(x)`` there."""
-    from tensormagic.transform.rewriting import rewrite_nodes
-
     (normal,), _ = rewrite_nodes([pattern], "exact")
     return normal if normal.args else pattern
 

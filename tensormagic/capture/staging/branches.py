@@ -428,9 +428,13 @@ def _both_ways(
 
 
 def _refuse_added_once(outcomes: tuple[Outcome, Outcome], variables: set[Slot]) -> None:
-    """Refuse items that one way alone adds to a dictionary or an object, or both in another order; variables may be unbound."""
+    """Refuse items that one way alone adds to a container or an object, or both in another order; variables may be unbound."""
     first, second = (
-        [s for s in o.slots if s not in variables and isinstance(s.holder, MutableMapping) and s.get() is UNBOUND]
+        [
+            s
+            for s in o.slots
+            if s not in variables and isinstance(s.holder, MutableMapping | list) and s.get() is UNBOUND
+        ]
         for o in outcomes
     )
     if first != second:

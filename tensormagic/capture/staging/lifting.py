@@ -15,6 +15,7 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.staging.merged import apart, is_number
 from tensormagic.capture.staging.regions import zeros_of
 from tensormagic.capture.staging.slots import UNBOUND
+from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, holds_deferred, is_container, items_of, with_items
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ops.form import to_form
@@ -78,7 +79,8 @@ def _among(value: Any, options: Sequence[Any], forms: Sequence[Any], said: str) 
         for k, form in zip(own, forms, strict=True)
     ]
     _note()
-    return OneOf(wrap(to_form(code, "python")), held, (value.said if isinstance(value, OneOf) else "") or said)
+    within = Tensor(Place(Buffer(to_form(code, "python"))))  # the code around does not meet it
+    return OneOf(within, held, (value.said if isinstance(value, OneOf) else "") or said)
 
 
 def _may_be_one(value: Any) -> bool:

@@ -55,6 +55,8 @@ class Slot:
                 return UNBOUND
         if isinstance(self.holder, MutableMapping):
             return self.holder.get(self.key, UNBOUND)
+        if isinstance(self.holder, list) and self.key >= len(self.holder):
+            return UNBOUND
         return self.holder[self.key]
 
     def set(self, value: Any) -> None:
@@ -66,5 +68,7 @@ class Slot:
                 del self.holder.cell_contents
         elif value is UNBOUND:
             self.holder.pop(self.key, None)
+        elif isinstance(self.holder, list) and self.key == len(self.holder):
+            self.holder.append(value)
         else:
             self.holder[self.key] = value

@@ -65,7 +65,7 @@ class World:
         self.has_arrays = False
         self.tensors: list[Tensor] = []
         self.growing: dict[int, list[Any]] = {}  # lists that the code may append to, by their id
-        self.adding = False  # whether the code may give dictionaries and objects items that they do not have
+        self.adding = False  # whether the code may give lists, dictionaries and objects items that they do not have
         self.grown: list[tuple[list[Any], list[Any]]] = []  # what it has appended to these
         self.readers: dict[Any, list[FunctionType]] = {}  # the functions that name a variable
         self.iterators: dict[int, Any] = {}  # whose values are gone once they are taken, by their id
@@ -235,6 +235,9 @@ def _changed(container: Any, before: Any, *, adding: bool) -> Iterator[Any]:
         return
     if adding and isinstance(container, MutableMapping) and list(container)[: len(before)] == list(before):
         yield from (k for k, v in list(container.items()) if k not in before or before[k] is not v)
+        return
+    if adding and type(container) is list and len(container) > len(before):
+        yield from (k for k, v in enumerate(container) if k >= len(before) or before[k] is not v)
         return
     kind = "class" if isinstance(container, Attributes) else type(container).__name__
     if isinstance(container, MutableMapping) and container.keys() == before.keys():

@@ -9,7 +9,7 @@ from weakref import WeakSet
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.stores.layout import NOWHERE, Layout, as_given, given_for, reshaped
+from tensormagic.capture.stores.layout import NOWHERE, Layout, as_given, given_for, made_as, reshaped
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
 from tensormagic.ops.leaf import CONSTANT, INPUT
@@ -17,7 +17,7 @@ from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE, squeezes
 from tensormagic.ops.named import NAMED
 from tensormagic.ops.pointwise import Pointwise
 
-_MOST = 200  # nodes of one expression
+_MOST = 200  # links of one expression
 _anew = WeakSet[Node]()  # values of which there is a copy in C order, too: a graph does not tell them apart
 
 
@@ -30,17 +30,24 @@ def kept_order(node: Node) -> Layout | None:
     """The layout of what is computed element by element of arrays and of views of such; None for all else."""
     found: dict[Node, Layout | None] = {}
     pending = [node]
-    while pending and len(found) < _MOST:
+    while pending and len(pending) < _MOST:  # what is made as itself, by way of others, never comes to an end
         one = pending[-1]
-        parts = [a for a in _operands(one) if a not in found]
+        same = made_as(one)  # its elements were stored there, too
+        parts = [a for a in (*_operands(one), *same) if a not in found]
         pending += parts
         if not parts:
             pending.pop()
             made = _layout(one, [found[a] for a in _operands(one)])
-            known = made is None or made.flags.c_contiguous or one not in _anew
-            found[one] = made if known else None
+            found[one] = made if made is not None and _is_where(one, made, [found[a] for a in same]) else None
     layout = found.get(node)
     return None if layout is None else _as_strided(layout.shape, _allocated([layout]).strides)
+
+
+def _is_where(node: Node, layout: Layout, others: list[Layout | None]) -> bool:
+    """Whether a value lies nowhere else in another order."""
+    if any(one is None or one.strides != layout.strides for one in others):
+        return False
+    return layout.flags.c_contiguous or node not in _anew
 
 
 def _operands(node: Node) -> tuple[Node, ...]:

@@ -123,6 +123,11 @@ def lies_as(node: Node, other: Node) -> None:
         known.append(other)
 
 
+def made_as(node: Node) -> list[Node]:
+    """What arrays were made as into which a value was stored."""
+    return _lies_as.get(node, [])
+
+
 def in_c_order(node: Node) -> bool:
     """Whether NumPy's array for ``node`` has its elements in C order for sure: most operations keep the order of their operands."""
     pending, seen = [node], set[Node]()

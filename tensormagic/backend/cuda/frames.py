@@ -64,6 +64,21 @@ class Owner(Protocol):
         """A value in an array as kernels read it."""
         ...
 
+    def nested(self, frame: Frame, node: Node, results: Sequence[Slot]) -> Inner:
+        """A loop in an iteration of this one."""
+        ...
+
+
+class Inner(Protocol):
+    """A loop in an iteration: whether it is the same launches each time, how many, and what runs it."""
+
+    is_fixed: bool
+    launches: int
+
+    def __call__(self) -> None:
+        """Run it once."""
+        ...
+
 
 class Slot:
     """Where the array of an owner is: kernels are bound to slots, iterations trade their arrays."""
@@ -227,7 +242,9 @@ class Frame:
             self._add_launches(part.launches[step])
         elif step in part.branches:
             self._add_branch(step)
-        elif step.op is ITEM and step.args[0] in part.branches:
+        elif step in part.loops:
+            self._add_loop(step)
+        elif step.op is ITEM and (step.args[0] in part.branches or step.args[0] in part.loops):
             self.slots[part.owner(step)] = self._parts_of(step.args[0])[step["index"]]
         else:
             self.steps.append(lambda: self._call(step))
@@ -322,6 +339,15 @@ class Frame:
             self.is_fixed = self.is_fixed and frame.is_fixed
             self.launches += frame.launches
             self.steps.append(frame)
+
+    def _add_loop(self, node: Node) -> None:
+        results = self._parts_of(node)
+        if len(node.types) == 1:
+            self.slots[self.part.owner(node)] = results[0]
+        inner = self.run.nested(self, node, results)
+        self.is_fixed = self.is_fixed and inner.is_fixed
+        self.launches += inner.launches
+        self.steps.append(inner)
 
     def _finish(self, results: Sequence[Slot] | None, ends: set[int]) -> None:
         """The results are where they are to go, and each in an array of its own."""

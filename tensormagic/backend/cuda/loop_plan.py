@@ -29,10 +29,11 @@ from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.interpret import schedule
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.opaque import ITEM
-from tensormagic.ops.regions.control import COND, LOOP
+from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.region import graph_over
 
 _HOSTS = frozenset([CHECK, TELL, DRAW, SEED])  # what only the host does
+LOOPS = frozenset([LOOP, WHILE])
 _HELD = frozenset(["pointwise", "leaf"])  # kinds of ops that the host computes integers by
 
 
@@ -52,6 +53,8 @@ class Part:
     ----------
     branches
         For each branch its sides.
+    loops
+        For each loop inside how it is run.
     calls
         Whether the library computes anything.
     """
@@ -65,6 +68,7 @@ class Part:
         self.planned = Planned(graph, changed)
         self.memory: Memory = self.planned.plan.memory
         self.branches: dict[Node, tuple[Part, Part]] = {}
+        self.loops: dict[Node, LoopPlan] = {}
         self.calls = False
         self.launches: dict[Kernel, tuple[Launch, ...]] = {}
         self.checks: dict[Kernel, list[Guard]] = {}
@@ -92,7 +96,9 @@ class Part:
         """One node that has no kernel: a branch, a result of one, or a call of the library."""
         if step.op is COND:
             self.branches[step] = (Part(step["then"], dependent=True), Part(step["otherwise"], dependent=True))
-        elif step.op is not ITEM or step.args[0] not in self.branches:
+        elif step.op in LOOPS and not self.dependent:
+            self.loops[step] = within(step)
+        elif step.op is not ITEM or not (step.args[0] in self.branches or step.args[0] in self.loops):
             self.calls = True
             if self.dependent or step.op.kind == "region":
                 raise UnsupportedError(f"{step.op.name} inside")
@@ -109,7 +115,8 @@ class Part:
     def _check_operands(self) -> None:
         """What branches read, and what is given back, has an array."""
         known = {self.owner(n) for step in self.planned.plan.steps for n in self._made(step)}
-        wanted = [*self.results, *(a for node in self.branches for a in node.args)]
+        inside = (a for node, plan in self.loops.items() for a in plan.read_by(node))
+        wanted = [*self.results, *(a for node in self.branches for a in node.args), *inside]
         for node in wanted:
             below = stored_below(node)
             if self.owner(node) not in known and not is_base(below) and below.op is not CONSTANT:
@@ -144,12 +151,19 @@ class Part:
             yield choice()
             for side in sides:
                 yield from side.every()
+        for node, plan in self.loops.items():
+            yield from plan.every()
+            if plan.once_part is not None:
+                yield from plan.once_part.every()
+            for name in {"int64", *(t.dtype.name for t in node.types), *(a.type.dtype.name for a in node.args)}:
+                yield copied(name)
 
     def arrays(self) -> set[Node]:
         """The owners that launches read or write, and that branches and results name."""
         launches = (one for found in self.launches.values() for one in every(found))
         own = {p.node for one in launches for p in one.parameters if isinstance(p, Array)}
         own |= {self.owner(a) for node in self.branches for a in node.args}
+        own |= {self.owner(a) for node, plan in self.loops.items() for a in plan.read_by(node)}
         return own | set(map(self.owner, self.results))
 
 
@@ -194,6 +208,15 @@ class LoopPlan:
     def __post_init__(self) -> None:
         self.codes = Codes(self.every(), whole=True)
         self.constants: dict[Node, Any] = {}
+        self.once_part: Part | None = None
+
+    def arguments(self, node: Node) -> dict[Node, Node]:
+        """What the loop is given for each parameter that it does not count itself."""
+        return dict(zip(self.parameters[self.first :], node.args[self.first :], strict=False))
+
+    def read_by(self, node: Node) -> list[Node]:
+        """Of what the loop is given, what the device is to have in an array."""
+        return [a for p, a in self.arguments(node).items() if p not in self.hosted]
 
     @property
     def parameters(self) -> tuple[Node, ...]:
@@ -266,6 +289,22 @@ def apart(body: Graph, moving: int) -> tuple[Graph | None, Graph]:
     return graph_over(body.parameters[moving:], wanted), graph_over([*body.parameters, *wanted], body.results, body)
 
 
+def within(node: Node) -> LoopPlan:
+    """The plan of a loop that is part of an iteration.
+
+    Raises
+    ------
+    UnsupportedError
+        Where its iterations are no launches.
+    """
+    plan = planned_loop(node)
+    if plan is None:
+        raise UnsupportedError(f"{node.op.name} inside")
+    if plan.once is not None and plan.once_part is None:
+        plan.once_part = Part(plan.once)
+    return plan
+
+
 # what the host has to know --------------------------------------------------------------------------------------------
 
 
@@ -302,8 +341,20 @@ def mentioned(graph: Graph) -> set[Node]:
             for side in (node["then"], node["otherwise"]):
                 for p in mentioned(side):
                     found |= _from(node.args[1 + side.parameters.index(p)])
+        if node.op in LOOPS:
+            found |= _known_to(node)
     for n in graph.checked:
         found |= _from(n)
+    return found
+
+
+def _known_to(node: Node) -> set[Node]:
+    """The parameters that follow from what the host has to know for a loop inside: how many iterations, and its integers."""
+    plan = within(node)
+    found = _from(node.args[0]) if plan.counted else set[Node]()
+    for p, a in plan.arguments(node).items():
+        if p in plan.hosted:
+            found |= _from(a)
     return found
 
 

@@ -18,6 +18,7 @@ from tensormagic.backend.cuda.frames import ALIGNED, Compute, Frame, Numbers, Sl
 from tensormagic.backend.cuda.guarded import counted, goes_on
 from tensormagic.backend.cuda.launch import Launch
 from tensormagic.backend.cuda.loop_plan import LoopPlan, Part
+from tensormagic.backend.cuda.nested import Nested
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.regions.loops import turning
@@ -38,13 +39,16 @@ class Repetition:
         Where it runs.
     compute
         What computes one node that has no kernel.
+    around
+        The run of the loop that it is part of, with which it shares kernels and the flag for faults.
     """
 
-    def __init__(self, plan: LoopPlan, device: Device, compute: Compute) -> None:
-        self.plan, self.device, self.compute = plan, device, compute
-        self.fault = Slot(device.library.zeros(4, np.int64))
-        self.always = self.flag(1)
+    def __init__(self, plan: LoopPlan, device: Device, compute: Compute, around: Repetition | None = None) -> None:
+        self.plan, self.device, self.compute, self.around = plan, device, compute, around
+        self.fault = Slot(device.library.zeros(4, np.int64)) if around is None else around.fault
+        self.always = self.flag(1) if around is None else around.always
         self.parts: dict[tuple[Frame, Node], list[Slot]] = {}
+        self._recording = False
         self.known: dict[Node, int] = {}
         self.filled: dict[Node, Slot] = {}
 
@@ -54,7 +58,21 @@ class Repetition:
 
     def loaded(self, one: Launch) -> Any:
         """A kernel on the device."""
-        return self.plan.codes.loaded(self.device, one)
+        return self.plan.codes.loaded(self.device, one) if self.around is None else self.around.loaded(one)
+
+    def nested(self, frame: Frame, node: Node, results: Sequence[Slot]) -> Nested:
+        """A loop in an iteration of this one."""
+        plan = frame.part.loops[node]
+        return Nested(frame, Repetition(plan, self.device, self.compute, self), node, results)
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether an iteration is being recorded, of this loop or of one around it."""
+        return self._recording or (self.around is not None and self.around.is_recording)
+
+    def index_slot(self) -> Slot:
+        """Where the number of an iteration is, for kernels."""
+        return Slot(self.device.library.zeros((), self.plan.parameters[0].type.dtype))
 
     def constant(self, node: Node) -> DeviceArray:
         """A constant, copied once."""
@@ -103,7 +121,7 @@ class Repetition:
         except UnfixedError:
             return None
         if count is None:
-            self._tested(begin)
+            self.tested(begin)
         else:
             self._counted(begin, count)
         if bool(self.device.read(self.device.library.any(self.fault.array))):
@@ -121,8 +139,16 @@ class Repetition:
         for p, v in zip(own, values, strict=True):
             moves = p in changing or (first and p is own[0])
             given.append(Slot(self._copied(v, p) if moves else self.placed(v, p)))
+        self.bind(given, shapes)
+
+    def bind(self, given: Sequence[Slot], shapes: Sequence[tuple[int, ...]]) -> None:
+        """Have an iteration, and the test, as launches, given the slots of the parameters and the shapes of what is in them."""
+        plan, first = self.plan, self.plan.first
+        own = plan.parameters
+        changing = set(own[first : first + plan.carries])
         sizes = Numbers(plan.graph.bind(shapes), self.known.__getitem__)
-        live = None if plan.test is None else self.flag(1)
+        self.live = self.flag(1)
+        live = None if plan.test is None else self.live
         self.frame = Frame(self, plan.body, sizes, given, live)
         self.given = given
         self.filled = {
@@ -157,7 +183,7 @@ class Repetition:
         for p, slot in self.filled.items():
             slot.array = self.device.library.full((), self.known[p], p.type.dtype)
 
-    def _iterate(self) -> None:
+    def iterate(self) -> None:
         """One iteration, and its arrays where the next one begins."""
         self._fill()
         self._launch()
@@ -187,8 +213,8 @@ class Repetition:
     def _counted(self, begin: int, count: int) -> None:
         told = turning.loops[-1] if turning.loops else [0, 0]
         done = begin
-        unit = self._unit(count - done)
-        replay = self._recorded(unit, self._launch) if unit else None
+        unit = self.unit(count - done)
+        replay = self.recorded(unit) if unit else None
         while done < count:
             many = unit if replay is not None and count - done >= unit else 1
             if replay is not None and many == unit:
@@ -196,13 +222,13 @@ class Repetition:
                 for _ in range(unit):
                     self._count_on()
             else:
-                self._iterate()
+                self.iterate()
             done += many
             told[0] = done
 
-    def _tested(self, begin: int) -> None:
+    def tested(self, begin: int) -> None:
         """Some iterations ahead; those behind the last one have changed nothing, and arrays are as that one left them."""
-        if not (self.plan.ahead and self._is_fixed() and self.tests.is_fixed):
+        if not (self.plan.ahead and self.is_fixed and self.tests.is_fixed):
             self._tested_each(begin)
             return
         told = turning.loops[-1] if turning.loops else [0, 0]
@@ -229,9 +255,9 @@ class Repetition:
                 return
             if ahead < MOST_AHEAD:
                 ahead *= 2
-            elif replay is None and (unit := self._unit(2 * MOST_AHEAD)):
+            elif replay is None and (unit := self.unit(2 * MOST_AHEAD)):
                 arrays.clear()
-                replay = self._recorded(unit, iterate)
+                replay = self.recorded(unit, iterate)
                 ahead = unit if replay is not None else ahead
 
     def _numbers(self, ahead: int) -> list[dict[Node, int]]:
@@ -257,29 +283,35 @@ class Repetition:
             self.tests()
             if int(self.device.read(self.done.array)) == done:
                 return
-            self._iterate()
+            self.iterate()
             done += 1
             told[0] = begin + done
 
     # recordings
 
-    def _is_fixed(self) -> bool:
+    @property
+    def is_fixed(self) -> bool:
         """Whether each iteration is the same launches."""
         return self.frame.is_fixed and not self.filled
 
-    def _unit(self, left: int) -> int:
+    def unit(self, left: int) -> int:
         """How many iterations are recorded, after which arrays are back where they were; 0 where that does not pay."""
-        if not self._is_fixed():
+        if not self.is_fixed:
             return 0
         period = _period(self.moves)
         launches = max(1, self.frame.launches)
         unit = period * max(1, math.ceil(RECORDED / (period * launches)))
         return unit if period <= MOST_PERIOD and left >= 2 * unit else 0
 
-    def _recorded(self, unit: int, iterate: Callable[[], None]) -> Callable[[], None] | None:
+    def recorded(self, unit: int, iterate: Callable[[], None] | None = None) -> Callable[[], None] | None:
         """So many iterations as one call of the device; None where it records none."""
+        iterate = iterate or self._launch
         arrays = [(slot, slot.array) for pair in self.moves for slot in pair]
-        replay = self.device.recorded(partial(_times, unit, iterate))
+        self._recording = True
+        try:
+            replay = self.device.recorded(partial(_times, unit, iterate))
+        finally:
+            self._recording = False
         for slot, array in arrays:
             slot.array = array
         return replay

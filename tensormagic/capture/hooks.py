@@ -27,6 +27,7 @@ class Hooks:
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
     address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
+    differentiated: Callable[[Node, Sequence[Node]], None]  # told of a value, and of what it is differentiated by
     by_class: Callable[[Node], Node]  # what each class gives, where the class of a number is data-dependent
     of_rules: (
         Callable[[Any], Callable[..., Any] | None] | None
@@ -40,6 +41,7 @@ class Hooks:
         self.methods = {}
         self.of_rules = None
         self.failed = lambda error: None
+        self.differentiated = lambda value, by: None
 
 
 hooks = Hooks()

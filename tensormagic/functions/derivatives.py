@@ -11,6 +11,7 @@ from types import MethodType
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import wrap
@@ -158,6 +159,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
         result, found = value_and_gradient_nodes(scalar_node, closed.wrt)
         if function not in _derived:
             warn_constant(function.name, scalar_node, closed.named())
+            hooks.differentiated(scalar_node, closed.wrt)
         gradient = closed.arranged(behind_checks(found, [scalar_node]), single)
         first = wrap(closed.open([result])[0])
         if not has_aux:

@@ -193,7 +193,7 @@ def headline(
     rows = [_row(label, item, computed) for label, item in items[:MOST_ROWS]]
     rows += [f"… {len(items) - MOST_ROWS} more"] if len(items) > MOST_ROWS else []
     parts = [] if items else [_value_part(value, computed)]
-    slopes = [f"grad_{n}{of} {gradient_text(g)}" if computed else f"grad_{n}{of}" for n, g in gradients.items()]
+    slopes = [_slope(f"grad_{n}{of}", gradient_text(g)) if computed else f"grad_{n}{of}" for n, g in gradients.items()]
     below = slopes if len(slopes) > MOST_BESIDE else []
     parts += [] if below else slopes
     parts.append(session.reasons.get(value.node, "") if isinstance(value, Tensor) else "")
@@ -203,6 +203,11 @@ def headline(
     if not items:
         return "\n".join([f"{name} = {text}" if name else text, *below])
     return "\n".join(filter(None, [f"{name}:" if name else "", *rows, text, *below]))
+
+
+def _slope(name: str, text: str) -> str:
+    """A gradient and what is told of it; the shape beside the name of another value would look like an element of that."""
+    return f"{name}, {text}" if " of " in name and text.startswith("[") else f"{name} {text}"
 
 
 def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
@@ -314,7 +319,7 @@ class Report:
         out = self.outcome
         if not isinstance(out.target, Tensor):
             return ""
-        return pairs_told(out.target.node, out.moving.values(), out.code.cell.label, out.source)
+        return pairs_told(out.target.node, out.moving.values(), out.code.cell.label)
 
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""

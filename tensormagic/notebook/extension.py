@@ -30,6 +30,7 @@ from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.magic import TensorMagics
 from tensormagic.notebook.objects import Objects
+from tensormagic.notebook.pairs import Pairs
 from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
@@ -57,6 +58,7 @@ class Extension:
         self.progress = Progress(lambda: self.magics.rich)
         self.interrupts = Interrupts()
         self.objects = Objects()
+        self.pairs = Pairs()
         self.handed_on = HandedOn()
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
@@ -79,6 +81,7 @@ class Extension:
         self.inspecting.attend()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
         shell.display_formatter.mimebundle_formatter.for_type(_REPORT, self.show_call)
+        Tensor._repr_pretty_ = lambda value, printer, _: self.show_inside(value, printer)  # type: ignore[attr-defined]
         shell.displayhook.compute_format_data = partial(
             self.magics.reporting.formats, shell.displayhook.compute_format_data
         )
@@ -90,6 +93,7 @@ class Extension:
         usercode.namers.append(self.named)
         self.compute, hooks.compute = hooks.compute, self.computing
         self.passed, hooks.failed = hooks.failed, self.failed
+        self.looked, hooks.differentiated = hooks.differentiated, self.pairs.look
 
     def unregister(self) -> None:
         """Take everything back."""
@@ -107,6 +111,7 @@ class Extension:
         self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
         shell.display_formatter.mimebundle_formatter.pop(_REPORT, None)
+        del Tensor._repr_pretty_  # type: ignore[attr-defined]
         del shell.displayhook.compute_format_data
         del TensorError._render_traceback_  # type: ignore[attr-defined]
         JSONEncoder.default = self.encode
@@ -114,7 +119,7 @@ class Extension:
         del shell.InteractiveTB.structured_traceback
         usercode.namers.remove(self.named)
         self._renumber()
-        hooks.compute, hooks.failed = self.compute, self.passed
+        hooks.compute, hooks.failed, hooks.differentiated = self.compute, self.passed, self.looked
         lost.clear()
         self._unregister_magics()
 
@@ -178,6 +183,7 @@ class Extension:
                 lost.missing(missing, f"In[{result.execution_count}]", _known_by(result.info))
         self.magics.reporting.end()
         self.objects.tell(self.shell.user_ns)
+        self.pairs.tell()
         self.magics.views.follow()
 
     def _note_computed(self, result: Any) -> None:
@@ -236,6 +242,19 @@ class Extension:
         except (Exception, KeyboardInterrupt) as error:  # of its computation
             self.failed(error)
             raise
+
+    def show_inside(self, value: Tensor, printer: Any) -> None:
+        """The text of a lazy value in a list, a tuple or a dict that a cell ends in: it is computed, as it would be alone."""
+        try:
+            with value.leveled():
+                session.have([value.node])
+        except (Exception, KeyboardInterrupt) as error:  # of its computation
+            self.failed(error)
+            raise
+        for number, line in enumerate(repr(value).splitlines()):
+            if number:
+                printer.break_()
+            printer.text(line)
 
     def show_call(self, report: Report) -> Any:
         """The display of what a call over a cluster did: its tables, and before them what runs where."""

@@ -7,17 +7,18 @@ nodes and at the text of the cell; it computes nothing, and does not know how th
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import hint
+from tensormagic.notebook.pictures.adaptor import source_of
 from tensormagic.notebook.pictures.naming import parsed
 from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.transform.grad import depends
 
-__all__ = ["pairs_told"]
+__all__ = ["Pairs", "pairs_told"]
 
 MOST_NODES = 2_000  # of a graph that is looked at
 MOST_WRITTEN = (24, 24, 40)  # characters of operands, and of a result, that are called as they were written
@@ -33,11 +34,12 @@ class _Pair:
     is_left: bool  # whether the column is the left one
 
 
-def pairs_told(target: Node, moving: Collection[Node], cell: str, source: str) -> str:
+def pairs_told(target: Node, moving: Collection[Node], cell: str = "") -> str:
     """One sentence about the first operation of a loss that pairs each row with each, or nothing.
 
     Told is what looks like a slip alone: one of both operands, as a prediction, depends on a variable that a gradient is asked for,
     the other does not, both have the same number of rows, nobody wrote that axis, and the result is summed over both of its axes.
+    It begins with the line; without a ``cell``, with the cell and the line.
     """
     nodes = topological([target]) if moving and not target.type.ndim else []
     if not 0 < len(nodes) <= MOST_NODES:
@@ -50,8 +52,29 @@ def pairs_told(target: Node, moving: Collection[Node], cell: str, source: str) -
     for pair in found:
         rows = hint(pair.column.type.shape[0])
         if rows is not None and rows > 1 and rows == hint(pair.plain.type.shape[0]):
-            return _in_words(pair, rows, cell, source)
+            return _in_words(pair, rows, cell)
     return ""
+
+
+class Pairs:
+    """Such sentences about functions that get gradients by a call, ``tm.grad(f)``: they are said below the cell that makes it."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._new: list[str] = []
+
+    def look(self, target: Node, moving: Sequence[Node]) -> None:
+        """Look at a value of a function whose gradient is made."""
+        text = pairs_told(target, moving)
+        if text and text not in self._told:
+            self._told.add(text)
+            self._new.append(text)
+
+    def tell(self) -> None:
+        """Say what is new."""
+        new, self._new = self._new, []
+        if new:
+            print("\n".join(new))  # noqa: T201 (a line below the cell, as under a captured one)
 
 
 def _pairs(nodes: Iterable[Node]) -> Iterator[_Pair]:
@@ -100,16 +123,17 @@ def _is_summed(node: Node, users: Mapping[Node, list[Node]]) -> bool:
     return True
 
 
-def _in_words(pair: _Pair, rows: int, cell: str, source: str) -> str:
-    spans = [s for s in site.of(pair.node) if s.cell == cell and s.role == "value"]
+def _in_words(pair: _Pair, rows: int, cell: str) -> str:
+    spans = [s for s in site.of(pair.node) if s.cell == (cell or s.cell) and s.role == "value"]
     if not spans:
         return ""
     place = max(spans, key=lambda s: s.run)
-    left, right, whole = _written(source, place)
+    left, right, whole = _written(source_of(place.cell), place)
     column, plain = (left, right) if pair.is_left else (right, left)
     sides = ("left", "right") if pair.is_left else ("right", "left")
     names = [text or f"the {side} operand" for text, side in zip((column, plain), sides, strict=True)]
-    told = f"line {place.line}: {names[0]} is [{rows}, 1] and {names[1]} is [{rows}], so {whole or 'the result'} is [{rows}, {rows}]"
+    at = f"line {place.line}" if cell else str(place)
+    told = f"{at}: {names[0]} is [{rows}, 1] and {names[1]} is [{rows}], so {whole or 'the result'} is [{rows}, {rows}]"
     better = f"{plain}[:, None]" if plain.isidentifier() else f"{column}[:, 0]" if column.isidentifier() else ""
     advice = f"write {better}" if better else "give both the same shape"
     return f"{told}: every row with every row. To pair them one by one, {advice}."

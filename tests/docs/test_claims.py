@@ -1,4 +1,4 @@
-"""No sentence of README, docs, lessons or tutorials gives a figure, or says *never*, *faster* or *the same bits*, that nothing shows.
+"""No sentence of README, docs, lessons or tutorials has a figure, *never*, *faster*, *accurate* or *the same bits* that nothing shows.
 
 ``claims.toml`` says for each what shows it: a test, or a line of a page of results. A heading stands for its section.
 """
@@ -31,7 +31,8 @@ CLAIM = re.compile(
     rf"{NUMBER}(?:ms|µs|s|seconds?|minutes|microseconds|%|times|kB|MB|GB|GiB|MiB)(?!\w)"
     r"|\b(?:milli|micro)seconds?|\b(?:half|quarter) (?:a|of a) (?:milli)?second"
     r"|\bnever\b|\balways\b|same bits|bit for bit|[Nn]o bit\b"
-    r"|\bfaster\b|\bslower\b|\bas fast\b|[Nn]othing (?:uses|is (?:fetched|allocated))",
+    r"|\bfaster\b|\bslower\b|\bas fast\b|[Nn]othing (?:uses|is (?:fetched|allocated))"
+    r"|\b[Aa]ccurate(?:ly)?\b|\b[Dd]igits\b|\b[Aa]t (?:most|least) \d|half the memory|as small as the text|\btenth of\b",
 )
 TAUGHT = re.compile(
     rf"{NUMBER}(?:ms|µs|MB|GB)(?!\w)|times as fast|% faster"
@@ -196,6 +197,22 @@ def test_a_value_stays_when_the_tier_changes(monkeypatch):
     value = y.numpy()
     monkeypatch.setattr(tm.config, "tier", "numba")
     assert y.numpy() is value
+
+
+def test_float32_moves_half_the_memory():
+    def f(x):
+        return np.exp(x) * x + 1
+
+    sizes = [tm.compile(f, f"{dtype}[n]").run(np.ones(1000, dtype)).nbytes for dtype in ("float32", "float64")]
+    assert sizes == [4000, 8000]
+
+
+def test_of_the_formulas_out_of_books_one_has_inputs_that_lose_bits():
+    text = (ROOT / "benchmarks/results/accuracy.md").read_text(encoding="utf-8")
+    rows = [row.split(" | ") for row in text.splitlines() if row.endswith(" % |")]
+    worse = [(row[1], row[-1]) for row in rows if row[-1] != "0.0 % |"]
+    assert (len(rows), worse) == (121, [("`log(2) + x * log(x) + (1 - x) * log(1 - x)`", "7.0 % |")])
+    assert all(float(row[3]) <= float(row[2]) + 0.25 for row in rows)
 
 
 def test_units_are_planned_for_as_long_as_the_page_for_teachers_says():

@@ -166,3 +166,12 @@ def test_in_captured_functions():
     assert [mean_slope(2.0), mean_slope(2.0)] == pytest.approx([1.0, 1.0], rel=1e-12)
     assert tm.grad(mean_slope)(2.0) == pytest.approx(0.5, rel=1e-12)
     np.testing.assert_allclose(mean_slope(np.arange(3.0)), np.arange(3.0) / 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "made", ["z = 1 + x\n    return np.log(z)", "o = SimpleNamespace(x=x)\n    return np.log(1 + o.x)"]
+)
+def test_digits_lost_over_two_statements_are_pythons(imported: Notebook, made: str):
+    imported.ok("from types import SimpleNamespace")
+    imported.ok(f"%%tensor\ndef f(x):\n    {made}\ny = [f(x) for x in [1e-18, 2e-18]]")
+    assert imported["y"] == [0.0, 0.0]

@@ -14,11 +14,13 @@ from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gradient_nodes import replace as replaced
 from tensormagic.functions.space import place_of
 from tensormagic.ir.node import Node
+from tensormagic.notebook.backprop.passes import LargeViewError
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
 from tensormagic.notebook.backprop.subject import Subject, of_function
 from tensormagic.notebook.display import Views, seen
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
+from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.widgets.backprop import BackpropView
@@ -27,6 +29,7 @@ from tensormagic.ops.leaf import INPUT
 __all__ = ["backprop", "cell_bundle"]
 
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
+_Made = tuple[Function, Sheet, dict[str, Any]]
 
 
 def backprop(shown: Any, args: tuple[Any, ...], ranges: dict[str, Any]) -> BackpropView:
@@ -84,10 +87,11 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
     try:
         if not isinstance(target, Tensor):
             raise TypeError("the cell has no lazy value; end it with an expression for one number")  # noqa: TRY301 (told like the others)
-        function = _of_value(_from(target, outcome.moving), name)
-        subject = _asked(of_function(function, ()), outcome.options.grad)
-        ranges = {n: ends for n, ends in outcome.options.live if n in floats_of(subject)}
-        sheet = Sheet(subject, ranges)
+        try:
+            function, sheet, ranges = _sheet(target, outcome.moving, name, outcome.options)
+        except LargeViewError:  # with all that earlier cells have computed: from what this one has read
+            read = {n: t.node for n, t in outcome.inputs.items()}
+            function, sheet, ranges = _sheet(target, {**read, **outcome.moving}, name, outcome.options)
     except (TypeError, ValueError) as error:
         return {"text/plain": f"backprop: {error}"}, {}
     if not rich:
@@ -95,6 +99,14 @@ def cell_bundle(outcome: Outcome, views: Views, *, rich: bool) -> _Bundle:
     view = BackpropView(sheet, _Following(function, (), ranges, outcome.options.grad))
     views.add(view)
     return view.bundle()
+
+
+def _sheet(value: Tensor, moving: Mapping[str, Node], name: str, options: Options) -> _Made:
+    """A cell's value as a function of the notebook's variables, its sheet, and the sliders' ranges."""
+    function = _of_value(_from(value, moving), name)
+    subject = _asked(of_function(function, ()), options.grad)
+    ranges = {n: ends for n, ends in options.live if n in floats_of(subject)}
+    return function, Sheet(subject, ranges), ranges
 
 
 def _from(value: Tensor, moving: Mapping[str, Node]) -> Tensor:

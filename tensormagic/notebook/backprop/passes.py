@@ -29,12 +29,16 @@ from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.update import accumulate
 from tensormagic.transform import grad as modes
 
-__all__ = ["MOST_ELEMENTS", "MOST_NODES", "Found", "Local", "Passes", "Use", "root"]
+__all__ = ["MOST_ELEMENTS", "MOST_NODES", "Found", "LargeViewError", "Local", "Passes", "Use", "root"]
 
 MOST_NODES = 60
 MOST_ELEMENTS = 200_000  # of the largest array: every value and every adjoint is held at once
 _MOST_JACOBIAN = 256  # entries of a Jacobian that is computed whole
 _MOST_ROWS = 16
+
+
+class LargeViewError(ValueError):
+    """A graph has more nodes than a view of backpropagation shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +153,7 @@ class Passes:
                 moving.add(node)
         self.nodes = [n for n in everything if n in moving]
         if len(self.nodes) > MOST_NODES:
-            raise ValueError(
+            raise LargeViewError(
                 f"a view of backpropagation shows at most {MOST_NODES} nodes, and {subject.name} has {len(self.nodes)}; "
                 "show the graph of it, or a smaller part"
             )

@@ -21,7 +21,7 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
 from tensormagic.notebook.formulas.formula import MOST, Writer
-from tensormagic.notebook.formulas.latex import Expression, Name, Part, Slope, latex, plain
+from tensormagic.notebook.formulas.latex import Cut, Expression, Name, Part, Slope, latex, plain
 from tensormagic.notebook.formulas.typeset import WIDEST, broken, typeset
 from tensormagic.ops.leaf import CONSTANT, INPUT
 from tensormagic.ops.scalars.comparison import where
@@ -251,13 +251,15 @@ class _Page:
         self.notes: dict[str, None] = {}
         self._letters = _Letters()
         self._blocks: dict[Node, str] = {}
+        self._elsewhere: dict[str, list[str]] = {}  # names whose formulas are left out, by cell
 
     def formula(self) -> Formula:
         """The page as it is shown."""
         text = " ".join(f"{plain(left)} = {plain(right)}" for left, right in self.lines)
         notes = [f"{letter} = {number}" for letter, number in self._letters.numbers.items()]
         notes += ["indices count from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)
-        return Formula(tuple(self.lines), (*notes, *self.notes))
+        given = [f"{', '.join(names)}: computed in {cell}" for cell, names in self._elsewhere.items()]
+        return Formula(tuple(self.lines), (*notes, *given, *self.notes))
 
     def add(self, shown: _Shown, named: Mapping[str, Node], *, parts: bool = True) -> None:
         """Add the equation of a graph's result, and of the named parts that it mentions."""
@@ -268,11 +270,19 @@ class _Page:
             left = Name(f"{left.text}′")  # the name is bound anew, from its old value
         writer = Writer(names, self._letters.of(shown.closed, shown.graph), shown.own)
         writer.blocks = self._blocks
+        lens = site.Lens(shown.closed.mapping)
+        here = _cell(lens, root)
         pending: list[tuple[Expression, Node]] = [(left, root)]
         written = {root}
         while pending and len(written) <= MOST_LINES + 1:
             to, node = pending.pop(0)
+            used = dict(writer.used)
             letters, right = _fitting(writer, node)
+            cell = _cell(lens, node)
+            if node is not root and cell != here and _is_cut(right):  # of another cell, and too long to be read
+                writer.used = used
+                self._elsewhere.setdefault(cell, []).append(names[node])
+                continue
             self.lines.append((Part(to, tuple(map(Name, letters))) if letters else to, right))
             inner = [n for n in writer.used if n not in shown.graph.parameters and n not in written]
             pending += [(Name(names[n]), n) for n in inner] if parts else []
@@ -293,6 +303,19 @@ class _Page:
                 )
                 role = ", for the gradient" if places[0].role == "adjoint" else ""
                 self.notes.setdefault(f"{name.replace('#', ' ')} is the {kind} at {places[0]}{iterations}{role}")
+
+
+def _cell(lens: site.Lens, node: Node) -> str:
+    """The cell that a node was written in, the newest one."""
+    spans = [s for s in lens.of(node) if s.role == "value"]
+    return max(spans, key=lambda s: s.run).cell if spans else ""
+
+
+def _is_cut(part: Any) -> bool:
+    """Whether something is left out in an expression."""
+    if isinstance(part, tuple):
+        return any(map(_is_cut, part))
+    return isinstance(part, Cut) or (isinstance(part, Expression) and any(map(_is_cut, vars(part).values())))
 
 
 def _fitting(writer: Writer, node: Node) -> tuple[tuple[str, ...], Expression]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions.explaining import Explained
 from tensormagic.ir import site
+from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
@@ -26,6 +27,7 @@ from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.measure import measure
+from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.pictures.scope import Scope, short
 from tensormagic.notebook.pictures.views import Drawing, computes, functions_of, kind_of, newest, places
@@ -184,11 +186,25 @@ def portrait(
     """Close the graph over some values and their gradients, down to the inputs."""
     wanted = [*results.values(), *gradients.values()]
     closed = session.close_over(wanted, use_values=False)
-    if len(closed.graph.nodes) > MOST_HISTORY:
+    graph = closed.graph
+    if len(graph.nodes) > MOST_HISTORY:
         closed = session.close_over(wanted)
+        graph = replace(closed.graph, names=_called(closed))
     lens = site.Lens(closed.mapping)
     where = level or config.math, lens, device or config.device
-    return Portrait(closed.graph, tuple(results), tuple(gradients), closed.leaves, cell, *where)
+    return Portrait(graph, tuple(results), tuple(gradients), closed.leaves, cell, *where)
+
+
+def _called(closed: Closed) -> tuple[str, ...]:
+    """The names of a graph's parameters: values that earlier cells have computed are called what those cells assign them to."""
+    naming = Naming(site.of, source_of)
+    names: list[str] = []
+    for leaf, name in zip(closed.leaves, closed.graph.names, strict=True):
+        found = name if "source" in leaf.params else naming.written_as(leaf) or name
+        while found in names:
+            found += "′"
+        names.append(found)
+    return tuple(names)
 
 
 def source_of(cell: str) -> str:

@@ -193,6 +193,6 @@ def counted(names: Mapping[str, int]) -> list[str]:
     """Operations and how often each is there: in words, since some begin with a number themselves.
 
     >>> counted({"exp": 1, "/ 40": 21})
-    ['exp', '21 of / 40']
+    ['exp', '21 times / 40']
     """
-    return [name if count == 1 else f"{count} of {name}" for name, count in names.items()]
+    return [name if count == 1 else f"{count} times {name}" for name, count in names.items()]

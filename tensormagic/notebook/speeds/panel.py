@@ -413,5 +413,9 @@ def _mark(sheet: Sheet, axes: _Axes, name: str, point: _Point, *, above: bool) -
         sheet.bar(x - 5, y - 5, 10, 10, "own", round_by=1)
     right = x < axes.left + axes.wide - 90
     sheet.text(
-        x + (9 if right else -9), y + (-2 if above else 12), name, "ink small bold", anchor="start" if right else "end"
+        x + (9 if right else -9),
+        y + (-2 if above else 12),
+        name,
+        "ink small bold over",
+        anchor="start" if right else "end",
     )

@@ -85,7 +85,7 @@ def of_cell(
         values = {n: argument(v, n) for n, v in zip(inputs, args, strict=True)}
         capture = context.current()  # there is one whenever a captured function's body runs
         seen = {**notebook, **held, **values}
-        own = shared(code, notebook, inputs)
+        own = shared(code, getattr(notebook, "holder", notebook), inputs)
         result, space = unchanged(list(values.values()), name, lambda: execute(code, seen, capture, own))  # type: ignore[arg-type]
         return space.get(code.parsed.last_name) if code.last is None else result
 

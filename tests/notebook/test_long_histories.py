@@ -33,6 +33,7 @@ def test_formulas_leave_out_what_another_cell_has_made_of_many_steps(stepped):
     stepped.ok(f"%%tensor -q\n{FIT}")
     formula = str(stepped["loss"].formula("loss"))
     assert "…" not in formula
+    assert "′" in formula.splitlines()[-1] and r"A'" in stepped["loss"].formula("loss").latex.rpartition(r"\text{")[0]
     assert "computed in In[" in formula
     assert [line.partition(" =")[0] for line in formula.splitlines()[:2]] == ["loss", "model"]
 
@@ -71,3 +72,19 @@ def test_an_error_in_a_container_is_told_at_its_line(notebook):
     notebook.ok("%%tensor -q\nN = np.linalg.inv(M) + 1")
     ran = notebook("[N]")
     assert "LinAlgError" in ran.out or "Singular" in ran.out or ran.error is not None
+
+
+def test_a_live_view_has_all_of_its_points_and_moves_from_the_value(stepped):
+    stepped.ok("%%tensor --live k=0:1\nnp.sum((A * np.exp(-k * t) - data) ** 2)")
+    (view,) = [v for views in stepped.shell._tensormagic.magics.views._live.values() for v in views]
+    assert view._shown.values.shape == (121,)
+    a, k = float(stepped["A"]), float(stepped["k"])
+    assert view.k == pytest.approx(k)
+    assert view.value == pytest.approx(np.sum((a * np.exp(-k * stepped["t"]) - stepped["data"]) ** 2))
+
+
+def test_a_live_cell_that_makes_functions_runs_in_the_notebook(stepped):
+    stepped.ok("def half(v):\n    return v / 2 * A")
+    stepped.ok("%%tensor --live k=0:1\ndef twice(v):\n    return 2 * half(v)\nnp.sum(twice(np.exp(-k * t)))")
+    (view,) = [v for views in stepped.shell._tensormagic.magics.views._live.values() for v in views]
+    assert view.value == pytest.approx(float(stepped["A"]) * np.sum(np.exp(-float(stepped["k"]) * stepped["t"])))

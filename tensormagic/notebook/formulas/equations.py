@@ -34,6 +34,7 @@ MOST_TEXT = 4_000  # characters of one line of LaTeX, above which it is left out
 _LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
 _FEWEST = 6  # parts of a formula that is not cut further
 _ROW = 30  # characters of notes that stand beside each other
+_COMPUTED = ": computed in "
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"
 
 
@@ -105,6 +106,9 @@ def _note(text: str) -> str:
     """A note in LaTeX: sizes as mathematics, the rest as words."""
     if text == _SIGMOID:
         return r"\sigma(x) = 1 / (1 + e^{-x})"
+    names, colon, cell = text.partition(_COMPUTED)
+    if names and colon:
+        return ", ".join(latex(Name(name)) for name in names.split(", ")) + _note(colon + cell)
     if found := re.fullmatch(r"(\w+) = (\d+)", text):
         return f"{latex(Name(found[1]))} = {found[2]}"
     return "\\text{" + re.sub(r"[^\w\s.,:()\[\]/-]", " ", text).replace("_", "-") + "}"
@@ -258,7 +262,7 @@ class _Page:
         text = " ".join(f"{plain(left)} = {plain(right)}" for left, right in self.lines)
         notes = [f"{letter} = {number}" for letter, number in self._letters.numbers.items()]
         notes += ["indices count from 0"] * bool(re.search(r"_\{|\[", text)) + [_SIGMOID] * ("σ(" in text)
-        given = [f"{', '.join(names)}: computed in {cell}" for cell, names in self._elsewhere.items()]
+        given = [f"{', '.join(names)}{_COMPUTED}{cell}" for cell, names in self._elsewhere.items()]
         return Formula(tuple(self.lines), (*notes, *given, *self.notes))
 
     def add(self, shown: _Shown, named: Mapping[str, Node], *, parts: bool = True) -> None:

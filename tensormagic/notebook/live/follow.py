@@ -22,7 +22,7 @@ from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views, gradient_text
 from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
-from tensormagic.notebook.live.variables import function_of, notebook_variables, variables_of
+from tensormagic.notebook.live.variables import AsComputed, function_of, notebook_variables, variables_of
 from tensormagic.notebook.option_names import near
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
@@ -144,7 +144,8 @@ def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
     space: dict[str, Any] = shell.user_ns
     parameters = _of_options(code, options, space)
     names = [p.name for p in parameters]
-    function = of_cell(code, _title(code), names, space, options.math, options.dtype)
+    read = AsComputed(space, code.parsed.reads)
+    function = of_cell(code, _title(code), names, read, options.math, options.dtype)
     follows = [n for n in names if n not in code.parsed.binds]  # what the cell itself binds is its result
     try:
         if options.axis and options.axis not in space:

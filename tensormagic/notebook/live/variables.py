@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,7 +30,7 @@ from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions.region import matched
 
-__all__ = ["function_of", "notebook_variables", "variables_of"]
+__all__ = ["AsComputed", "function_of", "notebook_variables", "variables_of"]
 
 _AGAIN = "Run the cell that computes it again."
 
@@ -64,6 +64,32 @@ class _AsRead(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._space)
+
+
+class AsComputed(Mapping[str, Any]):
+    """The notebook's variables, with the values of lazy ones among the names that a cell reads: their history is no part of a view.
+
+    Parameters
+    ----------
+    holder
+        The notebook's variables themselves.
+    names
+        What the cell reads.
+    """
+
+    def __init__(self, holder: Mapping[str, Any], names: Container[str]) -> None:
+        self.holder, self._names = holder, names
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.holder[name]
+        lazy = name in self._names and isinstance(value, Tensor) and value.node.op is not INPUT
+        return _known(value) if lazy and not is_on_device(value) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.holder)
+
+    def __len__(self) -> int:
+        return len(self.holder)
 
 
 def _known(value: Tensor) -> Any:

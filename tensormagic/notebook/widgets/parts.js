@@ -1,4 +1,9 @@
 // The parts of the page around the picture, and its buttons.
+const MEANT = {
+  captured: "what you wrote", rewritten: "after rules have made it safer and faster", gradient: "with what the gradients take",
+  kernels: "as it is computed; a kernel is one compiled loop, or one call of a library",
+};
+
 function addParts(graph, body) {
   graph.tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": "graph" });
   graph.names = node("div", { class: "tm-views", role: "group", "aria-label": "view" });
@@ -33,7 +38,7 @@ function addParts(graph, body) {
   graph.counted = ({ ops, kernels }) => `${ops} op${ops === 1 ? "" : "s"}${kernels ? `, ${kernels} kernel${kernels === 1 ? "" : "s"}` : ""}`;
   graph.viewButtons = graph.scene.views.map((each) => {
     const made = button(each.name, each.name, () => graph.show(each.name));
-    made.title = `${each.told || ""}${graph.counted(each)}`;
+    made.title = `${each.told || (MEANT[each.name] ? `${MEANT[each.name]}: ` : "")}${graph.counted(each)}`;
     made.append(" ", node("span", { class: "tm-count" }, String(each.kernels || each.ops)));
     graph.names.appendChild(made);
     return made;
@@ -49,7 +54,7 @@ function addParts(graph, body) {
   const { line, summary, rules = [] } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
   // the line above says "graph" already, and without it the summary stands there
   const told = [line ? summary.replace("graph: ", "") : "", rules.length ? `${rules.length} rule${rules.length === 1 ? "" : "s"} that may change digits` : ""];
-  counts.append(node(rules.length ? "summary" : "span", {}, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
+  counts.append(node(rules.length ? "summary" : "span", { title: "operations that you wrote, and the compiled loops and library calls that compute them" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
   body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }
 

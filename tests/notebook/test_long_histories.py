@@ -33,7 +33,8 @@ def test_formulas_leave_out_what_another_cell_has_made_of_many_steps(stepped):
     stepped.ok(f"%%tensor -q\n{FIT}")
     formula = str(stepped["loss"].formula("loss"))
     assert "…" not in formula
-    assert "′" in formula.splitlines()[-1] and r"A'" in stepped["loss"].formula("loss").latex.rpartition(r"\text{")[0]
+    assert "′" in formula.splitlines()[-1]
+    assert r"A'" in stepped["loss"].formula("loss").latex.rpartition(r"\text{")[0]
     assert "computed in In[" in formula
     assert [line.partition(" =")[0] for line in formula.splitlines()[:2]] == ["loss", "model"]
 

@@ -6,6 +6,7 @@ import functools
 import inspect
 import io
 import operator
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ from tensormagic.functions.travel import sealed
 from tensormagic.ir.errors import ArgumentError, CaptureError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
+from tensormagic.ops.effects.telling import heard
 from tensormagic.transform.rewriting import choices, installed
 
 
@@ -347,20 +349,27 @@ class Function(Specialised):
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
-            return program.commits and not isinstance(error, CaptureError | Changed)
+            return (program.commits or program.program.tells) and not isinstance(error, CaptureError | Changed)
         return taken_back(before)
 
     def _as_python(
         self, program: Specialisation, args: tuple[Any, ...], options: dict[str, Any], error: Exception
     ) -> Any:
-        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more."""
+        """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more.
+
+        What has been printed is not printed again; what ``finally`` prints is.
+        """
         if self.plain is None:
             raise error
+        printed, said = heard() if program.program.tells else "", io.StringIO()
         try:
-            with redirect_stdout(io.StringIO()) if program.program.tells else nullcontext():  # that has been printed
+            with redirect_stdout(said) if program.program.tells else nullcontext():
                 return self.plain(*args, **options)
         except Exception as own:  # noqa: BLE001 (the same one, as a rule)
             raise (error if isinstance(own, type(error)) else own) from None
+        finally:
+            if said.getvalue().startswith(printed):
+                sys.stdout.write(said.getvalue()[len(printed) :])
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
         key = structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values])

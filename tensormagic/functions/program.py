@@ -35,6 +35,7 @@ from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import logged
+from tensormagic.ops.effects.telling import hear
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +229,8 @@ class Specialisation:
             return self._results(sizes, values)
 
     def _results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        if self.program.tells:
+            hear()
         try:
             if self.caught:
                 self._refuse_errors()

@@ -210,3 +210,52 @@ def test_wrong_arguments_are_told_in_pythons_words(call: Any) -> None:
     with pytest.raises(TypeError) as found:
         call(tm.tensor(f))
     assert str(found.value) == str(expected.value)
+
+
+def _prints_in_finally(x):
+    try:
+        if x > 3:
+            raise KeyError("large")
+        print("small")
+    finally:
+        try:
+            print("in", x)
+        finally:
+            print("out")
+    return x
+
+
+def _prints_in_each_iteration(x):
+    for i in range(3):
+        try:
+            if x > i + 2:
+                raise ValueError(i)
+            print("fine", i)
+        finally:
+            print("next")
+        x = x + 1.5
+    return x
+
+
+def _tells_how_it_ended(x):
+    print("begins", x)
+    try:
+        if x >= 3:
+            raise AssertionError("large")
+        return x * 2
+    finally:
+        print("ends", x)
+
+
+@pytest.mark.parametrize("plain", [_prints_in_finally, _prints_in_each_iteration, _tells_how_it_ended])
+def test_what_finally_prints_is_printed_before_an_error(plain, capsys):
+    function = tm.tensor(plain)
+    for x in (1.0, 5.0, 2.5, 5.0, 1.0, 3.5):
+        ended = []
+        for own in (plain, function):
+            try:
+                gives = own(x)
+            except (KeyError, ValueError, AssertionError) as error:
+                gives = type(error).__name__, str(error)
+            ended.append((gives, capsys.readouterr().out))
+        assert ended[0] == ended[1]

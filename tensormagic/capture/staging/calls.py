@@ -27,7 +27,7 @@ from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.classed import classed
 from tensormagic.capture.staging.comprehensions import Filtered, Generated
 from tensormagic.capture.staging.consumed import is_staged, leaving
-from tensormagic.capture.staging.conversions import CONVERSIONS, METHODS, waits
+from tensormagic.capture.staging.conversions import CONVERSIONS, own_method, waits
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.lifting import unstaged
@@ -138,8 +138,8 @@ def outside_of_rules(function: Any) -> Any:
         return applying.vectorized(function)
     if _is_librarys(function):
         return namespace.of_library(function)  # in code whose names were not replaced, too
-    if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and function.__func__ in METHODS:
-        return partial(METHODS[function.__func__], function.__self__)
+    if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and (own := own_method(function)):
+        return partial(own, function.__self__)
     if (own := _of_container(function)) is not None:
         return own
     if waits() and (code := code_that_calls_itself(function)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from tensormagic.capture import context
@@ -186,7 +187,14 @@ def to_list(value: Tensor) -> Any:
     return listed(value, lengths)
 
 
-METHODS = {Tensor.item: item, Tensor.tolist: to_list}
+METHODS = {"item": item, "tolist": to_list}
+"""Methods of lazy arrays that stand for these, by name: a method may be wrapped after this file has been read."""
+
+
+def own_method(function: MethodType) -> Callable[..., Any] | None:
+    """What stands for a method of a lazy array's; None for one of another class, or of none of these names."""
+    found = METHODS.get(function.__name__)
+    return found if found is not None and function.__func__ is getattr(Tensor, function.__name__) else None
 
 
 def str_(*args: Any, **options: Any) -> Any:

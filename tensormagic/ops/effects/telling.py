@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,10 +32,31 @@ def silently() -> Generator[None]:
         _silent.reset(before)
 
 
+_heard: ContextVar[io.StringIO | None] = ContextVar("heard", default=None)
+
+
+def hear() -> None:
+    """Keep what is printed from here on: a run begins."""
+    _heard.set(io.StringIO())
+
+
+def heard() -> str:
+    """What the run has printed so far."""
+    kept = _heard.get()
+    return "" if kept is None else kept.getvalue()
+
+
 def _print(token: Value, *details: Value, told: str, sep: str, end: str) -> Value:
     if not _silent.get():
-        print(*(argument(part, details) for part in ast.literal_eval(told)), sep=sep, end=end)  # noqa: T201 (the user's)
+        said = [argument(part, details) for part in ast.literal_eval(told)]
+        print(*said, sep=sep, end=end)  # noqa: T201 (the user's)
+        kept = _heard.get()
+        if kept is not None and kept.tell() < _MOST:
+            print(*said, sep=sep, end=end, file=kept)
     return token
+
+
+_MOST = 2**20  # characters that are kept of a run
 
 
 def _not_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:

@@ -24,6 +24,11 @@ def ops_within(names: Iterable[str]) -> int:
     return sum(found << _FIELD * level for level in range(_LEVELS))
 
 
+def at_last(names: Iterable[str]) -> int:
+    """The bits that any of these ops sets on the last level."""
+    return ops_within(names) >> _FIELD * (_LEVELS - 1) << _FIELD * (_LEVELS - 1)
+
+
 def within(node: Node) -> int:
     """The bits of the ops below ``node``, below changes of shape and form and checks, level by level; kept with the node."""
     if node.within is None:

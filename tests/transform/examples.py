@@ -16,7 +16,7 @@ from tensormagic.ops.leaf import constant, iota, parameter, size_node
 from tensormagic.ops.matrices import determinants, linalg, matrix
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar, special
-from tensormagic.transform.rewriting.series import less_beginning
+from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.terms import behind
 
 N, M = symbol("n0"), symbol("n1")
@@ -190,6 +190,12 @@ EXAMPLES = [
     Example("quotients_of_remainders", ((N,),), lambda x: sine_less_operand(x) / (x * x * x)),
     Example("forms_over_squares", ((N,), (N,)), lambda x, y: one_less_cosine(x) / (y * y)),
     Example("quotients_by_squares", ((N,),), lambda x: x / (x * x + 1)),
+    Example("roots_of_large_squares", ((N,),), lambda x: scalar.sqrt(x * x + 1)),
+    Example("logarithms_of_large_squares", ((N,),), lambda x: scalar.log(x * x + 3)),
+    Example("logarithms_of_one_and_large_squares", ((N,),), lambda x: scalar.log1p(x * x)),
+    Example("quotients_by_large_squares", ((N,), (N,)), lambda x, y: x / (x * x + y * y)),
+    Example("slopes_of_logistic_functions", ((N,),), lambda x: scalar.exp(x) / scalar.square(1 + scalar.exp(x))),
+    Example("ratios_of_other_factorials", ((N,),), lambda x: special.gammaln(x + 2) - special.gammaln(x)),
     Example(
         "logarithms_of_products_of_exponentials", ((N,), (N,)), lambda x, y: scalar.log(scalar.exp(x) * y * y), scale=3
     ),

@@ -118,7 +118,7 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "logarithms_of_rises_beside_exponents": "np.log(np.exp(x) - 1) - x; v - np.log(np.expm1(v))",
     "differences_of_directions": "np.arctan2(x, v) - np.arctan2(x, v + 1e-6); np.arctan2(x + 1, v) - np.arctan2(x, v)",
     "logarithms_of_sums_with_weights": "np.log(x / 9 * np.exp(v) + (1 - x / 9)); np.log(1 - v + np.exp(x) * v)",
-    "fractions_in_one_exponential": "1 / (np.exp(x) - 1) - np.exp(-x); np.exp(-v) - 1 / (np.exp(v) + 1); 1 / np.tanh(x) - 1; "
+    "fractions_in_one_exponential": "1 / (np.exp(x) - 1) - np.exp(-x); np.exp(-v) - 1 / (np.exp(v) + 1); 1 / np.sinh(x) - 2 * np.exp(-x); "
     "1 - 1 / (1 + np.exp(-v)) - np.exp(-v); 1 / (np.exp(2 * x) - 1) - 1 / (np.exp(2 * x) + 1); 0.5 / np.cosh(v) - np.exp(-v)",
     "powers_less_what_they_begin_with": "(1 + x) ** v - 1 - x * v; (1 + x / v) ** v - 1 - x; 1 + v * x - (1 + x) ** v; "
     "(1 + x) ** -2.5 - 1 + 2.5 * x; ((1 + x) ** v - 1 - x * v) / (x * x)",
@@ -138,6 +138,13 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "sides_of_triangles": "(x + v + np.exp(x)) / 2 - v; 0.5 * (v + x + np.exp(v)) - np.exp(v)",
     "logarithms_of_large_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",
     "forms_over_squares": "(1 - np.cos(x)) / x**2; (np.cosh(v) - 1) / (v * v); (1 + np.cos(x)) / v**2",
+    "roots_of_large_squares": "np.sqrt(1 + x * x); np.sqrt(v**2 + 3 * x**2 + 1); np.sqrt(np.exp(v) ** 2 + 1)",
+    "logarithms_of_large_squares": "np.log(3 + x * x); np.log(x**2 + v**2 + 2 * np.cos(x) ** 2)",
+    "logarithms_of_one_and_large_squares": "np.log(1 + x * x); np.log1p(3 * v**2 + x * x)",
+    "quotients_by_large_squares": "x / (x * x + v * v); 3 / (x**2 + v**2 + 1)",
+    "slopes_of_logistic_functions": "np.exp(x) / (1 + np.exp(x)) ** 2; v * np.exp(-x) / (1 + np.exp(-x)) ** 2; "
+    "x**4 * np.exp(x) / (np.exp(x) - 1) ** 2",
+    "ratios_of_other_factorials": "special.gammaln(x + 2) - special.gammaln(x); special.gammaln(v) - special.gammaln(v + 3)",
     "quotients_by_squares": "x / (x * x + 1); v * x / (3 + 2 * x**2); x**2 / (1 + x**2)",
     "logarithms_of_products_of_exponentials": "np.log(np.exp(-x * x) / 3); np.log(np.exp(-v) * v**x); np.log(2 * np.cosh(x))",
     "logarithms_of_positive_products": "np.log(v * np.exp(x)); np.log(x**x * (1 + v) ** (x - v))",

@@ -31,6 +31,7 @@ from tensormagic.transform.rewriting import (
     structured,
     triples,
 )
+from tensormagic.transform.rewriting.beyond import BEYOND, applies
 from tensormagic.transform.tidy import followed, numbers_within, tidied
 
 THEMES: tuple[ModuleType, ...] = (
@@ -110,8 +111,14 @@ def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, fold
     ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, which hide what forms of
     sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
     """
-    late = (*(_LATE if early else ()), *(() if folds else constants.fold_constants))
+    late = (*BEYOND, *(_LATE if early else ()), *(() if folds else constants.fold_constants))
     return Table([*extra, *(r for r in rules(level) if r not in late)])
+
+
+@cache
+def _last(level: str) -> Table:
+    """The rules that come when all others are through."""
+    return Table([r for r in rules(level) if r in BEYOND])
 
 
 _LATE = frozenset(
@@ -175,6 +182,9 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
     early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
     new, log = rewrite_graph(graph, *early, table(level, own))
+    if base != "exact" and applies(new.nodes):
+        new, last = rewrite_graph(new, _last(level))
+        log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
     new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
     return Rewritten(new, log.fired, log.assumptions, log.withheld, fused="fusion" not in off)
 

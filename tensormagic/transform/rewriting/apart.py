@@ -34,9 +34,9 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.ops.scalars.special import erf, erfc, xlogy
+from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, over_one, within
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.series import less_beginning
 from tensormagic.transform.rewriting.terms import Apart, Sum, difference, number_of, raised, sum_of
 
 _DEEP = 3
@@ -47,6 +47,8 @@ def apart(a: Node, b: Node, depth: int = _DEEP) -> Apart | None:
     """``a - b`` without the cancellation of what both are rounded to; None where the difference is that of the text."""
     sides = raised(a), raised(b)
     if depth and (found := _of_power_and_exponential(a, b, sides)) is not None:
+        return found
+    if depth and (found := _of_product_and_factor(a, b)) is not None:
         return found
     if not _are_alike(*sides):
         return None
@@ -117,6 +119,21 @@ def _of_power_and_exponential(a: Node, b: Node, sides: tuple[Node, Node]) -> Apa
     )
 
 
+def _of_product_and_factor(a: Node, b: Node) -> Apart | None:
+    """``x * f(y) - x``, by ``f(y) - 1``."""
+    first, second = bare(a), bare(b)
+    for product, factor, sign in ((first, second, 1), (second, first, -1)):
+        if product.op is not multiply:
+            continue
+        u, v = product.args
+        if bare(u) is factor:
+            u, v = v, u
+        if bare(v) is factor and bare(u).op.name in _FROM_ONE:
+            found = known(u, constant(1.0))
+            return found and replace(found, value=sign * v * found.value, parts=(product, *found.parts))
+    return None
+
+
 def _is_any_power(of: Image) -> bool:
     """Whether a power has an exponent that is no whole number."""
     n = number_of(of.more) if isinstance(of.more, Node) else None
@@ -130,7 +147,7 @@ def _by_exponents(a: Node, b: Node) -> Apart | None:
         if inner.op.name == "power" and number_of(bare(v)) == 1:
             base = bare(inner.args[0])
             rise = inner.args[1] * (_log_of_quotient(*base.args) if base.op is divide else log(inner.args[0]))
-            return Apart(expm1(rise) * sign, less(absolute(rise), 0.5), (inner,))
+            return Apart(expm1(rise) * sign, less(absolute(rise), 0.5), (inner,), known=True)
     return None
 
 
@@ -261,8 +278,14 @@ def of_logarithms(a: Node, b: Node) -> Apart | None:
     )
 
 
+_MULTIPLES = (multiply, divide)
+
+
 def _is_multiple(node: Node) -> bool:
-    return node.op in {multiply, divide} and any(number_of(bare(arg)) is not None for arg in node.args)
+    if node.op not in _MULTIPLES:
+        return False
+    left, right = map(bare, node.args)
+    return (not left.args and number_of(left) is not None) or (not right.args and number_of(right) is not None)
 
 
 def _of_products_alike(rest: Sum) -> Apart | None:
@@ -285,6 +308,9 @@ def _of_products_alike(rest: Sum) -> Apart | None:
 
 
 def _by_common_factor(u: Node, v: Node) -> Node | float | None:
+    if u.op is divide and v.op is divide and _same(u.args[1], v.args[1]):
+        top = sum_of(u.args[0]).minus(sum_of(v.args[0])).node()
+        return top / u.args[1]
     if u.op is not multiply or v.op is not multiply:
         return None
     for p, q in (u.args, u.args[::-1]):
@@ -360,7 +386,7 @@ def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
                 one, two = Apart(u - r), apart(v, s, depth - 1)
             if one is not None and two is not None:
                 found = _by_factors(a, (u, v, r, s), one, two)
-                return Apart(found.value, found.near, (left, right, *one.parts, *two.parts), known=True)
+                return replace(found, parts=(left, right, *one.parts, *two.parts), known=True)
     return None
 
 
@@ -400,7 +426,7 @@ def _by_factors(a: Node, factors: tuple[Node, Node, Node, Node], one: Apart, two
         return Apart(one.value * v, one.near)
     terms = one.value * v, r * two.value
     near = both(*(within(t, absolute(a) * 0.5) for t in terms), one.near, two.near)
-    return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None)
+    return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, rough=True)
 
 
 def _same(a: Node, b: Node) -> bool:
@@ -438,5 +464,6 @@ _FROM_ONE: dict[str, Callable[[Node, int], Node]] = {
     "erf": lambda x, sign: sign * erfc(x),
     "erfc": lambda x, sign: sign * erf(x),
     "sigmoid": lambda x, sign: sign * sigmoid(-x),
+    "tanh": lambda x, sign: 2 * sign * sigmoid(-2 * x),
 }
 """Functions, and their differences from 1."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, extending
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    add,
     arccosh,
     arcsinh,
     arctan2,
@@ -133,6 +135,24 @@ def ratios_of_factorials(x: Node) -> Rewrites:
     yield gammaln(x) - gammaln(x + 1), -log(absolute(x)), wider
 
 
+_STEPS = 3
+
+
+@stable(roots="subtract", heads="gammaln", fuel=1, judged=True, extends="a value where both sides are infinite")
+def ratios_of_other_factorials(node: Node) -> Node | None:
+    """``gammaln(x + 2) - gammaln(x) -> log(abs(x)) + log(abs(x + 1)), and for three such steps``."""
+    first, second = map(bare, node.args)
+    if first.op is not gammaln or second.op is not gammaln:
+        return None
+    apart_ = sum_of(first.args[0]).minus(sum_of(second.args[0]))
+    steps = abs(apart_.number)
+    if apart_.terms or steps.denominator != 1 or not 1 < steps <= _STEPS:
+        return None
+    low = second.args[0] if apart_.number > 0 else first.args[0]
+    value = reduce(add, [log(absolute(low + float(k) if k else low)) for k in range(int(steps))])
+    return value if apart_.number > 0 else -value
+
+
 def _between(cross: Node, dot: Node, a: Node, b: Node) -> Node:
     """The angle between two vectors that point nearly the same way, by their products; else the difference of two angles."""
     info = np.finfo(dot.type.dtype.type)
@@ -159,7 +179,7 @@ def differences_of_directions(node: Node) -> Found | None:
 @stable(fuel=1, judged=True)
 def inverse_tangents_near_one(x: Node) -> Rewrites:
     """The inverse hyperbolic tangent near 1 and -1."""
-    near = less(absolute(x - 0.25), 0.25)
+    near = less(square(x), x * 0.5)  # and above 0
     odds = log((2 - x) / where(near, x, 1))
     yield arctanh(1 - x), where(near, 0.5 * odds, arctanh(where(near, 0, 1 - x)))
     yield arctanh(x - 1), where(near, -0.5 * odds, arctanh(where(near, 0, x - 1)))

@@ -13,19 +13,16 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
-    absolute,
-    add,
-    multiply,
     negative,
     subtract,
 )
 from tensormagic.transform.rewriting.apart import apart, known, of_logarithms, of_multiples
-from tensormagic.transform.rewriting.forms import both, within
+from tensormagic.transform.rewriting.expansions import less_beginning
+from tensormagic.transform.rewriting.less_products import less_product
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rational_looks import worth_it
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.series import less_beginning
-from tensormagic.transform.rewriting.terms import Apart, behind, number_of, sum_of, written
+from tensormagic.transform.rewriting.terms import Apart, behind, number_of, written
 
 
 def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
@@ -52,15 +49,16 @@ def differences(node: Node) -> Found | None:
         found = apart(a, b) or of_multiples(a, b) or of_logarithms(a, b)
         if found is None or not isinstance(found.value, Node):
             continue
-        if found.local and less_beginning(node, node.type.dtype) is not None:
+        if (found.local or found.rough or not found.known) and less_beginning(node, node.type.dtype) is not None:
             return None  # a rule of its own, without what stands around the difference
         if found.near is None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)
     if not sides and _subtracts(node) and worth_it(*node.args):
-        sides = [(node.args[0], negative(node.args[1]))]
+        value = number_of(bare(node.args[1]))
+        sides = [(node.args[0], negative(node.args[1]) if value is None else constant(-float(value)))]
     for a, b in sides:
-        common = over_common(a, b, known) or _beside_one(a, b) or negated(_beside_one(b, a))
+        common = over_common(a, b, known) or less_product(a, b) or negated(less_product(b, a))
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
             return None
         if common is not None:
@@ -76,40 +74,9 @@ def _behind(found: Apart, a: Node, b: Node) -> Found | None:
     return Found(behind(found.near, value, a, b), absorbs=found.parts)
 
 
-def _beside_one(a: Node, b: Node) -> Apart | None:
-    """``1 - u * v`` where both are near 1, and ``x - (1 - u) * f(x)`` where ``u`` and ``x - f(x)`` are small.
-
-    Other factors of ``f(x)`` are seldom near 1: ``w - rate * f(w)`` is a step of a descent.
-    """
-    product = bare(b)
-    if product.op is not multiply:
-        return None
-    one = constant(1.0)
-    for u, v in (product.args, product.args[::-1]):
-        if number_of(bare(a)) == 1 and bare(u) is not bare(v):
-            first, second = known(one, u), known(one, v)
-            terms = first and second and (first.value, u * second.value)
-        elif len(bare(v).args) == 1 and bare(bare(v).args[0]) is bare(a) and _is_less_than_one(bare(u)):
-            first, second = known(a, v), Apart(sum_of(one).minus(sum_of(u)).node())
-            terms = first and (first.value, second.value * v)
-        else:
-            continue
-        if terms and first and second:
-            bound = absolute(a) * 0.5
-            near = both(*(within(t, bound) for t in terms), first.near, second.near)
-            parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
-            return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
-    return None
-
-
 def negated(found: Apart | None) -> Apart | None:
     """The same difference, the other way round."""
     return found if found is None else replace(found, value=-found.value)
-
-
-def _is_less_than_one(node: Node) -> bool:
-    """Whether something is written as 1 less or more than another thing."""
-    return node.op in {add, subtract} and 1 in {number_of(bare(n)) for n in node.args}
 
 
 def _subtracts(node: Node, depth: int = 3) -> bool:

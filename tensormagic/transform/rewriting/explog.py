@@ -61,6 +61,7 @@ from tensormagic.transform.rewriting.asymptotes import (  # noqa: F401 (as above
     logarithms_of_rises_beside_exponents,
     products_that_come_to_a_half,
     ratios_of_factorials,
+    ratios_of_other_factorials,
 )
 from tensormagic.transform.rewriting.notation import exact, real, stable
 from tensormagic.transform.rewriting.terms import Sum, behind, number_of, sum_of

@@ -221,6 +221,14 @@ def _of_exp(a: Image, b: Image, inner: Apart) -> _Form:
     return b.node * expm1(inner.value), within(inner.value, 0.5)
 
 
+def _of_expm1(a: Image, b: Image, inner: Apart) -> _Form:
+    """That of exponentials where both values are near -1, and elsewhere by the rise from one argument to the other."""
+    low = logical_and(less(a.node, -0.5), less(b.node, -0.5))
+    value = where(low, exp(a.at()) - exp(b.at()), (1 + b.node) * expm1(inner.value))
+    near = within(inner.value, 0.5)
+    return value, logical_or(low, near) if isinstance(near, Node) else low
+
+
 def _of_power(a: Image, b: Image, inner: Apart) -> _Form:
     exponent = next(raised(i.node).args[1] for i in (a, b) if bare(i.node).args)
     if number_of(bare(b.node)) == 1:
@@ -319,7 +327,10 @@ def _of_tanh(a: Image, b: Image, inner: Apart) -> _Form:
 
 
 def _of_arctanh(a: Image, b: Image, inner: Apart) -> _Form:
-    whole = 1 - a.at() * b.at()
+    x, y = (absolute(n) if isinstance(n, Node) else abs(n) for n in (a.at(), b.at()))
+    whole = (1 - x) + x * (
+        1 - y
+    )  # of the same sign, where they are alike: 1 - x * y without the rounding of the product
     return arctanh(inner.value / whole), both(within(inner.value, whole * 0.5), _alike(a, b))
 
 
@@ -406,6 +417,7 @@ FORMS: dict[str, Callable[[Image, Image, Apart], _Form]] = {
     "log2": _of_log(1 / math.log(2)),
     "log10": _of_log(1 / math.log(10)),
     "exp": _of_exp,
+    "expm1": _of_expm1,
     "exp2": _of_exponential,
     "exponential": _of_exponential,
     "sigmoid": _of_sigmoid,

@@ -158,7 +158,7 @@ def angles_near_one(x: Node) -> Rewrites:
     yield arccos(-expm1(x)), _root_of_half(arcsin, arccos, exp(x), -expm1(x), less(x, -_LOG_2))
     angle = arcsin(where(below_half, sqrt(where(below_half, x, 0) * 0.5), 1 - x))
     yield arcsin(1 - x), where(below_half, _RIGHT - 2 * angle, angle)
-    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x, less(absolute(x - 0.5), 0.5))
+    yield arccosh(1 + x), _root_of_half(arcsinh, arccosh, x, 1 + x, less(square(x), x))
 
 
 def _between(x: Node, y: Node) -> Node:
@@ -174,6 +174,20 @@ def differences_of_angles(x: Node, y: Node) -> Rewrites:
         sin(x) * cos(y) - cos(x) * sin(y),
         where(near, sin(x - y), sin(x) * cos(y) - where(near, 0, cos(x)) * sin(y)),
     )
+
+
+@stable(fuel=1, judged=True)
+def differences_of_exponents(x: Node, y: Node) -> Rewrites:
+    """Hyperbolic functions of a difference, or a sum, that is small."""
+    near, opposite = less(absolute(x - y), 1), less(absolute(x + y), 1)
+    wider = extending("a value where the factors are infinite")
+    yield cosh(x) * cosh(y) - sinh(x) * sinh(y), behind(near, cosh(x - y), cosh(x) * cosh(y), sinh(x) * sinh(y)), wider
+    yield (
+        cosh(x) * cosh(y) + sinh(x) * sinh(y),
+        behind(opposite, cosh(x + y), cosh(x) * cosh(y), -(sinh(x) * sinh(y))),
+        wider,
+    )
+    yield sinh(x) * cosh(y) - cosh(x) * sinh(y), behind(near, sinh(x - y), sinh(x) * cosh(y), cosh(x) * sinh(y)), wider
 
 
 @real(roots="subtract", fuel=1, assumes=("x > 0",))

@@ -191,6 +191,7 @@ _FUNCTIONS: dict[str, Callable[[Series], Series]] = {
     "log": logarithm,
     "log1p": lambda u: logarithm(_one_plus(u)),
     "sqrt": lambda w: raised(w, Fraction(1, 2)),
+    "cbrt": lambda w: raised(w, Fraction(1, 3)),
     "arctan": _by_slope(lambda s: raised(_one_plus(s), Fraction(-1))),
     "arctanh": _by_slope(lambda s: raised(_one_plus(-s), Fraction(-1))),
     "arcsin": _by_slope(lambda s: _root_below(-s)),

@@ -1,5 +1,8 @@
 """Rules of ranges: results that are numbers, from intermediate ones that run over or under."""
 
+# pyright: reportUnusedImport=false
+# Rules of this theme that stand in a file of their own are imported here.
+
 from __future__ import annotations
 
 import math
@@ -10,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, extending
 from tensormagic.ops.scalars.scalar import (
@@ -31,11 +35,19 @@ from tensormagic.ops.scalars.scalar import (
     maximum,
     multiply,
     power,
+    sigmoid,
     sinh,
     square,
     where,
 )
 from tensormagic.ops.scalars.special import xlogy
+from tensormagic.transform.rewriting.beyond import (  # noqa: F401 (as above)
+    logarithms_of_large_squares,
+    logarithms_of_one_and_large_squares,
+    quotients_by_large_squares,
+    roots_of_large_squares,
+)
+from tensormagic.transform.rewriting.explog import split
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.terms import key_of, number_of, raised, sum_of
 
@@ -95,6 +107,36 @@ def _over_square(top: Node, x: Node) -> Node | float:
         if key_of(bare(p)) == ("square", x):
             return q
     return top / x / x
+
+
+@stable(roots="divide", fuel=1, judged=True, extends="a value where an exponential is infinite")
+def slopes_of_logistic_functions(node: Node) -> Found | None:
+    """``y * exp(x) / (1 + exp(x))**2 -> y * sigmoid(x) * sigmoid(-x), and y * (0.5 / sinh(x / 2))**2 for (exp(x) - 1)**2``."""
+    key = key_of(bare(node.args[1])) if node.type.dtype.kind == "f" else None
+    found = split(bare(node.args[0])) if isinstance(key, tuple) else None
+    if found is None:
+        return None
+    factor, exponent = found
+    base = key[1]  # type: ignore[index]
+    other, plus = _with_one(base)
+    if other is None or (rest := sum_of(exponent).minus(sum_of(other).times(1))).terms or rest.number:
+        return None
+    if all(t < 0 and not_negative(n) for _, n, t in sum_of(exponent).terms):
+        return None  # nothing runs over
+    value = sigmoid(exponent) * sigmoid(-exponent) if plus else square(0.5 / sinh(exponent * 0.5))
+    parts = [n for n in (bare(node.args[0]), bare(node.args[1]), base) if n.args]
+    return Found(value if number_of(factor) == 1 else factor * value, absorbs=tuple(dict.fromkeys(parts)))
+
+
+def _with_one(base: Node) -> tuple[Node | None, bool]:
+    """``x`` of ``1 + exp(x)``, or of ``exp(x) - 1``, and whether it is the former."""
+    if base.op is expm1:
+        return base.args[0], False
+    total = sum_of(base)
+    if len(total.terms) != 1 or abs(total.terms[0][2]) != 1 or total.number not in {1, -1}:
+        return None, False
+    own = bare(total.terms[0][1])
+    return (own.args[0] if own.op is exp else None), total.terms[0][2] * total.number > 0
 
 
 # logarithms of products -----------------------------------------------------------------------------------------------

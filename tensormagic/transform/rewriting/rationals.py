@@ -356,7 +356,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     near = _near(bound, a, below, inner)
     ranged = tuple(bare(n) for n, was in ((a, first), (b, second)) if n is not was)
     parts = tuple(n for n in (*ranged, *reading.through, *(() if inner is None else inner.parts)) if n.args)
-    local = inner is not None and inner.local
+    local = inner is not None and (inner.local or inner.rough)
     return (
         None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True, local=local)
     )

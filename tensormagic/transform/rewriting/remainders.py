@@ -40,6 +40,7 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.transform.rewriting.apart import factors_apart, known
+from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.exponential_fractions import fractions_in_one_exponential  # noqa: F401 (as above)
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.rationals import over_common
@@ -48,7 +49,7 @@ from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     powers_less_what_they_begin_with,
     quotients_by_rises,
 )
-from tensormagic.transform.rewriting.series import NAMED, less_beginning, over_powers
+from tensormagic.transform.rewriting.series import NAMED, over_powers
 from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
     angles_by_what_is_less_than_one,
     halves_of_logarithms,
@@ -155,6 +156,8 @@ def logarithms_of_quotients(node: Node) -> Found | None:
         odds = 2 * arctanh(Sum(tuple((k, n, t / total.number) for k, n, t in rest.terms), rest.number).node())
         return Found(odds, absorbs=(quotient, *(n for n in map(bare, quotient.args) if n.args)))
     apart = factors_apart(x, y, 0) or known(x, y)
+    if apart is not None and apart.rough:
+        apart = over_common(x, y, known) or apart
     difference = x - y if apart is None else apart.value
     near = less(absolute(difference), absolute(y) * 0.5)
     if apart is not None and apart.near is not None:

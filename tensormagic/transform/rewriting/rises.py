@@ -23,9 +23,9 @@ from tensormagic.ops.scalars.scalar import (
     subtract,
     where,
 )
+from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.explog import exponentials_of, split
 from tensormagic.transform.rewriting.notation import stable
-from tensormagic.transform.rewriting.series import less_beginning
 from tensormagic.transform.rewriting.terms import Sum, behind, number_of, raised, sum_of
 
 _NEAR = 0.5

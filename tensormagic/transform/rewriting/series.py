@@ -25,7 +25,7 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import absolute, divide, less, log, logical_and, square, subtract, where
 from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, number, power_of_x
 from tensormagic.transform.rewriting.power_series import raised as raised_to
-from tensormagic.transform.rewriting.terms import Sum, logarithm_of, number_of, raised, sum_of, written
+from tensormagic.transform.rewriting.terms import Sum, as_text, logarithm_of, number_of, raised, sum_of, written
 
 _LOOK = 9
 """How many terms the first look takes."""
@@ -239,7 +239,7 @@ NAMED = frozenset(FUNCTIONS) | {"xlogy"}
 _KNOWN = NAMED | _SUMS | _PRODUCTS | {"power"}
 
 
-def _parts(node: Node) -> Sequence[Node]:
+def parts_of(node: Node) -> Sequence[Node]:
     """What a node is made of, where it may be read as a series."""
     if node.op.name in _KNOWN:
         return node.args
@@ -251,36 +251,8 @@ def _parts(node: Node) -> Sequence[Node]:
     return () if text is node else (text,)
 
 
-def _atoms(total: Node) -> tuple[Node, ...] | None:
-    """The operands of a sum that is one of functions of few operands, else None: a first look, which most sums do not pass."""
-    found: set[Node] = set()
-    atoms: dict[Node, None] = {}
-    level = [*total.args]
-    functions = False
-    for depth in range(_DEEP + 1):
-        below: list[Node] = []
-        for node in map(bare, level):
-            if node in found:
-                continue
-            found.add(node)
-            name = node.op.name
-            parts = () if depth == _DEEP else _parts(node)
-            if parts:
-                functions = functions or name in NAMED
-                below += parts
-            elif name != "constant":
-                atoms[node] = None
-        if len(found) > _NODES or len(atoms) > _ATOMS:
-            return None
-        level = below
-    return tuple(atoms) if functions else None
-
-
-def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
-    """A sum by its series, where its terms have one and cancel at 0; else None."""
-    atoms = _atoms(total) if isinstance(total, Node) else ()
-    if atoms is None:
-        return None
+def series_within(total: Node | Sum, atoms: Sequence[Node], dtype: np.dtype[Any]) -> Remainder | None:
+    """A sum of ``atoms`` by its series in one operand, where its terms have one and cancel at 0; else None."""
     for base, place in _looked_at(total, atoms):
         if not _small(total, base, place):
             continue
@@ -318,16 +290,16 @@ def _small(total: Node | Sum, base: Node, place: Place) -> bool:
     place.number(known, base)
     try:
         if isinstance(total, Node):
-            first, second = (_number_at(a, known, _DEEP) for a in total.args)
+            first, second = (number_at(a, known, _DEEP) for a in total.args)
             terms = [first, -second if total.op.name == "subtract" else second]
         else:
-            terms = [float(t) * _number_at(n, known, _DEEP) for _, n, t in total.terms] + [float(total.number)]
+            terms = [float(t) * number_at(n, known, _DEEP) for _, n, t in total.terms] + [float(total.number)]
         return abs(sum(terms)) < _LEFT * max(map(abs, terms))
     except (ArithmeticError, ValueError):
         return False
 
 
-def _number_at(node: Node, known: dict[Node, float], depth: int) -> float:
+def number_at(node: Node, known: dict[Node, float], depth: int) -> float:
     """The value of a node near 0; anything for what is no function of the operand."""
     node = bare(node)
     found = known.get(node)
@@ -343,13 +315,15 @@ def _computed(node: Node, known: dict[Node, float], depth: int) -> float:
         return 1.37 if value is None else float(value)
     function = _NUMBERS.get(name)
     if depth and function is not None:
-        return function(*[_number_at(a, known, depth - 1) for a in node.args])
+        return function(*[number_at(a, known, depth - 1) for a in node.args])
     if depth and name == "where":
         if (of := logarithm_of(node)) is not None:
-            return math.log(_number_at(of, known, depth - 1))
+            return math.log(number_at(of, known, depth - 1))
         sides = written(node)
         if sides is not None:
-            return _number_at(sides[0], known, depth - 1) - _number_at(sides[1], known, depth - 1)
+            return number_at(sides[0], known, depth - 1) - number_at(sides[1], known, depth - 1)
+        if (text := bare(as_text(node))) is not node:
+            return number_at(text, known, depth - 1)
     return 0.5 + (hash(node) % 1021) / 1021
 
 
@@ -363,6 +337,9 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "reciprocal": lambda x: 1 / x,
     "power": math.pow,
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "softplus": lambda x: math.log1p(math.exp(x)),
+    "log1mexp": lambda x: math.log(-math.expm1(x)),
+    "cbrt": math.cbrt,
     "xlogy": lambda x, y: x * math.log(y),
     **{
         name: getattr(math, name)
@@ -401,14 +378,14 @@ def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], place: Place) -> 
     if not any(p.op.name in FUNCTIONS for p in parts):
         return None
     small = place.small(base)
-    for radius, terms, step in _chosen(found, np.finfo(dtype.type).nmant):
+    for radius, terms, step in chosen(found, np.finfo(dtype.type).nmant):
         near = less(absolute(small), radius)
-        value = _evaluated(small, near, found.order, terms, step)
+        value = evaluated(small, near, found.order, terms, step)
         if reading.poles or found.order < 0 or place.at < 0:
             near = logical_and(near, less(0, absolute(small)))
         for other, times in others.items():
-            value = _scaled(value, other, times)
-        if isinstance(value, Node) and not _dear(value, near, parts):
+            value = scaled(value, other, times)
+        if isinstance(value, Node) and not dear(value, near, parts):
             return Remainder(value, near, tuple(p for p in parts if p not in reading.within))
     return None
 
@@ -422,14 +399,14 @@ def _less_one(base: Node) -> Node:
     return value if isinstance(value, Node) else base
 
 
-def _evaluated(base: Node, near: Node, order: int, terms: list[float], step: int) -> Node | float:
+def evaluated(base: Node, near: Node, order: int, terms: list[float], step: int) -> Node | float:
     """``base ** order`` times a polynomial, at what is ``near``."""
     small = where(near, base, 0 if order >= 0 else 1)
-    by = _scaled(1.0, small, step)
+    by = scaled(1.0, small, step)
     value: Node | float = terms[-1]
     for c in reversed(terms[:-1]):
         value = value * by + c if c else value * by
-    return _scaled(value, small, order)
+    return scaled(value, small, order)
 
 
 def over_powers(form: Node, below: Node) -> Remainder | None:
@@ -449,14 +426,14 @@ def over_powers(form: Node, below: Node) -> Remainder | None:
         except NoSeriesError:
             continue
         own = number_of(bare(near.args[1]))
-        for radius, terms, step in _chosen(found, np.finfo(form.type.dtype.type).nmant):
+        for radius, terms, step in chosen(found, np.finfo(form.type.dtype.type).nmant):
             if not others and not more and radius == own:
-                value = _evaluated(base, near, found.order, terms, step)
+                value = evaluated(base, near, found.order, terms, step)
                 return Remainder(value, near, (base,)) if isinstance(value, Node) else None
     return None
 
 
-def _scaled(value: Node | float, factor: Node, times: int) -> Node | float:
+def scaled(value: Node | float, factor: Node, times: int) -> Node | float:
     """``value * factor ** times``."""
     if not times:
         return value
@@ -469,23 +446,23 @@ def _scaled(value: Node | float, factor: Node, times: int) -> Node | float:
 
 
 @lru_cache(maxsize=512)
-def _chosen(found: Series, bits: int) -> tuple[tuple[float, list[float], int], ...]:
+def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple[tuple[float, list[float], int], ...]:
     """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers."""
-    chosen: list[tuple[float, list[float], int]] = []
+    fitting: list[tuple[float, list[float], int]] = []
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
     step = math.gcd(*(k for k, c in enumerate(coefficients) if c)) or 1
     coefficients = coefficients[::step]
-    for radius in _RADII:
+    for radius in radii:
         r = Fraction(radius) ** step
         sizes = [abs(c) * r**k for k, c in enumerate(coefficients)]
         rest = list(accumulate(reversed(sizes)))[::-1]  # of each term and all behind it
         count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < Fraction(2) ** -(bits + 3)), 0)
         if 0 < count <= _LONGEST and rest[1] <= 1 and sizes[-1] <= sizes[count] / 4:
-            chosen.append((radius, [float(c * found.terms[0]) for c in coefficients[:count]], step))
-    return tuple(chosen)
+            fitting.append((radius, [float(c * found.terms[0]) for c in coefficients[:count]], step))
+    return tuple(fitting)
 
 
-def _dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:
+def dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:
     """Whether the form takes too much beside the text."""
     stays = {*parts, *(bare(a) for p in parts for a in p.args)}
     own = [n for n in topological([value, near], lambda n: n not in stays) if n not in stays]

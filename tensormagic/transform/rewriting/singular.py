@@ -15,19 +15,24 @@ from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
     arccos,
+    arccosh,
     arcsin,
+    arcsinh,
+    cosh,
     divide,
     hypot,
     less,
     logical_and,
+    multiply,
     sqrt,
     subtract,
     where,
 )
 from tensormagic.transform.rewriting.apart import known
+from tensormagic.transform.rewriting.less_products import less_product
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.terms import behind, sum_of
+from tensormagic.transform.rewriting.terms import Apart, Sum, behind, sum_of
 
 Rewrites = Iterator[tuple[Any, ...]]
 
@@ -71,24 +76,36 @@ def roots_of_squares_less_a_number(node: Node) -> Found | None:
         if (
             quotient.op is divide and factor == number == 1 and not bare(quotient.args[0]).args
         ):  # else two roundings may cancel
-            x, rest = absolute(x), _less_quotient(*quotient.args)
+            x, rest = absolute(quotient.args[0]) / absolute(quotient.args[1]), _less_quotient(*quotient.args)
         return Found(sqrt(rest * (one + x)), absorbs=(below,))
     x = absolute(x)  # at -1 the product is -0
     return Found(sqrt((x - one) * (x + one)), absorbs=(below,))
 
 
-@stable(roots="arccos", fuel=1, judged=True)
+@stable(roots="arccos arccosh", fuel=1, judged=True)
 def angles_by_what_is_less_than_one(node: Node) -> Found | None:
     """``arccos((a * a + b * b - c * c) / (2 * a * b)) -> by 1 less the quotient, where that is small, for all that have such a form``."""
     u = node.args[0]
-    if bare(u).op not in {add, subtract, divide} or node.type.dtype.kind != "f":
+    if bare(u).op not in {add, subtract, divide, multiply, where} or node.type.dtype.kind != "f":
         return None
-    found = over_common(constant(1.0), u, known)
+    inner = bare(u)
+    if inner.op is where and bare(inner.args[1]).op is cosh and node.op is arccosh:
+        near = inner.args[0]
+        value = where(near, absolute(bare(inner.args[1]).args[0]), arccosh(where(near, 1, inner.args[2])))
+        return Found(value, absorbs=(inner, bare(inner.args[1])))
+    total, one = sum_of(u), constant(1.0)
+    if total.number == 1 and total.terms:
+        rest = Sum(tuple((k, n, -t) for k, n, t in total.terms), Fraction(0)).node()
+        found = Apart(rest, less(absolute(rest), 0.5) if isinstance(rest, Node) else None, (bare(u),))
+    else:
+        found = over_common(one, u, known) or known(one, u) or less_product(one, u)
     if found is None or found.near is None or not isinstance(found.value, Node):
         return None
     near = logical_and(found.near, less(absolute(found.value), 0.5))
-    value = where(near, 2 * arcsin(sqrt(where(near, found.value, 0) * 0.5)), arccos(where(near, 1, u)))
-    return Found(value, absorbs=(bare(u), *found.parts))
+    less_ = where(near, found.value, 0) * 0.5
+    value = 2 * arcsin(sqrt(less_)) if node.op is arccos else 2 * arcsinh(sqrt(-less_))
+    text = arccos if node.op is arccos else arccosh
+    return Found(where(near, value, text(where(near, 1, u))), absorbs=(bare(u), *found.parts))
 
 
 def _squares(node: Node) -> tuple[Node, Node] | None:

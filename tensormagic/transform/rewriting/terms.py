@@ -41,6 +41,8 @@ class Apart:
         Whether terms were taken away that both sides have.
     local
         Whether it is the series at one point.
+    rough
+        Whether it is a sum of two terms that may cancel again.
     """
 
     value: Node | float
@@ -48,6 +50,7 @@ class Apart:
     parts: tuple[Node, ...] = ()
     known: bool = False
     local: bool = False
+    rough: bool = False
 
 
 _SORTED = 3
@@ -240,6 +243,12 @@ def written(node: Node) -> tuple[Node, Node] | None:
     return a, inner.args[2]
 
 
+def is_within_form(total: Node) -> bool:
+    """Whether ``total`` is what stands where the form of a difference is not used."""
+    second = bare(total.args[1])
+    return total.op is subtract and second.op is where and bare(second.args[1]) is bare(total.args[0])
+
+
 def in_range(node: Node) -> Node:
     """The quotient that ``node`` has become another form of where its denominator runs over or under, as it was written; else ``node``."""
     inner = bare(node)
@@ -250,6 +259,18 @@ def in_range(node: Node) -> Node:
     if guard.op is not where or bare(guard.args[0]) is not bare(inner.args[0]) or number_of(bare(guard.args[2])) != 1:
         return node
     return divide(text.args[0], guard.args[1])
+
+
+def as_text(node: Node) -> Node:
+    """A function that ``node`` has become another form of, near somewhere or where it runs over, as it was written; else ``node``."""
+    inner = raised(node)
+    if inner is bare(node) and inner.op is where:
+        text = bare(inner.args[1])
+        guard = bare(text.args[0]) if text.op.name == "log" else text
+        if guard.op is where and bare(guard.args[0]) is bare(inner.args[0]) and number_of(bare(guard.args[2])) == 1:
+            return log(guard.args[1])
+        return in_range(inner)
+    return inner
 
 
 def logarithm_of(node: Node) -> Node | None:

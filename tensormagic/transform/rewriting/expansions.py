@@ -1,0 +1,460 @@
+"""Sums that cancel where something is small, as series in it, each times powers and logarithms of what is not. Knows nothing of rules.
+
+What is small may be a product of two operands (``(exp(x * y) - 1) / x - y``), an exponential of one (``log(2 * cosh(x)) - x * tanh(x)``
+far out), an operand's distance from another one, from one half, or from infinity. Numbers that are no fractions are taken with so many
+digits that what a text's own numbers are rounded by is left where all else cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache, reduce
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    add,
+    less,
+    log,
+    logical_and,
+    logical_or,
+    maximum,
+    power,
+    sqrt,
+    where,
+)
+from tensormagic.transform.rewriting.places import Look, Place, is_deep, is_function, look_at, places
+from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, logarithm, number, raised
+from tensormagic.transform.rewriting.power_series import exponential as exponential_of
+from tensormagic.transform.rewriting.series import Remainder, chosen, dear, evaluated, number_at, scaled, series_within
+from tensormagic.transform.rewriting.terms import Sum, as_text, is_within_form, number_of, written
+
+_KNOWN = 40
+"""How many terms of each series are computed."""
+_LOOK = 9
+"""How many terms the first look takes."""
+_DEEP = 7
+_GROUPS = 4
+_WHOLE = 4
+_RADII = (0.5, 0.25, 0.125, 0.0625)
+_ROUNDED = Fraction(1, 2**48)
+"""Up to which part of its terms what is left of a coefficient is the roundings of the text's numbers."""
+_LEFT = 0.25
+_PART = 0.5
+
+_Powers = frozenset[tuple[Node, Fraction]]
+_Read = dict[_Powers, Series]
+"""By what is not small there, and its powers: the series that it is multiplied by."""
+_NONE: _Powers = frozenset()
+
+
+_found: WeakKeyDictionary[Node, Remainder | None] = WeakKeyDictionary()
+"""What was found for sums: several rules ask, and other passes again."""
+
+
+def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
+    """A sum by series, where it cancels at some place; else None."""
+    if not isinstance(total, Node):
+        return series_within(total, (), dtype)
+    if total not in _found:
+        _found[total] = _by_series(total, dtype)
+    return _found[total]
+
+
+def _by_series(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
+    look = None if is_within_form(total) or is_deep(total) else look_at(total)
+    if look is None:
+        return None
+    return series_within(total, look.operands, dtype) or _expanded(total, dtype, look)
+
+
+def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None:
+    found: Remainder | None = None
+    for place in places(look):
+        if (found is not None and not place.opposite) or not _cancels(total, place):
+            continue
+        try:
+            form = _form(total, dtype, place)
+        except NoSeriesError:
+            continue
+        if form is not None and found is not None:
+            return _either(found, form)
+        found = found or form
+    return found
+
+
+def _either(a: Remainder, b: Remainder) -> Remainder:
+    """The forms of two places that no operand is at both of."""
+    return Remainder(
+        where(a.near, a.value, b.value), logical_or(a.near, b.near), tuple(dict.fromkeys((*a.parts, *b.parts)))
+    )
+
+
+def _cancels(total: Node, place: Place) -> bool:
+    """A first look: whether a sum is small beside its terms near a place, by the numbers of the machine."""
+    known = dict(place.numbers)
+    try:
+        first, second = (number_at(a, known, _DEEP) for a in total.args)
+        whole = first - second if total.op.name == "subtract" else first + second
+        return abs(whole) < _LEFT * max(abs(first), abs(second))
+    except (ArithmeticError, ValueError):
+        return False
+
+
+# reading --------------------------------------------------------------------------------------------------------------
+
+
+_CONTEXT = Context(prec=50)
+
+
+@lru_cache(maxsize=256)
+def _exact(name: str, value: Fraction, power: Fraction = Fraction(1)) -> Fraction:
+    """A function of a number, to fifty digits."""
+    given = _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
+    if name == "exp":
+        return Fraction(_CONTEXT.exp(given))
+    if value <= 0:
+        raise NoSeriesError
+    logarithm_ = _CONTEXT.ln(given)
+    if name == "log":
+        return Fraction(logarithm_)
+    times = _CONTEXT.divide(Decimal(power.numerator), Decimal(power.denominator))
+    return Fraction(_CONTEXT.exp(_CONTEXT.multiply(logarithm_, times)))
+
+
+def _times(a: _Powers, b: _Powers, sign: int = 1) -> _Powers:
+    if not b:
+        return a
+    found = dict(a)
+    for node, times in b:
+        found[node] = found.get(node, Fraction(0)) + sign * times
+    return frozenset((n, p) for n, p in found.items() if p)
+
+
+@dataclass
+class _Expansion:
+    """Nodes as sums of series at one place."""
+
+    place: Place
+    known: int = _KNOWN
+    through: dict[Node, None] = field(default_factory=dict[Node, None])
+    positive: dict[Node, None] = field(default_factory=dict[Node, None])
+    within: set[Node] = field(default_factory=set[Node])
+    _found: dict[Node, _Read] = field(default_factory=dict[Node, _Read])
+
+    def number(self, value: Fraction | int) -> _Read:
+        """A number."""
+        return {_NONE: number(Fraction(value), self.known)} if value else {}
+
+    def atom(self, node: Node) -> _Read:
+        """What is looked at no further."""
+        return {frozenset(((node, Fraction(1)),)): number(Fraction(1), self.known)}
+
+    def of(self, node: Node, depth: int = _DEEP) -> _Read:
+        """``node`` as a sum of series."""
+        inner = bare(node)
+        found = self._found.get(inner)
+        if found is None:
+            found = self._found[inner] = self._read(inner, depth)
+        return found
+
+    def _read(self, node: Node, depth: int) -> _Read:
+        given = self._given(node)
+        if given is not None:
+            return given
+        sides = written(node)
+        text = node if sides is not None else bare(as_text(node))
+        if not depth or not text.args:
+            return self.atom(node)
+        if text is not node and (given := self.place.given(text, self.known)) is not None:
+            self.through[node] = None
+            return given
+        self.through[node] = None
+        if sides is not None:
+            before = set(self.through)
+            found = self.sum([self.of(s, depth - 1) for s in sides], (1, -1))
+            self.within |= set(self.through) - before
+            return found
+        found = self._function(text, depth)
+        if found is None:
+            del self.through[node]
+        return self.atom(node) if found is None else found
+
+    def _given(self, node: Node) -> _Read | None:
+        """What the place says of an operand, or a number."""
+        given = self.place.given(node, self.known)
+        if given is not None:
+            if node.op is power:
+                self.through[node] = None
+            return given
+        value = number_of(node)
+        return None if value is None else self.number(value)
+
+    def _function(self, text: Node, depth: int) -> _Read | None:
+        """A function of what is read; None for one of what is not small, and for others."""
+        read = _READERS.get(text.op.name)
+        if read is None:
+            return None
+        args = [self.of(a, depth - 1) for a in text.args]
+        if text.op.name in _ARITHMETIC or not all(map(self.constant, args)):
+            return read(self, *args)
+        if text.op.name in _ROOTS:  # of what is not small: with what it stands beside
+            with suppress(NoSeriesError):
+                return read(self, *args)
+        return None
+
+    def constant(self, read: _Read) -> bool:
+        """Whether nothing small is in it, nor in its exponential."""
+        return all(
+            s.order == 0 and not any(s.terms[1:]) and (not k or self.place.exponent(k, s) is None)
+            for k, s in read.items()
+        )
+
+    def sum(self, reads: Sequence[_Read], signs: Sequence[int]) -> _Read:
+        """A sum of sums."""
+        found: _Read = {}
+        for read, sign in zip(reads, signs, strict=True):
+            for key, own in read.items():
+                more = own if sign > 0 else -own
+                found[key] = found[key] + more if key in found else more
+        if len(found) > _GROUPS:
+            raise NoSeriesError
+        return {k: s for k, s in found.items() if s.terms}
+
+    def product(self, a: _Read, b: _Read) -> _Read:
+        """A product of sums."""
+        return self.sum([{_times(k, m): s * t} for k, s in a.items() for m, t in b.items()], [1] * (len(a) * len(b)))
+
+    def inverse(self, a: _Read) -> _Read:
+        """1 over what is one product."""
+        ((key, own),) = self.single(a).items()
+        return {_times(_NONE, key, -1): number(Fraction(1), len(own.terms)) / own}
+
+    def single(self, a: _Read) -> _Read:
+        """What is a product, and no sum of different ones."""
+        if len(a) != 1 or not all(s.terms for s in a.values()):
+            raise NoSeriesError
+        return a
+
+    def raised(self, a: _Read, to: Fraction) -> _Read:
+        """A power: a whole one of any sum, another one of a product."""
+        if to.denominator == 1 and 0 <= to <= _WHOLE:
+            return reduce(self.product, [a] * int(to), self.number(1))
+        ((key, own),) = self.single(a).items()
+        first, order = Fraction(own.terms[0]), own.order * to
+        rest = raised(Series(0, tuple(Fraction(c) / first for c in own.terms)), to)
+        if to.denominator != 1:
+            self.positive.update((n, None) for n, _ in key)
+        whole = math.floor(order)
+        found: _Read = {frozenset((n, p * to) for n, p in key): Series(whole, rest.terms)}
+        if order != whole:
+            found = self.product(found, self.place.fraction(order - whole, self.known))
+        times = first**to.numerator if to.denominator == 1 else _exact("power", first, to)
+        return found if times == 1 else self.product(found, self.number(times))
+
+    def logarithm(self, a: _Read) -> _Read:
+        """A logarithm of a product."""
+        ((key, own),) = self.single(a).items()
+        first = Fraction(own.terms[0])
+        found = [{_NONE: logarithm(Series(0, tuple(Fraction(c) / first for c in own.terms)))}]
+        if first != 1:
+            found.append(self.number(_exact("log", first)))
+        for node, times in key:
+            self.positive[node] = None
+            own_ = bare(log(node))
+            found.append(self.product(self.place.given(own_, self.known) or self.atom(own_), self.number(times)))
+        if own.order:
+            found.append(self.product(self.place.logarithm(self.known), self.number(own.order)))
+        return self.sum(found, [1] * len(found))
+
+    def exponential(self, a: _Read) -> _Read:
+        """An exponential of what is small, a number, or a multiple of what the place is an exponential of."""
+        order, times = 0, Fraction(1)
+        small = Series(self.known, ())
+        for key, own in a.items():
+            taken = self.place.exponent(key, own)
+            if taken is not None:
+                order += taken
+            elif key or own.order < 0:
+                raise NoSeriesError
+            else:
+                value = Fraction(own.at(0))
+                times = _exact("exp", value) if value else times
+                small = own if not value else own + -number(value, self.known)
+        rest = exponential_of(small) if small.terms else number(Fraction(1), self.known)
+        found: _Read = {_NONE: Series(rest.order + order, rest.terms)}
+        return found if times == 1 else self.product(found, self.number(times))
+
+    def plus(self, a: _Read, value: int) -> _Read:
+        """A sum with a number."""
+        return self.sum([a, self.number(value)], (1, 1))
+
+    def function(self, name: str, a: _Read) -> _Read:
+        """A function of what is 0 there."""
+        if set(a) - {_NONE} or (a and a[_NONE].order <= 0):
+            raise NoSeriesError
+        return {_NONE: FUNCTIONS[name](a[_NONE])} if a else {}
+
+    def by_exponentials(self, a: _Read, top: tuple[int, int], below: tuple[int, int] | None) -> _Read:
+        """``p * e + q`` over the like, for ``e = exp(2 * a)``, or over ``2 * exp(a)``."""
+        twice = self.exponential(self.product(a, self.number(2)))
+        first = self.sum([self.product(twice, self.number(top[0])), self.number(top[1])], (1, 1))
+        if below is None:
+            return self.product(first, self.inverse(self.product(self.exponential(a), self.number(2))))
+        second = self.sum([self.product(twice, self.number(below[0])), self.number(below[1])], (1, 1))
+        return self.product(first, self.inverse(second))
+
+
+def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) -> Any:
+    def read(of: _Expansion, a: _Read) -> _Read:
+        try:
+            return of.function(name, a)
+        except NoSeriesError:
+            return of.by_exponentials(a, top, below)
+
+    return read
+
+
+def _power(of: _Expansion, a: _Read, b: _Read) -> _Read:
+    """A power: of a number as it is, another one by the logarithm."""
+    if set(b) == {_NONE} and of.constant(b):
+        return of.raised(a, Fraction(b[_NONE].terms[0]))
+    return of.exponential(of.product(b, of.logarithm(a)))
+
+
+def _named(name: str) -> Any:
+    return lambda of, a: of.function(name, a)
+
+
+_READERS: dict[str, Any] = {
+    "add": lambda of, a, b: of.sum([a, b], (1, 1)),
+    "subtract": lambda of, a, b: of.sum([a, b], (1, -1)),
+    "negative": lambda of, a: of.sum([a], (-1,)),
+    "multiply": lambda of, a, b: of.product(a, b),
+    "square": lambda of, a: of.product(a, a),
+    "divide": lambda of, a, b: of.product(a, of.inverse(b)),
+    "reciprocal": lambda of, a: of.inverse(a),
+    "power": _power,
+    "sqrt": lambda of, a: of.raised(a, Fraction(1, 2)),
+    "cbrt": lambda of, a: of.raised(a, Fraction(1, 3)),
+    "log": lambda of, a: of.logarithm(a),
+    "log1p": lambda of, a: of.logarithm(of.plus(a, 1)),
+    "xlogy": lambda of, a, b: of.product(a, of.logarithm(b)),
+    "log1mexp": lambda of, a: of.logarithm(of.sum([of.number(1), of.exponential(a)], (1, -1))),
+    "softplus": lambda of, a: of.logarithm(of.plus(of.exponential(a), 1)),
+    "sigmoid": lambda of, a: of.inverse(of.plus(of.exponential(of.sum([a], (-1,))), 1)),
+    "exp": lambda of, a: of.exponential(a),
+    "expm1": lambda of, a: of.plus(of.exponential(a), -1),
+    "sinh": _hyperbolic("sinh", (1, -1), None),
+    "cosh": _hyperbolic("cosh", (1, 1), None),
+    "tanh": _hyperbolic("tanh", (1, -1), (1, 1)),
+    **{name: _named(name) for name in ("sin", "cos", "tan", "arctan", "arctanh", "arcsin", "arcsinh")},
+}
+_ROOTS = frozenset(("sqrt", "cbrt", "power"))
+_ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "square", "divide", "reciprocal"))
+
+
+# forms ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One series of a sum, what it is multiplied by, and what the numbers of the text leave of its first coefficients."""
+
+    others: _Powers
+    series: Series | None
+    left: tuple[tuple[int, Fraction], ...]
+
+
+def _parts(terms: Sequence[_Read], total: _Read) -> list[_Part] | None:
+    """The sum as its parts, where the beginnings of the terms cancel in one of them."""
+    found: list[_Part] = []
+    cancelled = False
+    for key, own in total.items():
+        sizes = [t[key] for t in terms if key in t]
+        least = min(s.order for s in sizes)
+        left: list[tuple[int, Fraction]] = []
+        coefficients = list(own.terms)
+        for k, c in enumerate(coefficients):
+            most = max(abs(s.at(own.order + k)) for s in sizes)
+            if c and abs(c) < most * _ROUNDED:
+                left.append((own.order + k, Fraction(c)))
+                coefficients[k] = 0
+        skip = next((k for k, c in enumerate(coefficients) if c), None)
+        series = None if skip is None else Series(own.order + skip, tuple(coefficients[skip:]))
+        cancelled = cancelled or series is None or series.order > least
+        found.append(_Part(key, series, tuple(left)))
+    gone = any(key not in total for t in terms for key in t)
+    return found if (cancelled or gone) and found else None
+
+
+def _read(total: Node, place: Place, known: int) -> tuple[_Expansion, list[_Part] | None]:
+    """A sum as its parts at a place."""
+    reading = _Expansion(place, known)
+    terms = [reading.of(a) for a in total.args]
+    return reading, _parts(terms, reading.sum(terms, (1, -1 if total.op.name == "subtract" else 1)))
+
+
+def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
+    if _read(total, place, _LOOK)[1] is None:
+        return None
+    reading, parts = _read(total, place, _KNOWN)
+    through = tuple(reading.through)
+    if parts is None or not any(map(is_function, map(bare, map(as_text, through)))):
+        return None
+    small = place.small()
+    bits = np.finfo(dtype.type).nmant
+    for radius in _RADII:
+        near = less(absolute(small), radius)
+        if place.away or any(p.series is not None and p.series.order < 0 for p in parts):
+            near = logical_and(near, less(0, absolute(small)))
+        near = reduce(logical_and, [less(0, n) for n in reading.positive], near)
+        values = [_value(p, small, near, radius, bits) for p in parts]
+        if None in values:
+            continue
+        value = reduce(add, values)
+        if len(values) > 1:
+            size = reduce(add, map(absolute, values))
+            near = logical_and(near, less(size, maximum(*map(absolute, total.args)) * _PART))
+        if isinstance(value, Node) and not dear(value, near, through):
+            return Remainder(value, near, tuple(p for p in through if p not in reading.within))
+    return None
+
+
+def _value(part: _Part, small: Node, near: Node, radius: float, bits: int) -> Node | None:
+    """One series times what it is multiplied by; None where it has too many terms."""
+    sums: list[Node | float] = []
+    for order, c in part.left:
+        sums.append(scaled(float(c), small, order) if order else float(c))
+    if part.series is not None:
+        found = next((f for f in chosen(part.series, bits, (radius,))), None)
+        if found is None:
+            return None
+        _, coefficients, step = found
+        sums.append(evaluated(small, near, part.series.order, coefficients, step))
+    value: Node | float = reduce(lambda a, b: a + b, sums)
+    for node, times in sorted(part.others, key=lambda n: n[0].serial):
+        value = _powered(value, node, times)
+    return value if isinstance(value, Node) else None
+
+
+def _powered(value: Node | float, node: Node, times: Fraction) -> Node:
+    """``value * node ** times``."""
+    whole = math.floor(times) if times > 0 else math.ceil(times)
+    rest = times - whole
+    if whole:
+        value = scaled(value, node, whole)
+    if rest:
+        root = node ** float(abs(rest)) if abs(rest) != Fraction(1, 2) else sqrt(node)
+        value = value * root if rest > 0 else value / root
+    return value  # type: ignore[return-value]

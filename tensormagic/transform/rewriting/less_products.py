@@ -1,0 +1,44 @@
+"""What is less than 1, or than an operand, by a product. Knows nothing of rules."""
+
+from __future__ import annotations
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.ops.leaf import constant
+from tensormagic.ops.scalars.scalar import absolute, add, multiply, subtract
+from tensormagic.transform.rewriting.apart import known
+from tensormagic.transform.rewriting.forms import both, within
+from tensormagic.transform.rewriting.terms import Apart, number_of, sum_of
+
+
+def less_product(a: Node, b: Node) -> Apart | None:
+    """``1 - u * v`` where both are near 1, and ``x - (1 - u) * f(x)`` where ``u`` and ``x - f(x)`` are small.
+
+    Other factors of ``f(x)`` are seldom near 1: ``w - rate * f(w)`` is a step of a descent.
+    """
+    product, whole = bare(b), bare(a)
+    if product.op is not multiply:
+        return None
+    is_one = not whole.args and number_of(whole) == 1
+    for u, v in (product.args, product.args[::-1]):
+        inner = bare(v)
+        if is_one and bare(u) is not inner:
+            one = constant(1.0)
+            first, second = known(one, u), known(one, v)
+            terms = first and second and (first.value, u * second.value)
+        elif len(inner.args) == 1 and bare(inner.args[0]) is whole and _is_less_than_one(bare(u)):
+            first, second = known(a, v), Apart(sum_of(constant(1.0)).minus(sum_of(u)).node())
+            terms = first and (first.value, second.value * v)
+        else:
+            continue
+        if terms and first and second:
+            bound = absolute(a) * 0.5
+            near = both(*(within(t, bound) for t in terms), first.near, second.near)
+            parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
+            return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
+    return None
+
+
+def _is_less_than_one(node: Node) -> bool:
+    """Whether something is written as 1 less or more than another thing."""
+    return node.op in {add, subtract} and 1 in {number_of(bare(n)) for n in node.args}

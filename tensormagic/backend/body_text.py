@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tensormagic.backend.chunk_text import SHORT, counted, in_chunks
+from tensormagic.backend.chunk_text import SHORT, Group, counted, in_chunks
+from tensormagic.backend.horner import steps_rounded_once
 from tensormagic.backend.kernel_text import INNER, KernelText, Line, Local, Raised, indented
 from tensormagic.backend.kinds import is_fold, is_inline_move, is_leaf, kind_of
 from tensormagic.backend.lower import IndexTuple, Stage, axes_of, operand_reads
@@ -23,6 +24,7 @@ from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, coll
 from tensormagic.backend.total_text import Frame, total_of
 from tensormagic.ir.bounds import are_indices
 from tensormagic.ir.errors import BoundsError, WideError
+from tensormagic.ir.lazily import lazily
 from tensormagic.ir.node import Node, as_size
 from tensormagic.ir.size import Size, atom, is_at_least, product
 from tensormagic.ops.effects.checks import ERRORS, without_value
@@ -31,15 +33,7 @@ from tensormagic.ops.fold import SUM
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
 from tensormagic.ops.move_kind import Index
-
-
-@dataclass(frozen=True)
-class Group:
-    """Loops over neighbouring positions of the domain that run as one."""
-
-    positions: tuple[int, ...]
-    name: str
-    extent: Size
+from tensormagic.ops.scalars.scalar import add
 
 
 @dataclass
@@ -58,6 +52,10 @@ class Body:
     depth_of: dict[str, int] = field(default_factory=dict)
     chunked: list[tuple[str, str, str]] = field(default_factory=list)
     split_rows: bool = False
+    carries: Mapping[Node, Node] = field(
+        default_factory=dict
+    )  # by what becomes of them in an iteration, of this number
+    iteration: Node | None = None
 
     def __post_init__(self) -> None:
         depth = self.nest.depth
@@ -159,7 +157,15 @@ class Body:
                 self.emit(depth, f"    {line}", node)
         return text
 
+    @lazily
+    def _steps(self) -> Mapping[Node, tuple[Node, Node]]:
+        return steps_rounded_once([s.root for s in self.loop.stages], self.text.stored, self.carries, self.iteration)
+
     def _compute(self, node: Node, index: tuple[Index, ...]) -> str:
+        if node.op is add and node in self._steps:
+            product, number = self._steps[node]
+            terms = [self.value(a, index) for a in (*product.args, number)]
+            return self.assign("step", f"multiply_add({', '.join(terms)})", max(map(self._depth, terms)), node)
         values = [self.value(a, index) for a in node.args]
         depth = max((self._depth(v) for v in values), default=0)
         return self.assign(node.op.name, scalar_text(node, values), depth, node)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tensormagic.backend.kernel_text import KernelText, Line, indented
 from tensormagic.ir.size import Size, is_at_least, product
 
 CHUNK = 1024  # elements that are summed in any order, before chunks are added in order
 SHORT = 8  # operations of a loop that is printed for one chunk and for several: what it takes to set up is much of a short row's time
+
+
+@dataclass(frozen=True)
+class Group:
+    """Loops over neighbouring positions of the domain that run as one."""
+
+    positions: tuple[int, ...]
+    name: str
+    extent: Size
 
 
 def in_chunks(

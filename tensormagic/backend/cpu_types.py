@@ -319,7 +319,7 @@ def told(_typing: Any, table: Any, done: Any, count: Any) -> Any:
 
 @intrinsic
 def multiply_add(_typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """``a * b + c``, rounded once where that is one instruction: for the accumulators of products of matrices only."""
+    """``a * b + c``, rounded once where that is one instruction."""
 
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         factor = builder.fmul(args[0], args[1], flags=["contract"])

@@ -1,4 +1,4 @@
-"""Whether kernels compute several things at once while a plan is made."""
+"""Whether kernels compute several things at once, and round them once, while a plan is made."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _fused: ContextVar[bool] = ContextVar("fused", default=True)
+_contracted: ContextVar[bool] = ContextVar("contracted", default=False)
 
 
 def is_fused() -> bool:
@@ -14,11 +15,17 @@ def is_fused() -> bool:
     return _fused.get()
 
 
+def is_contracted() -> bool:
+    """Whether steps of polynomials may be rounded once, which is not what NumPy does."""
+    return _contracted.get()
+
+
 @contextmanager
-def fusing(*, fused: bool) -> Generator[None]:
-    """Make plans with fusion, or without."""
-    token = _fused.set(fused)
+def fusing(*, fused: bool, contracted: bool) -> Generator[None]:
+    """Make plans with fusion, or without; with contraction, or without."""
+    tokens = _fused.set(fused), _contracted.set(contracted)
     try:
         yield
     finally:
-        _fused.reset(token)
+        _fused.reset(tokens[0])
+        _contracted.reset(tokens[1])

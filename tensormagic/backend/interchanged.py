@@ -104,6 +104,7 @@ class Interchanged:
         text.scalars = self._scalars(scalars, index)
         nest = self._with(before, text.memory.owner)
         body = Body(text, nest, nest.loops[0], None)
+        body.carries, body.iteration = {end: carry for carry, end in self.ends}, self.region.index
         body.print_stages(s for n in before for s in n.stages)
         starts = dict(zip(self.region.carries, self.region.starts, strict=True))
         for carry, index_of in own.items():  # each element is read before any of them is written

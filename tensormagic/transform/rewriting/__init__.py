@@ -147,6 +147,8 @@ class Rewritten:
         Rules that were not used because what they would absorb has another use.
     fused
         Whether kernels compute several things at once.
+    contracted
+        Whether they may round steps of polynomials once.
     """
 
     graph: Graph
@@ -154,6 +156,7 @@ class Rewritten:
     assumptions: list[str] = field(default_factory=list[str])
     withheld: list[Withheld] = field(default_factory=list[Withheld])
     fused: bool = True
+    contracted: bool = False
 
     @property
     def notable(self) -> list[Firing]:
@@ -186,7 +189,9 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         new, last = rewrite_graph(new, _last(level))
         log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
     new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
-    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused="fusion" not in off)
+    fused = "fusion" not in off
+    contracted = fused and base != "exact"
+    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused=fused, contracted=contracted)
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:

@@ -13,6 +13,7 @@ from tensormagic.backend.cuda.rows import print_rows
 from tensormagic.backend.cuda.scans import print_scan
 from tensormagic.backend.cuda.text import CudaText
 from tensormagic.backend.cuda.tiles import lies_across, print_squares
+from tensormagic.backend.kinds import stored_below
 from tensormagic.backend.plan import Arranged
 from tensormagic.backend.schedule import Kernel, Nest
 from tensormagic.ir.node import Node
@@ -67,14 +68,18 @@ class _Lowering:
         first, *rest = nests
         if any(s.kind == "sequence" and not s.domain for nest in nests for s in nest.stages):
             raise UnsupportedError("lines of one element")
+        copies = self._copies(nests)
         if not first.depths:
-            copies = [one for nest in nests for one in self._copies(nest)]
             return [*copies, *print_numbers(self.text, nests, self.names)]
-        return self._nest(first, rest)
+        return [*copies, *self._nest(first, rest)]
 
-    def _copies(self, nest: Nest) -> list[Launch]:
-        """What stores begin with, where what they change is still needed as it was."""
-        stored = [s for s in nest.stages if s.root in self.plan.copied.get(s.root, ())]
+    def _copies(self, nests: list[Nest]) -> list[Launch]:
+        """What stores begin with, where what they change is still needed as it was: copied before all else."""
+        stages = [s for nest in nests for s in nest.stages]
+        stored = [s for s in stages if s.root in self.plan.copied.get(s.root, ())]
+        made = {s.root for s in stages}
+        if any(stored_below(s.root.args[0]) in made for s in stored):
+            raise UnsupportedError("stores into a copy of what the same kernel computes")
         return [print_copy(self.text, s, self.names) for s in stored]
 
     def _nest(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
@@ -82,7 +87,7 @@ class _Lowering:
             return self._alone(nest, tail)
         if any(s.written is not None and not _are_apart(s.root) for s in nest.stages):
             raise UnsupportedError("stores where an array says, of which several may be in one place")
-        return [*self._copies(nest), *self._loops(nest, tail)]
+        return self._loops(nest, tail)
 
     def _alone(self, nest: Nest, tail: list[Nest]) -> list[Launch]:
         if tail or nest.stages[0].kind != "sequence":

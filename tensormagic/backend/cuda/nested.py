@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensormagic.backend.cuda.device import DeviceArray
 from tensormagic.backend.cuda.frames import Frame, Numbers, Slot, UnfixedError
 from tensormagic.backend.cuda.guarded import COUNT, copied
 from tensormagic.backend.kinds import stored_below
@@ -69,6 +70,9 @@ class Nested:
             given.append(run.index_slot())
             shapes = [(), *shapes]
         self.copies: list[Callable[[], None]] = []
+        self.filled: list[
+            tuple[DeviceArray, Node]
+        ] = []  # integers of what is around it, which change with its iterations
         self.shared: list[Slot] = []
         for k, (p, a, shape) in enumerate(zip(own, operands, shapes[first:], strict=False)):
             given.append(self._given(p, a, shape, moves=k < plan.carries))
@@ -87,7 +91,10 @@ class Nested:
         """The slot of a parameter: that of the operand where nothing stores into it, else an array that it is copied into."""
         empty, dtype = self.run.device.library.empty, parameter.type.dtype
         if parameter in self.numbers:
-            return Slot(empty((), dtype))
+            array = self.run.device.library.full((), self.number(operand), dtype)
+            if not moves and not _is_constant(operand):
+                self.filled.append((array, operand))
+            return Slot(array)
         source = self.outer.slot(self.outer.part.owner(operand))
         if not moves and stored_below(operand) is operand:
             self.shared.append(source)
@@ -144,7 +151,7 @@ class Nested:
         run = self.run
         steps = 0 if self.count is None else self.number(self.count)
         self.launches = steps * max(1, run.frame.launches) + len(self.copies) + len(self.ends) + len(self.starts)
-        constant = self.count is not None and not any(n.op is PARAMETER for n in topological([self.count]))
+        constant = self.count is not None and _is_constant(self.count) and not self.filled
         ends = not any(p in run.plan.hosted for p in run.plan.parameters[run.plan.first :][: run.plan.carries])
         before = self.before is None or self.before.is_fixed
         self.is_fixed = constant and ends and before and run.is_fixed and self.launches <= MOST_WITHIN
@@ -155,6 +162,8 @@ class Nested:
         run.known.update({p: self.number(a) for p, a in self.numbers.items()})
         for slot, array in self.homes:
             slot.array = array
+        for array, node in self.filled:
+            array[...] = self.number(node)  # where it is: recordings have its address
         for step in (*self.starts, *self.copies):
             step()
         if self.before is not None:
@@ -193,6 +202,11 @@ class Nested:
                 self._recordings.clear()
             found = self._recordings[key] = (self.run.recorded(unit), arrays)
         return found[0]
+
+
+def _is_constant(node: Node) -> bool:
+    """Whether an integer is the same in every iteration of what is around the loop."""
+    return not any(n.op is PARAMETER for n in topological([node]))
 
 
 def _number(sizes: Numbers, node: Node) -> int:

@@ -133,6 +133,15 @@ def test_stores():
         np.add.at(y, np.array([0, 5, 8]), x[3:6])
         return y
 
+    def totalled(u, v):
+        s = u.sum()
+        v = v.copy()
+        v[1] = s * 0.1
+        return v, s
+
+    assert (
+        holds(totalled, normals(7), normals(9)).names[0] == "copy"
+    )  # what is stored behind a total begins with a copy, too
     x = normals((40, 30))
     holds(placed, x)  # places of which each is named once
     holds(padded, x)

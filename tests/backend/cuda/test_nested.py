@@ -141,6 +141,15 @@ def two_side_by_side(v, w):
     return v, w
 
 
+def with_the_index_around(v):
+    for a in range(3):
+        for i in range(4):
+            v = v.copy()
+            v[a] = v[i] * 0.1 + a
+        v = v * 0.5 + v[a]
+    return v
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {  # with how often the host may read
     "product": (product, (A, A.T @ A), 1),
     "epochs": (epochs, (_RNG.normal(size=(4, 3)), X, LABELS), 1),
@@ -154,6 +163,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], int]] = {  # with
     "while in while": (while_in_while, (V,), 30),
     "counted within": (counted_within, (V,), 16),
     "in a branch": (in_a_branch, (V,), 6),
+    "with the index around": (with_the_index_around, (V,), 1),
     "two side by side": (two_side_by_side, (V, V + 1), 1),
 }
 

@@ -1,4 +1,4 @@
-"""Whether kernels compute several things at once, and round them once, while a plan is made."""
+"""Whether kernels compute several things at once, and round otherwise than NumPy does, while a plan is made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _fused: ContextVar[bool] = ContextVar("fused", default=True)
-_contracted: ContextVar[bool] = ContextVar("contracted", default=False)
+_rounds: ContextVar[bool] = ContextVar("rounds", default=False)
 
 
 def is_fused() -> bool:
@@ -15,17 +15,17 @@ def is_fused() -> bool:
     return _fused.get()
 
 
-def is_contracted() -> bool:
-    """Whether steps of polynomials may be rounded once, which is not what NumPy does."""
-    return _contracted.get()
+def may_round() -> bool:
+    """Whether sums may be added up in another order than NumPy has, and sums of products rounded once."""
+    return _rounds.get()
 
 
 @contextmanager
-def fusing(*, fused: bool, contracted: bool) -> Generator[None]:
-    """Make plans with fusion, or without; with contraction, or without."""
-    tokens = _fused.set(fused), _contracted.set(contracted)
+def fusing(*, fused: bool, rounds: bool) -> Generator[None]:
+    """Make plans with fusion, or without; that may round otherwise than NumPy, or not."""
+    tokens = _fused.set(fused), _rounds.set(rounds)
     try:
         yield
     finally:
         _fused.reset(tokens[0])
-        _contracted.reset(tokens[1])
+        _rounds.reset(tokens[1])

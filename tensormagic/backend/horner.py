@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from tensormagic.backend.fusion import is_contracted
+from tensormagic.backend.fusion import may_round
 from tensormagic.ir.node import Node, topological, users
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.move import BROADCAST
@@ -37,7 +37,7 @@ def steps_rounded_once(
     carries, index
         For an iteration of a loop within: what is carried to it, by what becomes of that, and its number.
     """
-    if not is_contracted():
+    if not may_round():
         return {}
     own = set(roots)
     nodes = topological(list(own), stop=lambda n: stored(n) and n not in own)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tensormagic.backend.alone import is_alone
 from tensormagic.backend.complex_text import COMPLEX, source_of
+from tensormagic.backend.selected import of_all_elements
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, as_size, make, rebuild, replaced, resized, topological
@@ -87,7 +88,7 @@ def expand_all(results: Sequence[Node], *, inside: bool = False) -> list[Node]:
             memo[node] = rebuilt if body is None else simple(body)
         return memo[root]
 
-    return [simple(r) for r in results]
+    return [simple(r) for r in of_all_elements(results)]
 
 
 _serial = count()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from tensormagic.backend.fusion import may_round
 from tensormagic.backend.inline import expand_all, is_box, rim, room
 from tensormagic.backend.kinds import graphs_of, kind_of
 from tensormagic.ir import site
@@ -50,9 +51,13 @@ def in_states(results: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
     return [memo[r] for r in results], {new: old for old, new in memo.items() if new is not old}
 
 
-@lru_cache(maxsize=256)
 def _converted(graph: Graph) -> Graph:
     """A graph over such loops; the same one where it has none."""
+    return _known(graph, may_round())
+
+
+@lru_cache(maxsize=256)
+def _known(graph: Graph, _rounds: bool) -> Graph:
     if not any(map(graphs_of, graph.nodes)):
         return graph
     old = expand_all(graph.results)

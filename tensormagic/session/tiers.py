@@ -89,7 +89,7 @@ class Executable:
         No lock: two threads may plan at once, which gives equal plans, and a forked child never waits for a thread that it has not.
         """
         if self._plan is None:
-            with fusing(fused=self.rewritten.fused, contracted=self.rewritten.contracted):
+            with fusing(fused=self.rewritten.fused, rounds=self.rewritten.rounds):
                 self._plan = plan_graph(self.graph)
         return self._plan
 

@@ -19,7 +19,6 @@ from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.frames import framed
 from tensormagic.transform.products import at_once_before
-from tensormagic.transform.selected import unselected
 from tensormagic.transform.shared import shared
 from tensormagic.transform.shifts import gathered
 from tensormagic.transform.stacks import united, unstacked
@@ -66,13 +65,7 @@ def tidied(results: Sequence[Node], *, level: str = "stable") -> list[Node]:
     At ``"real"`` functions of one matrix share their work, with other digits where only one of them is asked for.
     """
     found = _Tidy(level == "exact", level == "real").results(list(results))
-    return found if level == "exact" else _of_all_elements(found)
-
-
-def _of_all_elements(results: Sequence[Node]) -> list[Node]:
-    """The same, where what masks select need not be there by itself."""
-    found = followed(results, without_waiting(results))
-    return followed(found, unselected(found))
+    return followed(found, without_waiting(found))
 
 
 def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Graph:
@@ -137,7 +130,7 @@ class _Tidy:
     def _graph(self, graph: Graph) -> Graph:
         if graph not in self.graphs:
             results = self.results(list(graph.results))
-            results = results if self.exact else gathered(_of_all_elements(results))
+            results = results if self.exact else gathered(followed(results, without_waiting(results)))
             new = graph if tuple(results) == graph.results else graph.with_results(results)
             self.graphs[graph] = self.graphs[new] = new
         return self.graphs[graph]

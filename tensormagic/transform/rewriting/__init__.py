@@ -147,8 +147,8 @@ class Rewritten:
         Rules that were not used because what they would absorb has another use.
     fused
         Whether kernels compute several things at once.
-    contracted
-        Whether they may round steps of polynomials once.
+    rounds
+        Whether they may round otherwise than NumPy.
     """
 
     graph: Graph
@@ -156,7 +156,7 @@ class Rewritten:
     assumptions: list[str] = field(default_factory=list[str])
     withheld: list[Withheld] = field(default_factory=list[Withheld])
     fused: bool = True
-    contracted: bool = False
+    rounds: bool = False
 
     @property
     def notable(self) -> list[Firing]:
@@ -190,8 +190,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
     new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
     fused = "fusion" not in off
-    contracted = fused and base != "exact"
-    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused=fused, contracted=contracted)
+    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused=fused, rounds=fused and base != "exact")
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:

@@ -1,15 +1,18 @@
 """Elements that a mask selects, only to be added up or stored back: all elements are gone through, and the others left out.
 
 ``x[m].sum()`` is the sum of ``np.where(m, x, 0)``, and ``x[m] = f(x[m])`` is ``np.where(m, f(x), x)``: one pass, and neither indices nor
-selected elements are written down. What is computed of selected elements has to be cheap: it is computed of the others, too.
+selected elements are written down. What is computed of selected elements has to be cheap: it is computed of the others, too. NumPy is
+quicker with what it has selected: only kernels are made so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from tensormagic.backend.fusion import may_round
 from tensormagic.ir.cost import weight
 from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.site import substituted
 from tensormagic.ops.fold import ALL, ANY, PROD, SUM, fold
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
@@ -23,8 +26,16 @@ _FOLDS = {SUM, PROD, ANY, ALL}  # which have a value without any element
 _MOST = 16  # what may be computed of each element: eight additions
 
 
-def unselected(results: Sequence[Node]) -> dict[Node, Node]:
-    """What takes the place of such sums and stores: made of all elements."""
+def of_all_elements(results: Sequence[Node]) -> list[Node]:
+    """``results`` with such sums and stores made of all elements, where kernels may round otherwise than NumPy."""
+    found = list(results)
+    while goals := _goals(found) if may_round() else {}:  # one may be within what takes the place of another
+        found = substituted(found, goals)
+    return found
+
+
+def _goals(results: Sequence[Node]) -> dict[Node, Node]:
+    """What takes the place of sums and stores of what masks select."""
     nodes = topological(results)
     shown = set(results)
     found = [_of_all(n, nodes, shown) for n in nodes if n.op is PLACES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -9,9 +10,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import topological
-from tensormagic.session import executable
 
 
 def total(x, m):
@@ -133,15 +131,9 @@ def arrays(dtype: Any = np.float64, size: int = 400) -> tuple[Any, Any]:
     return (x + 1j * r.random(size) if np.dtype(dtype).kind == "c" else x * 9).astype(dtype), r.random(size)
 
 
-def ops(f: Any, *args: Any) -> set[str]:
-    """The names of the ops in the rewritten graph, at every depth."""
-
-    def within(graph: Graph) -> set[str]:
-        nodes = topological([*graph.results, *graph.checked])
-        inner = [within(v) for n in nodes for v in n.params.values() if isinstance(v, Graph)]
-        return {n.op.name for n in nodes}.union(*inner)
-
-    return within(executable(tm.compile(f, *args).graph).graph)
+def selects(f: Any, *args: Any) -> bool:
+    """Whether compiled code writes down where a mask is true."""
+    return re.search(r"at_\d+ \+= 1", tm.compile(f, *args).code) is not None
 
 
 def close(one: Any, other: Any, rtol: float) -> bool:
@@ -154,12 +146,12 @@ def close(one: Any, other: Any, rtol: float) -> bool:
 
 @pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
 def test_all_elements_are_gone_through(f):
-    assert "places" not in ops(f, *arrays())
+    assert not selects(f, *arrays())
 
 
 @pytest.mark.parametrize("f", KEPT, ids=lambda f: f.__name__)
 def test_what_is_needed_elsewhere_or_is_dear_stays(f):
-    assert "places" in ops(f, *arrays())
+    assert selects(f, *arrays())
 
 
 @pytest.mark.parametrize("tier", ["numpy", pytest.param("numba", marks=pytest.mark.share(4))])
@@ -201,7 +193,7 @@ def test_gradients():
     x, m = arrays()
     picked = m > 0.5
     slope = np.where(picked, 2 * (x - 2 * m) / picked.sum(), 0)
-    assert "places" not in ops(tm.grad(error), x, m)
+    assert not selects(tm.grad(error), x, m)
     for tier in ("numpy", "numba"):
         with tm.config.using(tier=tier):
             assert np.allclose(tm.grad(error)(x, m), slope, rtol=1e-12, atol=0)

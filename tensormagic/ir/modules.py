@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sysconfig
 from functools import lru_cache
 from pathlib import Path
@@ -42,8 +43,8 @@ def is_users(filename: str) -> bool:
     """Whether a file is the user's: a cell, or a file that is no installed library's."""
     if filename.startswith("<"):
         return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
-    path = Path(filename).resolve()
-    return not path.is_relative_to(_PACKAGE) and not str(path).startswith(_LIBRARIES)
+    path = os.path.realpath(filename)
+    return not path.startswith((str(_PACKAGE) + os.sep, *_LIBRARIES))
 
 
 def may_be_users(filename: str) -> bool:

@@ -109,6 +109,8 @@ def most_read(function: Any) -> int:
     """How many arguments by position a function only reads: the next one is where its result goes."""
     if isinstance(function, np.ufunc):
         return function.nin
+    if "out" not in (getattr(function, "__text_signature__", None) or "out"):
+        return _ANY  # to read the text as a signature takes milliseconds the first time
     try:
         given = inspect.signature(function).parameters
     except ValueError:  # NumPy does not say

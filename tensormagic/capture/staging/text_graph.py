@@ -245,9 +245,9 @@ class _Reading(Expressions):
 
     def _loop(self, body: list[ast.stmt], test: ast.expr | None, index: Node | None = None) -> None:
         """A loop of at least two iterations, or of a number that depends on data."""
-        bound, read = _bound_in(body), self.read
+        (bound, stored), read = _changed_in(body), self.read
         numbers = [name for name in bound if self.is_number(self.state.names.get(name))]
-        handed = self.hand_on(bound | _stored_in(body), bound)
+        handed = self.hand_on(bound | stored, bound)
         self.read = set()
         asked = None if test is None else self._of(test)
         self.results += [] if asked is None else [asked]
@@ -288,16 +288,17 @@ def _holds(test: Node) -> bool | None:
     return None
 
 
-def _bound_in(body: list[ast.stmt]) -> set[str]:
-    return {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _stored_in(body: list[ast.stmt]) -> set[str]:
-    """The names of arrays that may be stored into: also those that functions of the user's are given."""
-    found = set[str]()
+def _changed_in(body: list[ast.stmt]) -> tuple[set[str], set[str]]:
+    """The names that are bound, and those of arrays that may be stored into: also those that functions of the user's are given."""
+    bound, stored = set[str](), set[str]()
     for node in (n for s in body for n in walk(s)):
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            found.add(node.value.id)
+        kind = node.__class__
+        if kind is ast.Name:
+            if node.ctx.__class__ is ast.Store:  # type: ignore[attr-defined]
+                bound.add(node.id)  # type: ignore[attr-defined]
+        elif kind is ast.Subscript:
+            if node.ctx.__class__ is ast.Store and node.value.__class__ is ast.Name:  # type: ignore[attr-defined]
+                stored.add(node.value.id)  # type: ignore[attr-defined]
         elif isinstance(node, ast.Call) and (is_users(node) or is_into(node)):
-            found |= {a.id for a in node.args if isinstance(a, ast.Name)}
-    return found
+            stored |= {a.id for a in node.args if isinstance(a, ast.Name)}
+    return bound, stored

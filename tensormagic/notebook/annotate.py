@@ -22,6 +22,8 @@ from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.folding import CARRIES
 from tensormagic.notebook.pictures.labels import clean, counted, operation, symbol
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
+from tensormagic.ops.effects.checks import REQUIRE
+from tensormagic.ops.form import FORM
 
 __all__ = ["annotate", "statements"]
 
@@ -31,6 +33,7 @@ _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _SHORT = 40  # lines of a kernel that is shown whole
 _HEAD = "<span></span><span>becomes</span><span>numbers computed</span><span>runs in</span>"
+_UNWRITTEN = (FORM, REQUIRE)  # what changes the class of a number, and what asks whether a value is allowed
 _QUIET = {"contract", "move"}  # kinds that are as good in NumPy
 
 
@@ -122,6 +125,8 @@ def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
         if number is None or not node.args:
             continue
         lines[node] = number
+        if node.op in _UNWRITTEN:
+            continue
         line = found.setdefault(number, Line())
         line.ops[operation(shown.label(node))] += 1
         line.cost += cost
@@ -144,7 +149,7 @@ def merged(shown: Portrait, found: Mapping[int, Line]) -> dict[int, str]:
         into: dict[Node, int | None] = {}  # the line that computes with what a node gives
         for node in reversed(graph.nodes):
             graphs += [inner for inner in node.params.values() if isinstance(inner, Graph)]
-            line = line_of(shown, node) if node.args else None
+            line = line_of(shown, node) if node.args and node.op not in _UNWRITTEN else None
             users = line if line in found else into.get(node)
             if line is not None and line not in found:
                 told[line] = f"merged into line {users}" if users is not None else "left out: rules have replaced it"

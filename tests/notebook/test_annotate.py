@@ -157,3 +157,10 @@ def test_code_names_lines_of_the_cell_that_is_shown(notebook):
     text = notebook.ok(f"%%tensor --show code\n{cell}").data["text/plain"]
     assert {int(line) for line in re.findall(r"# line (\d+)$", text, re.MULTILINE)} == {2, 3}
     assert "# In[" not in text.partition("rewritten graph")[0]
+
+
+def test_a_line_that_names_a_value_alone_has_become_nothing(notebook):
+    text = "%%tensor -a --show none --grad w,b\nz = X @ w + b\nloss = np.mean(np.log(1 + np.exp(-y * z)))\nloss"
+    rows = notebook.ok(text).displays[0]["text/plain"].splitlines()
+    assert [row.strip() for row in rows if row.lstrip().startswith("4 ")] == ["4 loss"]
+    assert "form" not in "\n".join(rows)

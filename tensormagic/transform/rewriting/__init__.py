@@ -104,13 +104,17 @@ def _bare(level: str, device: str) -> Choices:
     return level, (), device
 
 
-@cache
 def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, folds: bool = True) -> Table:
     """The rules of ``level``, indexed; ``extra`` ones are tried first.
 
     ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, which hide what forms of
     sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
     """
+    return _table(level, extra, early and parted(level)[0] == "real", folds)
+
+
+@cache
+def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool) -> Table:
     late = (*BEYOND, *(_LATE if early else ()), *(() if folds else constants.fold_constants))
     return Table([*extra, *(r for r in rules(level) if r not in late)])
 

@@ -452,11 +452,12 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
     step = math.gcd(*(k for k, c in enumerate(coefficients) if c)) or 1
     coefficients = coefficients[::step]
+    near = [abs(float(c)) for c in coefficients]
     for radius in radii:
-        r = Fraction(radius) ** step
-        sizes = [abs(c) * r**k for k, c in enumerate(coefficients)]
+        r = radius**step
+        sizes = [c * r**k for k, c in enumerate(near)]
         rest = list(accumulate(reversed(sizes)))[::-1]  # of each term and all behind it
-        count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < Fraction(2) ** -(bits + 3)), 0)
+        count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < 2.0 ** -(bits + 3)), 0)
         if 0 < count <= _LONGEST and rest[1] <= 1 and sizes[-1] <= sizes[count] / 4:
             fitting.append((radius, [float(c * found.terms[0]) for c in coefficients[:count]], step))
     return tuple(fitting)

@@ -77,7 +77,7 @@ _TABLE: tuple[tuple[tuple[str, ...], str | None, str], ...] = (
     (
         ("--math",),
         "LEVEL",
-        "which rewrites may be used: exact (same bits as NumPy), stable (never less accurate), real (true of real numbers)",
+        "which rewrites may be used: exact (they keep every bit), stable (never less accurate), real (true of real numbers)",
     ),
     (
         ("--without",),

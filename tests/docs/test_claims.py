@@ -30,7 +30,7 @@ PICTURE = re.compile(r"!\[[^]]*\]\([^)]*\)")
 CLAIM = re.compile(
     rf"{NUMBER}(?:ms|µs|s|seconds?|minutes|microseconds|%|times|kB|MB|GB|GiB|MiB)(?!\w)"
     r"|\b(?:milli|micro)seconds?|\b(?:half|quarter) (?:a|of a) (?:milli)?second"
-    r"|\bnever\b|\balways\b|same bits|bit for bit|[Nn]o bit\b"
+    r"|\bnever\b|\balways\b|same bits|every bit|bit for bit|[Nn]o bit\b"
     r"|\bfaster\b|\bslower\b|\bas fast\b|[Nn]othing (?:uses|is (?:fetched|allocated))"
     r"|\b[Aa]ccurate(?:ly)?\b|\b[Dd]igits\b|\b[Aa]t (?:most|least) \d|half the memory|as small as the text|\btenth of\b",
 )

@@ -111,32 +111,39 @@ def lift_inputs(
     wanted = None if only is None else set(only)
     names = dict.fromkeys([*free_names(code, notebook), *(n for n in more if n in notebook)])
     others = [v for v in map(notebook.__getitem__, names) if isinstance(v, np.ndarray) and door.stays(v)]
-    tables = [n for n in names if door.is_table(notebook[n])]
-    changed: set[str] = set()
-    if tables:
-        tree = ast.parse(code.cell.source)
-        changed = (items.changed_roots(tree) | items.given_to_storing(tree, notebook)).difference(moving)
+    left = _changed_tables(code, notebook, names, moving)
     for name in names:
         value = notebook[name]
-        if name in tables and name in changed:  # pandas does what it does, with values
+        if name in left:  # pandas does what it does, with values
             visible[name] = value
-            continue
-        if isinstance(value, Tensor):
-            visible[name] = value
-            found[name] = value
             continue
         numpys = isinstance(value, np.ndarray) and any(share(value, s) for s in others)  # which NumPy stores into
-        try:
-            tensor = items.input_of(value, name) if (wanted is None or name in wanted) and not numpys else None
-        except TensorError as error:
-            if name in code.parsed.places:
-                error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
-            raise
+        wants = (wanted is None or name in wanted) and not numpys
+        tensor = value if isinstance(value, Tensor) else _input(code, value, name) if wants else None
         if tensor is not None:
             found[name] = tensor
         visible[name] = namespace.value_of(value) if tensor is None else tensor
     _note_overlaps(found, notebook)
     return visible, found
+
+
+def _changed_tables(code: Code, notebook: Mapping[str, Any], names: Iterable[str], moving: Iterable[str]) -> set[str]:
+    """The tables that a cell changes."""
+    tables = {n for n in names if door.is_table(notebook[n])}
+    if not tables:
+        return set()
+    tree = ast.parse(code.cell.source)
+    return tables & (items.changed_roots(tree) | items.given_to_storing(tree, notebook)).difference(moving)
+
+
+def _input(code: Code, value: Any, name: str) -> Tensor | None:
+    """A value as an input; the error for one that is refused is where the cell first reads it."""
+    try:
+        return items.input_of(value, name)
+    except TensorError as error:
+        if name in code.parsed.places:
+            error.tensor_site = _place(code, name)  # type: ignore[attr-defined]
+        raise
 
 
 def _place(code: Code, name: str) -> Site:
@@ -241,18 +248,29 @@ def run_cell(
     outputs = {
         n: held.original(restored(known(_as_named(v, capture)))) for n, v in _bound(space, start, code.parsed.binds)
     }
-    deleted = sorted(start.keys() - space.keys())
-    buffers = {id(t.place.buffer): t.place.buffer for t in (*found.values(), *held.fresh, *_read(capture))}
-    stores = [b for b in buffers.values() if b.array is not None and b.version and b.stored]
+    stores = _stored((*found.values(), *held.fresh, *_read(capture)))
     _send_away((*found.values(), *outputs.values()), code)
-    arrays = {id(buffer.array) for buffer in stores}
-    for name in [n for n, v in outputs.items() if isinstance(v, Tensor) and v is found.get(n)]:
-        if id(notebook.get(name)) in arrays:  # it still holds the input, which is the notebook's array
-            del outputs[name]
+    for name in _unchanged(outputs, found, notebook, stores):
+        del outputs[name]
     if code.last is None and code.parsed.last_name:
         result = space.get(code.parsed.last_name)
-    shown = code.last is not None
+    deleted, shown = sorted(start.keys() - space.keys()), code.last is not None
     return Captured(outputs, restored(known(result)), shown, found, stores, capture, code.parsed, space, deleted)
+
+
+def _stored(tensors: Iterable[Tensor]) -> list[Buffer]:
+    """The notebook's arrays that the cell has stored into."""
+    buffers = {id(t.place.buffer): t.place.buffer for t in tensors}
+    return [b for b in buffers.values() if b.array is not None and b.version and b.stored]
+
+
+def _unchanged(
+    outputs: Mapping[str, Any], found: Mapping[str, Tensor], notebook: Mapping[str, Any], stores: Iterable[Buffer]
+) -> list[str]:
+    """Names that still hold their input, the notebook's own array, which was stored into."""
+    arrays = {id(buffer.array) for buffer in stores}
+    same = (n for n, v in outputs.items() if isinstance(v, Tensor) and v is found.get(n))
+    return [n for n in same if id(notebook.get(n)) in arrays]
 
 
 def _as_named(value: Any, capture: Capture) -> Any:

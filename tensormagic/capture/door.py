@@ -7,7 +7,7 @@ A value that becomes a lazy array loses its own operators and methods; where the
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -54,6 +54,7 @@ _OVERRIDES = (_MEANS | OPERATORS | _PROTOCOLS | {"__getitem__", "__iter__", "__e
     *("__reduce__", "__reduce_ex__", "__setstate__", "__array_finalize__"),
     *("__buffer__", "__class_getitem__"),
 }
+_ASKED = OPERATORS | {"__eq__", "__float__", "__getattr__"}  # of numbers
 _KNOWN_VIEWS = (np.memmap, np.recarray)
 _kinds: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
 
@@ -71,20 +72,27 @@ def _found(cls: type) -> Kind:
     if issubclass(cls, np.ndarray):
         return _kind_of_array(cls)
     if issubclass(cls, _NUMBERS):
-        own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
-        asked = OPERATORS | {"__eq__", "__float__", "__getattr__"}
-        changed = any(
-            n in asked and module_of(f) != "enum" for c in own for n, f in vars(c).items()
-        )  # flags hold enum's
-        changed = changed or (issubclass(cls, enum.Enum) and not issubclass(cls, int))  # told apart by `is`
-        if not changed:
-            return Kind.PLAIN
-        return Kind.OWN if any(hasattr(cls, p) and not issubclass(cls, np.generic) for p in _PROTOCOLS) else Kind.NUMBER
+        return _kind_of_number(cls)
     if package_of(cls) == "tensormagic":
         return Kind.OTHER
-    if any(hasattr(cls, name) for name in _PROTOCOLS):
-        return Kind.OWN
-    if not any(hasattr(cls, name) for name in ("__array__", "__array_interface__", "__array_struct__")):
+    return Kind.OWN if _has_one(cls, _PROTOCOLS) else _kind_of_object(cls)
+
+
+def _has_one(cls: type, names: Iterable[str]) -> bool:
+    return any(hasattr(cls, name) for name in names)
+
+
+def _kind_of_number(cls: type) -> Kind:
+    own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
+    told_apart = issubclass(cls, enum.Enum) and not issubclass(cls, int)  # by `is`
+    if not told_apart and not any(n in _ASKED and module_of(f) != "enum" for c in own for n, f in vars(c).items()):
+        return Kind.PLAIN  # flags hold functions of enum's
+    return Kind.OWN if _has_one(cls, _PROTOCOLS) and not issubclass(cls, np.generic) else Kind.NUMBER
+
+
+def _kind_of_object(cls: type) -> Kind:
+    """Of a class that says nothing of NumPy's functions."""
+    if not _has_one(cls, ("__array__", "__array_interface__", "__array_struct__")):
         return Kind.OTHER
     names = {name for c in cls.__mro__ if c is not object for name in vars(c)}
     if names & (OPERATORS | {"__getattr__", "__getattribute__"}):

@@ -115,21 +115,28 @@ def bool_(*args: Any, **options: Any) -> Any:
 def round_(number: Any, ndigits: int | None = None) -> Any:
     """``round``, as NumPy's numbers have it."""
     if isinstance(number, Labelled):
-        return round(number) if ndigits is None else round(number, ndigits)
+        return round(number, *_given(ndigits))
     if isinstance(number, Tensor) and (number.type.form == "array" or _is_numpys_bool(number)):
         raise TypeError(
             f"type {'numpy.ndarray' if number.type.form == 'array' else 'numpy.bool'} doesn't define __round__ method"
         )
-    if _is_number((number,), {}) and _stays(number) and number.dtype.kind in "bi" and _leaves_whole(number, ndigits):
+    return _rounded(number, ndigits) if _is_number((number,), {}) else round(number, *_given(ndigits))
+
+
+def _given(ndigits: Any) -> tuple[Any, ...]:
+    return () if ndigits is None else (ndigits,)
+
+
+def _rounded(number: Tensor, ndigits: Any) -> Any:
+    """``round`` of a captured number, which is real."""
+    stays, real, pythons = _stays(number), number.dtype.kind == "f", number.type.form == "python"
+    if stays and number.dtype.kind in "bi" and _leaves_whole(number, ndigits):
         return whole_number(number)
-    known = not _is_number((number,), {}) or (ndigits is None and not _stays(number))
-    if not known and ndigits is None and number.dtype.kind == "f":
-        return int_(wrap(scalar.rint(number.node)))
-    if not known and number.type.form == "python" and number.dtype.kind == "f" and waits():
+    if ndigits is None:
+        return int_(wrap(scalar.rint(number.node))) if stays and real else round(number)
+    if pythons and real and waits():
         return with_arrays(round, "Python")(number, ndigits)  # which rounds the decimal text
-    if known or number.type.form == "python" or (number.dtype.kind != "f" and ndigits is None):
-        return round(number) if ndigits is None else round(number, ndigits)
-    return int_(number.round()) if ndigits is None else number.round(ndigits)
+    return round(number, ndigits) if pythons else number.round(ndigits)
 
 
 def _leaves_whole(number: Tensor, ndigits: Any) -> bool:

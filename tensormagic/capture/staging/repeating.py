@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType
 from typing import Any
 
 from tensormagic.capture import context
@@ -18,6 +17,7 @@ from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.consumed import counted_by, refuse_held
 from tensormagic.capture.staging.grown import Untyped, growing
+from tensormagic.capture.staging.left_to_python import Left, PlainPython, left_before
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loop_region import conditional, counted
 from tensormagic.capture.staging.loops import Loop
@@ -43,10 +43,6 @@ _GUARDED = 250  # iterations that a function has of its own, each of which may n
 UNROLLED = 32  # iterations up to which Python runs a loop in which arrays change their length
 
 
-class PlainPython(Exception):  # noqa: N818 (no error: a loop over Python's own numbers)
-    """There is nothing lazy in a loop."""
-
-
 def each(
     iterable: Any,
     iteration: Callable[[Any], None],
@@ -59,44 +55,74 @@ def each(
 
     ``named`` says that what is gone over has a name, by which code may go on with it.
     """
-    iterable = iterable if named and stop is not None else gone_over(iterable)
+    body = Body(iteration, stop, Names(*map(tuple, told)))
+    iterable = iterable if named and body.early else gone_over(iterable)
     if called is not None and type(iterable) in PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
         return left
-    items = _items(iterable, early=named and stop is not None) if context.current() is not None else None
-    names = Names(*map(tuple, told))
+    items = _items(iterable, early=named and body.early) if context.current() is not None else None
     failed: Exception | None = None
     if items is not None and _may_stage(items):
-        functions = [getattr(iteration, "__wrapped__", iteration), *([stop] if stop else [])]
-        known = _known(items.count())
-        rest = _rest(functions[0].__code__, known)
-        failed = rest.reason() or rest.noted(
-            _staged_as_needed(
-                lambda varies: staged_each(items, iteration, stop, names, varies=varies),
-                functions,
-                names,
-                stop is not None or known is None or known > UNROLLED,
-            )
-        )
+        failed = _staged_for(items, body)
         if failed is None:
-            used(iterable, early=stop is not None)
+            used(iterable, early=body.early)
             return NOTHING
-        if not isinstance(iterable, Rest) and (isinstance(failed, BeginsWeakly) or _begins_otherwise(failed, known)):
-            used(iterable, early=stop is not None)
-            if not _went_on(items, iteration, stop, names):
-                return NOTHING
-            return each(Rest(items), iteration, stop, told, called)
+        if not isinstance(iterable, Rest) and _first_is_another(failed, _known(items.count())):
+            used(iterable, early=body.early)
+            return each(Rest(items), iteration, stop, told, called) if _went_on(items, body) else NOTHING
+    return _by_python(iterable, items, failed, body, called)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """What a ``for`` does: an iteration, what is asked before each where the loop may be left, and what the syntax says."""
+
+    iteration: Callable[[Any], None]
+    stop: Thunk | None
+    names: Names
+
+    @property
+    def early(self) -> bool:
+        """Whether the loop may be left before its end."""
+        return self.stop is not None
+
+    @property
+    def functions(self) -> list[Callable[..., Any]]:
+        """Those that are called."""
+        return [self.iteration, *([self.stop] if self.stop else [])]
+
+    @property
+    def users(self) -> list[Any]:
+        """The user's functions behind these, for what they reach."""
+        return [getattr(self.iteration, "__wrapped__", self.iteration), *self.functions[1:]]
+
+
+def _staged_for(items: Items, body: Body) -> Exception | None:
+    """Stage a ``for``; gives what stands in the way."""
+    known = _known(items.count())
+    rest = left_before(body.users[0].__code__, known)
+    stage = partial(staged_each, items, body.iteration, body.stop, body.names)
+    return rest.reason() or rest.noted(
+        _staged_as_needed(
+            lambda varies: stage(varies=varies), body.users, body.names, body.early or known is None or known > UNROLLED
+        )
+    )
+
+
+def _by_python(
+    iterable: Any, items: Items | None, failed: Exception | None, body: Body, called: tuple[str, ...] | None
+) -> Plainly:
+    """Have Python run a ``for``; what is left to go over, where it runs the body as it is written."""
     if isinstance(failed, PlainPython) and not is_lazy(iterable):
-        left = plainly(iterable, [iteration, *([stop] if stop else [])], called, iterable, captured=False)
+        left = plainly(iterable, body.functions, called, iterable, captured=False)
         if left is not None:
             return left
     if _is_long(items, failed):
         over = items if isinstance(iterable, LazyIterator) else iterable
-        otherwise = partial(_go_over, over, items, failed, iteration, stop, names)
-        left = moved(items, [iteration, *([stop] if stop else [])], called, otherwise)
+        left = moved(items, body.functions, called, partial(_go_over, over, items, failed, body))
         if left is not None:
-            used(iterable, early=stop is not None)
+            used(iterable, early=body.early)
             return left
-    _go_over(iterable, items, failed, iteration, stop, names)
+    _go_over(iterable, items, failed, body)
     return NOTHING
 
 
@@ -105,38 +131,6 @@ def _items(iterable: Any, *, early: bool) -> Items | None:
         return None  # Python takes as many as there are iterations
     found = items_of(iterable)
     return counted_by(iterable) if found is None else found
-
-
-@dataclass
-class Left:
-    """Why a short loop within another one was left to Python, and for how many more of its runs it is not asked again."""
-
-    failed: Exception | None = None
-    length: int = 0
-    left: int = 0
-
-    def reason(self) -> Exception | None:
-        """Why it is left to Python without being asked; None where it is to be asked."""
-        self.left -= 1
-        return self.failed if self.left >= 0 else None
-
-    def noted(self, failed: Exception | None) -> Exception | None:
-        """Note what came of asking: each time that there was nothing lazy in it, twice as many runs are left."""
-        plain = isinstance(failed, PlainPython)
-        self.failed, self.length = failed, min(2 * self.length + 1, _LONGEST) if plain else 0
-        self.left = self.length
-        return failed
-
-
-_LONGEST, _SHORT = 255, 100  # runs, iterations
-
-
-def _rest(code: CodeType, known: int | None) -> Left:
-    """The rest of a loop: in a cell, which Python can always run, and where that makes no large graph."""
-    capture = context.current()
-    if capture is None or known is None or known > _SHORT or not values_are_there():
-        return Left()
-    return capture.rests.setdefault(code, Left())
 
 
 def _known(count: Size) -> int | None:
@@ -183,22 +177,27 @@ def _staged_with_lists(
     return None
 
 
+def _first_is_another(failed: Exception, known: int | None) -> bool:
+    """Whether Python is to run the first iteration, and the rest is asked again."""
+    return isinstance(failed, BeginsWeakly) or _begins_otherwise(failed, known)
+
+
 def _begins_otherwise(failed: Exception | None, known: int | None) -> bool:
     """Whether the first iteration of a long loop of a cell may be another than the rest: it binds what was None, or was not bound."""
     later = isinstance(failed, NeedsPython) and not isinstance(failed, PlainPython | Grows)
     return later and known is not None and known > UNROLLED and values_are_there()
 
 
-def _went_on(items: Items, iteration: Callable[[Any], None], stop: Thunk | None, names: Names) -> bool:
+def _went_on(items: Items, body: Body) -> bool:
     """Have Python run the first iteration; gives whether there is to be another one."""
     ran: list[Any] = []
 
     def first(item: Any) -> None:
         ran.append(item)
-        iteration(item)
+        body.iteration(item)
 
     with holding(items):
-        _iterations([items.at(0)], first, stop, names, 0)
+        _iterations([items.at(0)], Body(first, body.stop, body.names), 0)
     return bool(ran)
 
 
@@ -217,21 +216,13 @@ def _may_stage(items: Items) -> bool:
     return not isinstance(count, int) or count > 1
 
 
-def _go_over(
-    iterable: Any,
-    items: Items | None,
-    failed: Exception | None,
-    iteration: Callable[[Any], None],
-    stop: Thunk | None,
-    names: Names,
-) -> None:
+def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body: Body) -> None:
     """Have Python run a loop."""
     if items is not None and failed is not None and not isinstance(failed, PlainPython):
         count = items.count()
         if nodes_of(count) and not values_are_there():
-            if iterations_raise(
-                failed, scalar.greater(size_node(count), 0), lambda: iteration(items.at(0)), (iteration,)
-            ):
+            ran = scalar.greater(size_node(count), 0)
+            if iterations_raise(failed, ran, lambda: body.iteration(items.at(0)), (body.iteration,)):
                 return
             raise failed
         unstaged(failed)
@@ -241,7 +232,7 @@ def _go_over(
         else iterable
     )
     with holding(over):
-        _iterations(over, iteration, stop, names, 0 if _is_long(items, failed) else UNROLLED)
+        _iterations(over, body, 0 if _is_long(items, failed) else UNROLLED)
 
 
 def _listed(items: Items) -> Iterable[Any]:
@@ -256,9 +247,7 @@ def _listed(items: Items) -> Iterable[Any]:
         yield items.at(k)
 
 
-def _iterations(
-    items: Iterable[Any], iteration: Callable[[Any], None], stop: Thunk | None, names: Names, lazy: int
-) -> None:
+def _iterations(items: Iterable[Any], body: Body, lazy: int) -> None:
     """Run iterations, ``lazy`` of them before their conditions are computed; a loop that is left takes nothing more from an iterator."""
     with Driving(lazy) as driving:
         taking = iter(items)
@@ -267,7 +256,7 @@ def _iterations(
             refuse_taken(items)
         while True:
             driving.begin()
-            condition = False if stop is None else decided(stop())
+            condition = False if body.stop is None else decided(body.stop())
             if not asked and not isinstance(condition, bool):
                 if values_are_there():
                     condition = computed(condition)
@@ -281,7 +270,7 @@ def _iterations(
             except StopIteration:
                 break
             if condition is False:
-                iteration(item)
+                body.iteration(item)
                 continue
             guarded += 1
             if guarded > _GUARDED and not values_are_there():
@@ -289,26 +278,25 @@ def _iterations(
                     f"a loop over a {type(items).__name__} has more than {_GUARDED:,} iterations, and how many of them run depends on data",
                     "Loop over an array or a range, or use `while`.",
                 )
-            if _guarded(condition, iteration, item, names):
+            if _guarded(condition, body, item):
                 break
 
 
-def _guarded(stopped: Node, iteration: Callable[[Any], None], item: Any, names: Names) -> bool:
+def _guarded(stopped: Node, body: Body, item: Any) -> bool:
     """An iteration that runs unless the loop was left before, which depends on data; gives whether it is known that it was."""
 
     def nothing() -> None:
         """The loop was left."""
 
+    names, ways = body.names, (nothing, lambda: body.iteration(item))
     try:
-        staged_branch(
-            stopped, (nothing, lambda: iteration(item)), names.bound, (*names.entering, *names.leaving), (iteration,)
-        )
+        staged_branch(stopped, ways, names.bound, (*names.entering, *names.leaving), (body.iteration,))
     except Exception:
         if not values_are_there():
             raise
         if computed(stopped):
             return True
-        iteration(item)
+        body.iteration(item)
     return False
 
 
@@ -332,15 +320,8 @@ def staged_each(
             iteration(items.at(wrap(index)))
             return before, stop() if stop is not None else False
 
-    loop = Loop(
-        [getattr(iteration, "__wrapped__", iteration), *([stop] if stop else [])],
-        names,
-        run,
-        once=once,
-        lists=lists,
-        over=items,
-        varies=varies,
-    )
+    users = Body(iteration, stop, names).users
+    loop = Loop(users, names, run, once=once, lists=lists, over=items, varies=varies)
     loop.index = index
     loop.trace()
     if not isinstance(items, Rest) and (stop is None or values_are_there()):

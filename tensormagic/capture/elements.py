@@ -11,9 +11,10 @@ from tensormagic.capture.living import hold
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Form
+from tensormagic.ir.type import Form, Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import reshape, slice_
+from tensormagic.ops.op import as_form
 from tensormagic.ops.update import set_at
 
 
@@ -60,18 +61,31 @@ class Outgrown:
         Their forms in an element.
     build
         Makes an element of its numbers.
+    first
+        The types that the numbers of the elements have that it begins with.
     """
 
-    def __init__(self, stacks: Sequence[Any], forms: Sequence[Form], build: Callable[[Sequence[Any]], Any]) -> None:
+    def __init__(
+        self,
+        stacks: Sequence[Any],
+        forms: Sequence[Form],
+        build: Callable[[Sequence[Any]], Any],
+        first: Sequence[Sequence[Type]] = (),
+    ) -> None:
         self.stacks = stacks
         self.forms = forms
         self.build = build
+        self.first = first
 
     def listed(self, stacks: Sequence[Any]) -> Any:
         """The list, where the arrays are there; the same again of others where they are not."""
         if not all(isinstance(s, np.ndarray) for s in stacks):
-            return Outgrown(stacks, self.forms, self.build)
+            return Outgrown(stacks, self.forms, self.build, self.first)
         columns = [s.tolist() if f == "python" else list(s) for s, f in zip(stacks, self.forms, strict=True)]
+        for k, types in enumerate(self.first):
+            for column, t in zip(columns, types, strict=True):
+                if not t.shape and t.form != "array":
+                    column[k] = as_form(np.asarray(column[k]).astype(t.dtype), t.form)
         return [self.build(parts) for parts in zip(*columns, strict=True)]
 
 

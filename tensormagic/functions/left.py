@@ -31,6 +31,7 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
+from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import INPUT, constant
 
 _frozen: list[None] = []  # traces that go on, in one another
@@ -158,7 +159,7 @@ def give_values(
     show_all(place.buffer for place in places.values())
     arrays = [v for v in left if v.type.form == "array"]
     computed_too = [p.buffer.node for p in map(places.__getitem__, map(id, arrays)) if not p.buffer.argument]
-    session.compute([*(v.node for v in left), *computed_too, *codes.values()])
+    _computed([*(v.node for v in left), *computed_too, *codes.values()])
     own = {id(v): (v, v.item() if v.type.form == "python" else v.numpy()[()]) for v in left if v.type.form != "array"}
     for i, code in codes.items():
         own[i] = own[i][0], of_class(own[i][1], capture.number_types[int(session.value_of(code))])
@@ -166,6 +167,15 @@ def give_values(
     memory.add_wholes(places.values(), [places[id(v)] for v in arrays])
     parts = {id(v): (v, memory.part(places[id(v)])) for v in arrays}
     return own | {i: found for i, found in parts.items() if found[1] is not None}, memory
+
+
+def _computed(nodes: list[Node]) -> None:
+    """Have nodes computed, without what they print: the call prints it. Where it fails, there is no call."""
+    try:
+        with silently():
+            session.compute(nodes)
+    except Exception:  # noqa: BLE001 (raised again, once it has printed)
+        session.compute(nodes)
 
 
 def _codes_of_classes(left: Sequence[Tensor], values: Mapping[Node, Any], capture: Capture) -> dict[int, Node]:

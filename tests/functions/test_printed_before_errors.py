@@ -259,3 +259,30 @@ def test_what_finally_prints_is_printed_before_an_error(plain, capsys):
                 gives = type(error).__name__, str(error)
             ended.append((gives, capsys.readouterr().out))
         assert ended[0] == ended[1]
+
+
+class _Level:
+    def __init__(self, value):
+        self.value = value
+
+
+def _prints_and_stores(level, x, known):
+    for v in x:
+        if known.get("q", 0.25) < v:
+            level.value = abs(level.value) + v
+        if level.value < 2:
+            print("level", level.value)
+    return level.value
+
+
+def test_what_objects_get_is_computed_without_printing_it_twice(capsys):
+    function = tm.tensor(_prints_and_stores)
+    for value, x, known in (
+        (0.75, [1.0, -0.5], {}), (0.75, [1.0, -0.5], {}), (-0.5, [0.5, 0.25], {"q": -1.0}), (0.1, [0.0, 0.0, 0.0], {"q": 1.0})
+    ):  # fmt: skip
+        told = []
+        for own in (_prints_and_stores, function):
+            level = _Level(value)
+            gives = own(level, np.array(x), dict(known))
+            told.append((float(gives), float(level.value), capsys.readouterr().out))
+        assert told[0] == told[1]

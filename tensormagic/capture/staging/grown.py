@@ -64,8 +64,12 @@ class GrownList(Journaled):
         self.types: list[Type] = []
         self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy for some data
         self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
+        self.own: list[list[Type]] = []  # of the numbers of the elements that it begins with
+        self.met: list[set[tuple[str, str]]] = []  # the forms and kinds of the numbers that are appended
         for value in self.first:
-            self._learn(apart(value))
+            parts = apart(value)
+            self._learn(parts)
+            self.own.append([n.type for n in parts.nodes])
         self.prepare()
 
     def prepare(self) -> None:
@@ -76,6 +80,7 @@ class GrownList(Journaled):
             self.state[str(k)] = wrap(empty_tape(t))
         for value in self.first:
             self.append(value)
+        self.met = [set[tuple[str, str]]() for _ in self.types]
 
     def _learn(self, parts: Parts) -> bool:
         """Note the types of an element; whether these were known."""
@@ -100,6 +105,8 @@ class GrownList(Journaled):
         if not self._learn(parts) or len(self.state) <= len(self.types):  # its tapes were taken back, with a trial
             raise Untyped(self)
         count = self.state[COUNT]
+        for met, node in zip(self.met, parts.nodes, strict=False):
+            met.add((node.type.form, node.type.dtype.kind))
         for k, (node, t) in enumerate(zip(parts.nodes, self.types, strict=True)):
             self.state[str(k)] = wrap(record(self.state[str(k)].node, count.node, of_type(node, t)))
         self.state[COUNT] = count + 1
@@ -261,8 +268,13 @@ class GrownList(Journaled):
 
     def result(self) -> Outgrown:
         """What a function gives back of it."""
+        if any(len(met) > 1 for met in self.met):
+            raise NeedsPython(
+                f"{WHAT} gets numbers of different classes (1, 1.0, np.float64(1))",
+                "Append numbers of one class: float(x).",
+            )
         build: Callable[[Sequence[Any]], Any] = (lambda _parts: []) if self.like is None else self.like.build
-        return Outgrown([wrap(s) for s in self.stacks], [t.form for t in self.types], build)
+        return Outgrown([wrap(s) for s in self.stacks], [t.form for t in self.types], build, self.own)
 
 
 def _unstored(node: Node) -> Tensor:
@@ -372,13 +384,15 @@ def until_typed(made: Sequence[GrownList], stage: Callable[[], None]) -> None:
 
 
 def _lists(world: World, names: Sequence[str]) -> list[Slot]:
-    """The variables, items and attributes that hold lists which nobody else knows."""
+    """The variables, items and attributes that hold lists which nobody else knows: no arguments, which the caller has."""
     found: list[Slot] = []
+    capture = context.current()
+    callers = {} if capture is None else capture.callers
     for slot in [s for s in world.variables.values() if s.name in names]:
         value = slot.get()
         inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)
         items = [Slot(inside, k, f"{slot.name}[{key_text(k)}]") for k in inside] if isinstance(inside, dict) else []
-        found += [s for s in (slot, *items) if type(s.get()) is list]
+        found += [s for s in (slot, *items) if type(s.get()) is list and id(s.get()) not in callers]
     return [
         s
         for s in found

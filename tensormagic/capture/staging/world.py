@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from functools import lru_cache
-from types import CodeType, FunctionType, MethodType, ModuleType
+from functools import lru_cache, partial
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -103,8 +103,8 @@ class World:
             self._look_at_array(value)
         elif isinstance(value, FunctionType):
             self._look_at_function(value)
-        elif isinstance(value, MethodType):
-            self._pending += [value.__func__, value.__self__]
+        elif isinstance(value, _BOUND):
+            self._pending += _bound_to(value)
         elif isinstance(value, list | deque | set | bytearray | array | dict):
             self._look_at_container(value)
         elif isinstance(value, tuple | frozenset):
@@ -213,6 +213,18 @@ class World:
     def nodes(self) -> set[Node]:
         """The values of the lazy arrays that are known before the code runs."""
         return {part for t in self.tensors for n in (t.place.buffer.node, t.node) for part in unasked(n)}
+
+
+_BOUND = (MethodType, BuiltinMethodType, MethodWrapperType, partial)
+
+
+def _bound_to(function: Any) -> list[Any]:
+    """What a method is bound to, or a partial call: `add = out.append` changes a container."""
+    if isinstance(function, partial):
+        return [function.func, *function.args, *function.keywords.values()]
+    if isinstance(function, MethodType):
+        return [function.__func__, function.__self__]
+    return [] if isinstance(function.__self__, ModuleType | type | None) else [function.__self__]
 
 
 def unasked(node: Node) -> Iterator[Node]:

@@ -180,6 +180,8 @@ class _Start:
     nodes: Sequence[Node]
     fuel: Mapping[Rule, int]
     given: _Given
+    order: Sequence[Node]
+    """All that these need."""
     minded: int = 0
 
 
@@ -200,7 +202,8 @@ def _rewritten(
     for own in _minded([w.free for w in log.withheld], len(nodes)) if apart else ():
         bits = sum(1 << k for k in own)
         first = next((s for s in starts if s.minded & bits), starts[0])
-        again = replace(first, nodes=[first.nodes[k] for k in own])
+        alone = [first.nodes[k] for k in own]
+        again = replace(first, nodes=alone, order=topological(alone))
         found, more = _rewritten(again.nodes, matches, regions, apart=True, start=again)
         for k, node in zip(own, found, strict=True):
             nodes[k] = node
@@ -246,8 +249,10 @@ def _together(
     log, inner = Log(), Log()
     nodes = list(results)
     if start is None:
-        size = len(topological(nodes))
-        start = _Start(nodes, {r: r.fuel * size for r in matches.table.rules if r.fuel}, lambda node: (node,))
+        order = topological(nodes)
+        start = _Start(
+            nodes, {r: r.fuel * len(order) for r in matches.table.rules if r.fuel}, lambda node: (node,), order
+        )
     starts = [replace(start, minded=0)]
     barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
     again = 0
@@ -257,7 +262,8 @@ def _together(
         normals = [one.normal(n) for n in begun.nodes]
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
-        broken = one.claims.broken(normals, one.normals, one.reach)
+        order = topological(normals)
+        broken = one.claims.broken(order, normals, one.normals, one.reach)
         if broken:  # what was expected to be rewritten too was not: the same pass without these
             barred.update(broken)
             again += 1
@@ -268,10 +274,10 @@ def _together(
         log.withheld = one.log.withheld
         if not (one.log.fired and one.log.withheld):
             break
-        starts.append(_Start(nodes, one.fuel, _followed(one.origins, begun.given)))
+        starts.append(_Start(nodes, one.fuel, _followed(one.origins, begun.given), order))
         barred.clear()  # what reads a part may be another node by now
     if log.withheld:
-        present = set(topological(nodes))
+        present = set(order)
         log.withheld = [w for w in log.withheld if w.node in present]
     return nodes, Log([*inner.fired, *log.fired], [*inner.withheld, *log.withheld]), starts
 
@@ -328,9 +334,8 @@ class _Pass:
         self.becomes: dict[Node, Node] = {}
         self.origins: dict[Node, list[Node]] = {}
         self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
-        nodes = topological(start.nodes)
-        self.reach = Reach(start.nodes, apart)
-        self.uses = Uses(nodes, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
+        self.reach = Reach(start.nodes, apart, start.order)
+        self.uses = Uses(start.order, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""

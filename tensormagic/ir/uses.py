@@ -121,10 +121,13 @@ class Reach:
         What is asked for.
     apart
         Whether each is read on its own.
+    nodes
+        All that they need, in order.
     """
 
     results: Sequence[Node]
     apart: bool
+    nodes: Sequence[Node]
     _known: dict[Node, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -134,9 +137,10 @@ class Reach:
         if not self.apart:
             return {}
         found = dict(self.shown)
-        for node in reversed(topological(self.results)):
+        for node in reversed(self.nodes):
+            bits = found[node]
             for arg in node.needs:
-                found[arg] = found.get(arg, 0) | found[node]
+                found[arg] = found.get(arg, 0) | bits
         return found
 
     def of(self, node: Node) -> int:
@@ -339,17 +343,16 @@ class Claims:
             self._in.setdefault(part, []).extend(joined)
 
     def broken(
-        self, results: Sequence[Node], normals: Mapping[Node, Node], reach: Reach
+        self, nodes: Sequence[Node], results: Sequence[Node], normals: Mapping[Node, Node], reach: Reach
     ) -> dict[tuple[Rule, Node], tuple[Node, int]]:
-        """The firings for which that did not come true, with what is read still, and in which results."""
+        """The firings for which that did not come true, with what is read still, and in which results; ``nodes`` are all of these."""
         if not self._by:
             return {}
-        nodes = topological(results)
         present = set(nodes)
         held = [(rule, node, p) for rule, node, parts in self._by for p in parts if p in present]
         if not held:
             return {}
-        used, now = users(nodes), Reach(results, reach.apart)
+        used, now = users(nodes), Reach(results, reach.apart, nodes)
 
         def read(last: Node, own: set[Node]) -> int:
             found = now.shown.get(last, 0)

@@ -138,7 +138,7 @@ def _at(graph: Graph, point: Sequence[Any]) -> tuple[Any, float]:
                 )
             value = memo[node]
             if isinstance(value, mp.mpf) and mp.isfinite(value):
-                nothing = not value and node.op.name in {"add", "subtract"} and any(memo[a] for a in node.args)
+                nothing = not value and node.op.name in {"add", "subtract", "log"} and any(memo[a] for a in node.args)
                 spread = max(spread, 250 if nothing else abs(float(mp.mag(value))) * 0.30103 if value else 0)
     except (ZeroDivisionError, ValueError, OverflowError):
         return None, spread
@@ -244,9 +244,8 @@ def _around(function: Any, before: Graph, after: Graph, point: tuple[Any, ...], 
         for v in map(np.asarray, point):
             if count < 200:
                 around = v + np.spacing(np.minimum(np.abs(v), top / 2)) * r.integers(-reach, reach + 1, count)
-            elif v and abs(v) < _SMALL:  # of sizes that 1 + x tells apart
-                least = max(-4.0, np.log2(float(np.finfo(dtype).eps)) - np.log2(abs(v)))
-                around = v * 2.0 ** r.uniform(least, np.log2(_SMALL) - np.log2(abs(v)), count)
+            elif v and abs(v) < _SMALL:
+                around = v * 2.0 ** r.uniform(-4, np.log2(_SMALL) - np.log2(abs(v)), count)
             else:
                 around = v * 2.0 ** r.uniform(-(2**-6), 2**-6, count)
             beside.append(np.clip(around, -float(top), float(top)).astype(dtype))

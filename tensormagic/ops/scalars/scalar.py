@@ -174,14 +174,17 @@ sigmoid = scalar_op(
 
 
 def _softplus(x: Value) -> Value:
-    """In place where it can be: NumPy's logaddexp takes three times as long."""
+    """In place where it can be: NumPy's logaddexp takes three times as long.
+
+    Single precision has the digits of double: NumPy's own exponential and logarithm are off by up to two units there.
+    """
     x = np.asarray(x)
-    e = np.array(np.abs(x))
+    e = np.array(np.abs(x), np.float64 if x.dtype == np.float32 else None)
     np.negative(e, out=e)
     np.exp(e, out=e)
     np.log1p(e, out=e)
     e += np.maximum(x, x.dtype.type(0))
-    return e
+    return e.astype(x.dtype, copy=False)
 
 
 softplus = scalar_op(

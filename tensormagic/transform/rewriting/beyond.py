@@ -104,7 +104,7 @@ def logarithms_of_one_and_large_squares(node: Node) -> Found | None:
 
 @stable(roots="divide", heads="add", fuel=1, judged=True, extends="a value where the squares are infinite or 0")
 def quotients_by_large_squares(node: Node) -> Found | None:
-    """``x / (x * x + y * y) -> x / ((c * x)**2 + (c * y)**2) * c**2 for a power of two c, where the squares run over or under``."""
+    """``x / (x * x + y * y) -> c * x / ((c * x)**2 + (c * y)**2) * c for a power of two c, where the squares run over or under``."""
     top, total = node.args
     terms = sum_of(total)
     sides = _sides(terms) if node.type.dtype.kind == "f" else []
@@ -119,7 +119,7 @@ def quotients_by_large_squares(node: Node) -> Found | None:
         scale = where(less(total, float(info.tiny / info.eps)), large, scale)
     below = reduce(add, [square(side * scale) for side in sides])
     below = below + float(terms.number) * scale * scale if terms.number else below
-    return Found(top / below * scale * scale, absorbs=(bare(total),))
+    return Found(top * scale / below * scale, absorbs=(bare(total),))
 
 
 BEYOND = (

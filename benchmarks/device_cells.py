@@ -51,6 +51,33 @@ def elementwise(x: Any, y: Any) -> Any:
     return np.exp(-x * x) * y + x
 
 
+def perceptron(w1: Any, w2: Any, x: Any) -> Any:
+    z = np.tanh(x @ w1) @ w2
+    z = z - z.max(1, keepdims=True)
+    return -np.mean((z - np.log(np.exp(z).sum(1, keepdims=True)))[:, 3])
+
+
+def stencil(u: Any) -> Any:
+    u = u.copy()
+    for _ in range(20):
+        c = u[1:-1, 1:-1]
+        u[1:-1, 1:-1] = c + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * c) + 0.01 * c * (1 - c)
+    return u
+
+
+def classified(w: Any, x: Any, labels: Any) -> Any:
+    z = x @ w
+    z = z - z.max(1, keepdims=True)
+    return -(z - np.log(np.exp(z).sum(1, keepdims=True)))[np.arange(len(labels)), labels].mean()
+
+
+def epochs(w: Any, x: Any, labels: Any) -> Any:
+    for _ in range(5):
+        for k in range(20):
+            w = w - 0.1 * tm.grad(classified)(w, x[512 * k : 512 * k + 512], labels[512 * k : 512 * k + 512])
+    return w
+
+
 def arrays(*shapes: tuple[int, ...], dtype: str = "float32") -> list[np.ndarray[Any, Any]]:
     rng = np.random.default_rng(0)
     return [rng.standard_normal(shape, np.float32).astype(dtype) for shape in shapes]
@@ -63,6 +90,17 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray[Any, Any]]]] = {
     "softmax 8,192 x 2,048": (softmax, arrays((8192, 2048))),
     "gradient of a logistic loss, 10**6 x 30": (tm.grad(loss), arrays((30,), (10**6, 30), (10**6,))),
     "100 steps of gradient descent, 10**5 x 30": (trained, arrays((30,), (10**5, 30), (10**5,))),
+    "gradient of a perceptron, 4,096 x 784 x 1,024 x 10": (
+        tm.grad(perceptron, argnums=(0, 1)),
+        arrays((784, 1024), (1024, 10), (4096, 784)),
+    ),
+    "20 steps of a 4,096 x 4,096 stencil": (stencil, arrays((4096, 4096))),
+    "5 epochs of 20 batches of 512 x 784 x 10": (
+        epochs,
+        [*arrays((784, 10), (10240, 784)), np.random.default_rng(0).integers(0, 10, 10240)],
+    ),
+    "cumsum 2**24": (np.cumsum, arrays((1 << 24,))),
+    "argmax 8,192 x 2,048": (lambda x: np.argmax(x, axis=1), arrays((8192, 2048))),
     "matmul 2,048": (np.matmul, arrays((2048, 2048), (2048, 2048))),
 }
 

@@ -9,18 +9,25 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+from tensormagic.backend.cuda.compiler import Codes
+from tensormagic.backend.cuda.device import Device, current
+from tensormagic.backend.cuda.guarded import copied
 
 _check: Any = import_module("check_gpu")
 Program, black_scholes = _check.Program, _check.black_scholes
 
 MANY = 1 << 26
+COPIED = 1 << 28  # elements, to know how quick the memory is
 
 
 def cross_entropy(x: Any, y: Any) -> Any:
@@ -57,6 +64,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "logistic 2000000x30": (_check.logistic, [(2_000_000, 30), (2_000_000,), (30,)]),
     "mean of columns and deviation": (lambda x: (x - np.mean(x, axis=0)) / np.std(x, axis=0), [(32768, 2048)]),
     "gather 2^26 of 2^20": (lambda x, i: x[i] * 2, [(1 << 20,), (MANY,)]),
+    "running sum 2^26": (lambda x: np.cumsum(x), [(MANY,)]),
+    "running sums of columns 32768x2048": (lambda x: np.cumsum(x, axis=0), [(32768, 2048)]),
+    "argmax of rows 32768x2048": (lambda x: np.argmax(x, axis=1), [(32768, 2048)]),
     "four elements": (lambda x, y: np.exp(-x * x) * y + x, [(4,)] * 2),
 }
 
@@ -82,12 +92,51 @@ def measure(program: Any) -> tuple[float, float]:
     return float(np.median(found)) * 1e6, program.cupy.cuda.get_elapsed_time(first, last) / 20 * 1e3
 
 
+def launch_costs(device: Device, count: int = 3000) -> tuple[float, float]:
+    """Microseconds of the host for a launch of three arrays, and for a kernel of a recording of 64 that is replayed."""
+    one = copied("float32")
+    code = one.compile(device.capability)
+    kernel = device.load(code.data, code.symbol)
+    given, target = device.put(np.zeros(4, np.float32)), device.put(np.zeros(4, np.float32))
+
+    def launch() -> None:
+        device.launch(kernel, (1,), (256,), [target, given, np.int64(4)])
+
+    def timed(run: Callable[[], None], times: int) -> float:
+        run()
+        device.synchronize()
+        begin = time.perf_counter()
+        for _ in range(times):
+            run()
+        device.synchronize()
+        return (time.perf_counter() - begin) / times * 1e6
+
+    replay = device.recorded(lambda: [launch() for _ in range(64)] and None)
+    return timed(launch, count), timed(replay, max(1, count // 64)) / 64 if replay is not None else float("nan")
+
+
+def compile_costs(cc: tuple[int, int]) -> tuple[float, float]:
+    """Seconds that one kernel takes to be compiled, with a worker that is there, and to come from the disk."""
+    graph, _, _, found = _check.lowered(lambda x, y: np.exp(-x * x) * y + x, [np.zeros(64, np.float32)] * 2)
+    del graph
+    fresh = replace(found[0], source=f"{found[0].source}# {time.time_ns()}\n")
+    copied("int8").compile(cc)
+
+    def seconds() -> float:
+        codes, begin = Codes([fresh], whole=True), time.perf_counter()
+        codes.start(cc)
+        codes.wait()
+        return time.perf_counter() - begin
+
+    return seconds(), seconds()
+
+
 def main() -> None:
     """Measure everything."""
     cupy = import_module("cupy")
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"{name}, driver {cupy.cuda.runtime.driverGetVersion()}, CuPy {cupy.__version__}, NumPy {np.__version__}")
-    given, room = cupy.empty(1 << 28, "f4"), cupy.empty(1 << 28, "f4")
+    given, room = cupy.empty(COPIED, "f4"), cupy.empty(COPIED, "f4")
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     cupy.copyto(room, given)
     begin.record()
@@ -99,6 +148,11 @@ def main() -> None:
     print(f"device copy {copy:.2f} TB/s")
     del given, room
     cupy.get_default_memory_pool().free_all_blocks()
+    device = current()
+    print("a launch {:.1f} us of the host, a kernel of a replayed recording {:.2f} us".format(*launch_costs(device)))
+    print(
+        "a kernel compiled in {:.2f} s, from the disk in {:.3f} s".format(*compile_costs(device.capability)), flush=True
+    )
     for label, (function, shapes) in PROGRAMS.items():
         for dtype in ("float32", "float64"):
             make: Any = cupy.random.uniform if "Black" in label else cupy.random.standard_normal

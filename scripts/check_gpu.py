@@ -14,6 +14,7 @@ Integers and truth values have to be equal. Floats are held against NumPy in flo
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -312,6 +313,7 @@ DEVICE_TESTS = ("tests/backend/cuda", "tests/notebook/test_device.py", "tests/no
 LAUNCHED_OTHERWISE = (
     "tests/backend/cuda/test_segments.py",
     "tests/backend/cuda/test_loops.py",
+    "tests/backend/cuda/test_nested.py",
 )  # and not by this script
 
 
@@ -325,6 +327,9 @@ def parts(folder: Path) -> dict[str, list[str]]:
         "kernels": [python, "benchmarks/gpu.py"],
         "cells": [python, "benchmarks/device_cells.py", "--write", str(folder / "cells.md")],
     }
+    shares = [f"tests/capture/{p.name}" for p in sorted((ROOT / "tests/capture").glob("test_control_flow*.py"))]
+    found["control flow"] = [*pytest[:-2], *shares, "tests/functions/test_derivatives.py"]
+    found["peers"] = [python, "benchmarks/gpu_peers.py"]
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         print("compute-sanitizer is not installed, of NVIDIA's toolkit: accesses and races are not looked at")
@@ -342,10 +347,17 @@ def run_all(folder: Path) -> int:
     end, bad = time.monotonic() + 60 * MINUTES, 0
     for name, command in parts(folder).items():
         begin = time.monotonic()
+        on = {"TENSORMAGIC_DEVICE": "gpu"} if name == "control flow" else {}
         with (folder / f"{name.replace(' ', '-')}.txt").open("w", encoding="utf-8") as said:
             try:
                 done = subprocess.run(
-                    command, cwd=ROOT, check=False, stdout=said, stderr=subprocess.STDOUT, timeout=max(1, end - begin)
+                    command,
+                    cwd=ROOT,
+                    env=os.environ | on,
+                    check=False,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    timeout=max(1, end - begin),
                 ).returncode
                 verdict = "ok" if done == 0 else f"FAILED ({done})"
             except subprocess.TimeoutExpired:

@@ -306,8 +306,10 @@ class Card:
         try:
             with stream:
                 stream.begin_capture()
-                function()
-                graph = stream.end_capture()
+                try:
+                    function()
+                finally:  # a stream that goes on capturing would refuse what others do
+                    graph = stream.end_capture()
         except Exception as error:  # noqa: BLE001 (whatever a driver says: the kernels are launched one by one)
             tell_once(f"the GPU records no launches, which are made one by one: {type(error).__name__}: {error}")
             return None

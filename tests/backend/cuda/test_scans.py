@@ -13,6 +13,7 @@ pytestmark = compiles
 PARTS = ["parts of lines", "ends of parts"]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("size", "names"),
     [
@@ -27,6 +28,7 @@ def test_one_line(size: int, names: list[str]):
     assert found.names == names
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("shape", [(5, 3), (3, 40), (3, 5000)])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_lines_along_an_axis(shape: tuple[int, int], axis: int):
@@ -39,6 +41,7 @@ def test_many_lines_side_by_side():
     assert holds(lambda x: np.cumsum(x, axis=1), normals((3, 70, 5)), ulps=16).names == ["scan"]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float32", "float64", "bool"])
 def test_each_fold_and_dtype(dtype: str):
     x = integers(300, dtype, 3) if dtype[0] in "iu" else (1 + integers(300, "int8", 3) * 0.01).astype(dtype)

@@ -1,0 +1,132 @@
+"""The scripts for a card, without one: every class of kernels that they run, every line that measures, and every part there is to run."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.backend.cuda import device as devices
+from tests.backend.cuda.emulated import compiles
+from tests.backend.cuda.fake import FakeDevice
+from tests.backend.cuda.stand_in import stand_in
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]
+sys.path[:0] = FOLDERS
+check_gpu: Any = import_module("check_gpu")
+gpu: Any = import_module("gpu")
+device_cells: Any = import_module("device_cells")
+gpu_peers: Any = import_module("gpu_peers")
+for _folder in FOLDERS:
+    sys.path.remove(_folder)
+TRIES = {f"{c.name}, {d}": (c, d) for c in check_gpu.CASES for d in c.dtypes}
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", stand_in())
+
+
+@compiles
+@pytest.mark.share(9)
+@pytest.mark.parametrize("name", TRIES)
+def test_each_class_that_is_checked_on_a_card(cupy: None, name: str):
+    case, dtype = TRIES[name]
+    smallest = min(case.shapes, key=lambda shapes: sum(int(np.prod(s)) for s in shapes))
+    assert check_gpu.check(case, dtype, smallest) <= check_gpu.MOST_ULPS
+
+
+@compiles
+def test_what_is_measured_of_kernels(cupy: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    few = {k: (f, [tuple(min(n, 33) for n in s) for s in shapes]) for k, (f, shapes) in gpu.PROGRAMS.items()}
+    wanted = ("Black-Scholes 2^24", "running sum 2^26")
+    monkeypatch.setattr(gpu, "PROGRAMS", {k: few[k] for k in wanted})
+    monkeypatch.setattr(gpu, "current", FakeDevice)
+    monkeypatch.setattr(gpu, "COPIED", 1 << 10)
+    launch_costs = gpu.launch_costs
+    monkeypatch.setattr(gpu, "launch_costs", lambda device: launch_costs(device, 3))
+    gpu.main()
+    said = capsys.readouterr().out
+    assert "Error" not in said, said
+    assert all(f"{k} {dtype}: host" in said for k in wanted for dtype in ("float32", "float64"))
+    assert "a launch" in said
+    assert "from the disk in" in said
+
+
+@compiles
+@pytest.mark.parametrize("name", ["four elements", "cumsum 2**24"])
+def test_what_is_measured_of_programs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    function, args = device_cells.CASES[name]
+    devices.use(FakeDevice())
+    monkeypatch.setattr(device_cells, "CASES", {name: (function, [a[:40] for a in args])})
+    monkeypatch.setattr(sys, "argv", ["device_cells.py", "--write", str(tmp_path / "cells.md")])
+    tier = tm.config.tier
+    try:
+        device_cells.main()
+    finally:
+        devices.use(None)
+        tm.config.tier = tier
+    assert name in (tmp_path / "cells.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", device_cells.CASES)
+def test_the_programs_have_a_graph_for_a_card(name: str):
+    """None of it is a step of the host."""
+    from tensormagic import session
+    from tensormagic.backend.cuda import run as cuda
+
+    function, args = device_cells.CASES[name]
+    graph = session.executable(tm.trace(function, *args)).graph
+    assert not cuda.offenders(graph)
+
+
+def test_the_programs_of_peers_are_numpys(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """With NumPy in the place of a peer."""
+
+    def by_numpy(f: Any, args: Any, wrt: Any) -> Any:
+        return lambda: f(np, *args)
+
+    few = {
+        k: (f, [tuple(min(n, 30) for n in s) for s in shapes], wrt)
+        for k, (f, shapes, wrt) in gpu_peers.PROGRAMS.items()
+    }
+    few["perceptron 4096x784x1024x10"] = (gpu_peers.perceptron, [(6, 5), (5, 10), (7, 6)], 0)
+    monkeypatch.setattr(gpu_peers, "PROGRAMS", few)
+    monkeypatch.setattr(gpu_peers, "peers", lambda: [("NumPy", by_numpy, lambda: None)])
+    gpu_peers.main()
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 * len(few)
+    assert all(" us, first " in line for line in said), said
+
+
+def test_every_part_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is called exists, each part leaves a file, and what fails or takes too long is told."""
+    monkeypatch.setattr(check_gpu.shutil, "which", lambda name: name)
+    found = check_gpu.parts(tmp_path)
+    assert {"values", "tests", "kernels", "cells", "control flow", "peers", "memcheck", "racecheck of tests"} <= set(
+        found
+    )
+    for command in found.values():
+        assert all((ROOT / word).exists() for word in command if word.endswith(".py"))
+    commands = {"good": "0", "bad": "3"}
+    monkeypatch.setattr(
+        check_gpu,
+        "parts",
+        lambda folder: {k: [sys.executable, "-c", f"print(1); exit({v})"] for k, v in commands.items()},
+    )
+    assert check_gpu.run_all(tmp_path) == 1
+    assert (tmp_path / "bad.txt").read_text(encoding="utf-8") == "1\n"
+
+
+def test_without_a_card_it_says_what_is_missing():
+    told = subprocess.run(
+        [sys.executable, str(ROOT / "scripts/check_gpu.py"), "--small"], capture_output=True, text=True, check=False
+    )
+    if devices.missing() is not None:
+        assert told.returncode == 1
+        assert "needs a card" in told.stdout

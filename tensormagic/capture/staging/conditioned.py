@@ -177,7 +177,7 @@ class Looks:
 
     def _array(self, left: Any, right: Any, result: Any, deep: bool, less: bool) -> None:
         self._left -= _ARRAY
-        count = np.size(result)
+        count = result.size
         itself = _itself(left, right, result) if less and count <= _SMALL else None
         if 0 < count <= _BLOCK and result.dtype == _LONGS:
             beside = np.divide(left, result)
@@ -255,9 +255,8 @@ class Looks:
 
 
 def _largest(numbers: Any) -> float:
-    """The largest number of an array by its size; nan where there is one."""
-    greatest = float(_greatest(numbers, axis=None))
-    return greatest if math.isnan(greatest) else max(greatest, -float(_smallest(numbers, axis=None)))
+    """The largest number of a new array by its size; nan where there is one."""
+    return float(_greatest(np.abs(numbers, out=numbers if isinstance(numbers, np.ndarray) else None), axis=None))
 
 
 def _blocks(*values: Any) -> Iterable[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from threading import get_ident
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -85,10 +86,32 @@ def left_behind(mark: Tensor, *, known: bool) -> list[Tensor]:
         if generation is not None:
             if generation == 2 and known:
                 break
-            gc.collect(generation)
+            _collect(generation)
         if not _made_since(mark):
             break
     return _made_since(mark) + _stored_since(mark)
+
+
+_WAITS = 200  # for a thousandth of a second each
+
+
+def _collect(generation: int) -> None:
+    """Collect what is in cycles: Python does nothing while another thread collects, which may be in code of a weak reference."""
+    own, ran = get_ident(), list[bool]()
+
+    def note(_phase: str, _info: Mapping[str, Any]) -> None:
+        if get_ident() == own:
+            ran.append(True)
+
+    gc.callbacks.append(note)
+    try:
+        for _ in range(_WAITS):
+            gc.collect(generation)
+            if ran:
+                return
+            time.sleep(0.001)
+    finally:
+        gc.callbacks.remove(note)
 
 
 def _made_since(mark: Tensor) -> list[Tensor]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import threading
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -287,3 +290,35 @@ def test_what_a_compiled_function_would_not_notice_is_taken_back():
     with pytest.raises(CaptureError, match="binds TOTAL"):
         tm.compile(made_global, "float64[n]")
     assert TOTAL == 0
+
+
+class _Cycle:
+    def __init__(self, value):
+        self.value, self.own = value, self
+
+
+def _in_a_cycle(x):
+    total = 1.0
+    for v in x:
+        total = total + _Cycle(v * 2).value
+    return total
+
+
+def test_what_nobody_has_is_no_value_that_is_left_while_another_thread_collects():
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def waits(_reference):
+        begun.set()
+        goes_on.wait(5)
+
+    cycle = _Cycle(None)
+    kept = weakref.ref(cycle, waits)
+    del cycle
+    other = threading.Thread(target=gc.collect)
+    other.start()
+    assert begun.wait(5)
+    threading.Timer(0.05, goes_on.set).start()
+    found = tm.tensor(_in_a_cycle)(np.ones(2))
+    other.join()
+    assert kept() is None
+    assert found == 5

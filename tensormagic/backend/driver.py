@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -20,7 +20,7 @@ from tensormagic.backend.ledger import is_view
 from tensormagic.backend.overlap import Overlap
 from tensormagic.backend.overlap import least as least_effort
 from tensormagic.backend.room import GATE, afford
-from tensormagic.backend.running import IDLE, UNUSED, Interpreted, patiently, raised
+from tensormagic.backend.running import IDLE, UNUSED, Interpreted, evaluator, patiently, raised
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.sizes import is_fixed
 from tensormagic.backend.steps import Check, needed, produced
@@ -259,7 +259,7 @@ class Driver(Walk):
         if node in self.driven:
             name = self.regions.setdefault(node, f"region{len(self.regions)}")
             return f"{name}([{values}], 0 if flag == idle else flag)"
-        evaluated = self.constant("e", partial(node.op.evaluate, node))
+        evaluated = self.constant("e", evaluator(node))
         if node.sized_by:
             known = ", ".join(f"{self.constant('k', n)}: {self._atom(n)}" for n in node.sized_by)
             return f"{evaluated}([{values}], sizer(sizes, {{{known}}}))"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from tensormagic.backend import flags
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kernel_text import Fault, Raised
-from tensormagic.ir.graph import Guard, check, sizer
+from tensormagic.ir.graph import Graph, Guard, check, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
+from tensormagic.ops.effects.failing import computes_floats
+from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.regions.loops import turning
 
 
@@ -57,6 +60,19 @@ class Interpreted:
         for guard in self.guards:
             check(guard, size.atom)
         return [np.array(table[n], n.type.dtype, order="C") for n in self.results]
+
+
+def evaluator(node: Node) -> Callable[..., Any]:
+    """How NumPy computes a node in the middle of machine code: it warns of nothing, as machine code does; the user's own functions may."""
+    graphs = [v for _, v in node.param_items if isinstance(v, Graph)]
+    if not computes_floats(node) or node.op is OUTSIDE or any(OUTSIDE.name in g.ops for g in graphs):
+        return partial(node.op.evaluate, node)
+
+    def evaluate(values: Sequence[Any], size: Callable[[Any], int]) -> Any:
+        with np.errstate(all="ignore"):
+            return node.op.evaluate(node, values, size)
+
+    return evaluate
 
 
 # interrupts -----------------------------------------------------------------------------------------------------------

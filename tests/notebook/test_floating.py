@@ -1,4 +1,4 @@
-"""Floating-point errors: NumPy's warnings, once and at the user's line; ``np.errstate`` in cells."""
+"""Floating-point errors: NumPy's warnings, once and at the user's line, and none in functions; ``np.errstate`` in cells."""
 
 import warnings
 
@@ -230,3 +230,43 @@ def test_what_rules_compute_beside_a_choice_says_nothing(told, notebook, text, m
 def test_what_is_not_finite_in_the_end_is_told(told, notebook):
     notebook["u"] = np.array([0.0, 1.0, np.inf])
     assert {line for _, line, _ in told("%%tensor\nnp.sum(np.sin(u) - np.sin(2 * u))")} == {2}
+
+
+def quotients(x):
+    return (1 // x).sum()
+
+
+def remainders(x):
+    return (x % 0).sum() + np.fmod(x, 0)[0]
+
+
+def of_selected(x):
+    return (10 // x[x != 0]).sum()
+
+
+def in_loop(x):
+    for k in range(3):
+        x = x + 1 // (x - k)
+    return x
+
+
+def of_integers(x):
+    return 7 // x.astype(int)
+
+
+@pytest.mark.parametrize("f", [quotients, remainders, of_selected, in_loop, of_integers], ids=lambda f: f.__name__)
+def test_numpy_amid_compiled_code_says_nothing(f):
+    x = np.array([1.0, 0.0, 2.0, 3.0])
+    with np.errstate(all="ignore"):
+        expected = f(x)
+    with tm.config.using(tier="numba"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tm.compile(f, x)
+        assert np.array_equal(found(x), expected, equal_nan=True)
+        assert np.array_equal(found(x), expected, equal_nan=True)
+
+
+@pytest.mark.usefixtures("compiled")
+def test_cells_have_the_warnings_of_their_lines_alone(told):
+    assert told("%%tensor\na = 1 // v\na.sum()") == [("In[1]", 2, "divide by zero encountered in floor_divide")]
+    assert told("%%tensor\na = (1 // v[v != 0]).sum()\na") == []

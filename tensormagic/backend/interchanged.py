@@ -201,7 +201,13 @@ def _are_of_one(stages: Sequence[Stage], domain: tuple[Size, ...], copied: Copie
 
 def _keep_to_their_own(stages: Sequence[Stage], computed: set[Node], changed: set[Node], owner: Owner) -> bool:
     """Whether each element reads and writes, of what is computed or changed, its own element alone."""
-    return all(_is_own(s, i) for s in stages for i in _touched(s, computed, changed, owner))
+    along: dict[Node, tuple[int, ...]] = {}
+    for stage in stages:
+        for array, index in _touched(stage, computed, changed, owner):
+            axes = _own_axes(stage, index)
+            if axes is None or along.setdefault(array, axes) != axes:
+                return False
+    return True
 
 
 def _flat(stages: list[Stage], stored: set[Node]) -> Nest:
@@ -277,18 +283,17 @@ def _may_fail(stage: Stage) -> bool:
     )
 
 
-def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner) -> Iterator[IndexTuple]:
-    """The indices at which a stage reads and writes what the loop computes or changes."""
+def _touched(stage: Stage, computed: set[Node], changed: set[Node], owner: Owner) -> Iterator[tuple[Node, IndexTuple]]:
+    """The arrays, and the indices at which a stage reads and writes, of what the loop computes or changes."""
     for node, index in stage.reads:
         if node.type.shape and (node in computed or owner(node) in changed):
-            yield index
+            yield owner(node), index
     if stage.written is not None:
-        yield stage.written
+        yield owner(stage.root), stage.written
 
 
-def _is_own(stage: Stage, index: IndexTuple) -> bool:
-    """Whether an index is that of the element that a stage is about, in a part that is the same for all elements."""
-    before, own = index[: len(index) - len(stage.domain)], index[len(index) - len(stage.domain) :]
-    return own == tuple(Index(variable(k)) for k in range(len(stage.domain))) and all(
-        i.variable is None and i != ANYWHERE for i in before
-    )
+def _own_axes(stage: Stage, index: IndexTuple) -> tuple[int, ...] | None:
+    """The axes along which an index is that of the element that a stage is about, where it is the same for all elements along others."""
+    axes = tuple(k for k, i in enumerate(index) if i.variable is not None or i == ANYWHERE)
+    own = tuple(index[k] for k in axes)
+    return axes if own == tuple(Index(variable(k)) for k in range(len(stage.domain))) else None

@@ -97,6 +97,65 @@ def recorded(x, c):
     return rows
 
 
+def columns(x, c):
+    """Each iteration stores a column, and reads the one before."""
+    found = np.zeros((len(x), 40))
+    for k in range(1, 40):
+        found[:, k] = 0.5 * found[:, k - 1] + x
+        x = x + 0.1 * (c - x)
+    return found
+
+
+def along(axis):
+    """A sweep there and back along an axis of three, of two arrays."""
+
+    def swept(a, b):
+        a, b = np.moveaxis(a.copy(), axis, 0), np.moveaxis(b.copy(), axis, 0)
+        for k in range(1, 36):
+            b[k] = b[k] / (2 - b[k - 1])
+            a[k] = (a[k] + a[k - 1] * 0.25) * b[k]
+        for k in range(34, -1, -1):
+            a[k] = a[k] - b[k] * a[k + 1]
+        return a, b
+
+    return swept
+
+
+def along_the_last(a, b):
+    """The same, as people write it."""
+    a, b = a.copy(), b.copy()
+    for k in range(1, 36):
+        b[:, :, k] = b[:, :, k] / (2 - b[:, :, k - 1])
+        a[:, :, k] = (a[:, :, k] + a[:, :, k - 1] * 0.25) * b[:, :, k]
+    for k in range(34, -1, -1):
+        a[:, :, k] = a[:, :, k] - b[:, :, k] * a[:, :, k + 1]
+    return a, b
+
+
+def along_the_middle(a, b):
+    a, b = a.copy(), b.copy()
+    for k in range(1, 36):
+        b[:, k] = b[:, k] / (2 - b[:, k - 1])
+        a[:, k] = (a[:, k] + a[:, k - 1] * 0.25) * b[:, k]
+    return a, b
+
+
+def rows_and_columns(a):
+    """No such loop: what is a column for one iteration is a part of a row for others."""
+    a = a.copy()
+    for k in range(36):
+        a[:, k] = 0.5 * a[k, :] + a[:, k]
+    return a
+
+
+def shifted(a):
+    """No such loop: an element needs another one of the column before."""
+    a = a.copy()
+    for k in range(1, 36):
+        a[1:, k] = 0.5 * a[:-1, k - 1] + a[1:, k]
+    return a
+
+
 def around(lines, k):
     """The number of the line that begins the block of a line; 0 for none."""
     depth = [len(line) - len(line.lstrip()) for line in lines]
@@ -218,6 +277,31 @@ def test_several_axes(shape):
     x, c = rng.uniform(-1, 0.5, shape), rng.uniform(-0.5, 0.5, shape)
     for a, b in zip(tm.tensor(escape)(x, c), escape(x, c), strict=True):
         assert np.asarray(a).tobytes() == b.tobytes()
+
+
+def test_columns():
+    x, c = rng.uniform(-1, 0.5, 3000), rng.uniform(-0.5, 0.5, 3000)
+    assert np.asarray(tm.tensor(columns)(x, c)).tobytes() == columns(x, c).tobytes()
+    assert is_interchanged(columns, x, c)
+
+
+@pytest.mark.parametrize(
+    ("function", "axis"), [(along(0), 0), (along(1), 1), (along(2), 2), (along_the_middle, 1), (along_the_last, 2)]
+)
+def test_sweeps_along_any_axis(function, axis):
+    shape = [40, 50]
+    shape.insert(axis, 36)
+    a, b = rng.uniform(-1, 1, shape), rng.uniform(0, 0.5, shape)
+    for found, want in zip(tm.tensor(function)(a, b), function(a, b), strict=True):
+        assert np.array_equal(found, want)
+    assert is_interchanged(function, a, b) == (axis == 0 or function in {along_the_middle, along_the_last})
+
+
+@pytest.mark.parametrize("function", [rows_and_columns, shifted])
+def test_what_crosses_columns_is_not(function):
+    a = rng.uniform(-1, 1, (36, 36))
+    assert np.asarray(tm.tensor(function)(a)).tobytes() == function(a).tobytes()
+    assert not is_interchanged(function, a)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])

@@ -72,18 +72,24 @@ def _sites(node: Node) -> tuple[Site, ...]:
 def watched() -> Generator[list[Any]]:
     """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run.
 
-    What is met on a way that rules have added beside another one, with a data-dependent choice, is told only where a result is
-    not finite: whoever runs the nodes puts the results into the list.
+    What is met on a way that rules have added beside another one, with a data-dependent choice, or at what may be elements that a mask
+    leaves out, counts only where a result is not finite: whoever runs the nodes puts the results into the list.
     """
     asked, called_for = errstate.asked(), np.geterrcall()
     noted: dict[tuple[str, Site], bool] = {}
+    errors: list[FloatingPointError] = []
     results: list[Any] = []
 
     def note(what: str, flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
         if asked[_KINDS[what]] == "raise" or _asked_inside(what, nodes):
             error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
-            error.tensor_node = next((n for n in nodes if site.of(n)), None)  # type: ignore[attr-defined]
+            named = next((n for n in nodes if site.of(n)), None)
+            error.tensor_node = named  # type: ignore[attr-defined]
+            shown = what != "underflow"  # by a result that is not finite
+            if shown and named is not None and named is nodes[0] and _is_beside(named, inspect.currentframe()):
+                errors.append(error)
+                return
             raise error
         if asked[_KINDS[what]] == "call" and callable(called_for):
             called_for(what, flag)
@@ -96,6 +102,8 @@ def watched() -> Generator[list[Any]]:
     called = {kind: "ignore" if how == "ignore" and not _inside.get() else "call" for kind, how in asked.items()}
     with np.errstate(call=note, **called):  # type: ignore[arg-type]
         yield results
+    if errors and not all(map(_is_finite, results)):
+        raise errors[0]
     for (message, place), certain in noted.items():
         if certain or not all(map(_is_finite, results)):
             _warn(message, place)
@@ -106,7 +114,7 @@ def _is_finite(result: Any) -> bool:
 
 
 def _is_beside(node: Node, frame: FrameType | None) -> bool:
-    """Whether rules or derivatives have added a node, and all that reads it chooses by it, or between it and something else."""
+    """Whether nobody has asked for a node by itself, and all that reads it chooses by it, or between it and something else."""
     graph = next((g for g in _graphs(frame) if node in g.nodes), None)
     if graph is None or not _is_added(node):
         return False
@@ -116,7 +124,7 @@ def _is_beside(node: Node, frame: FrameType | None) -> bool:
         if part in graph.results:
             return False
         for user in readers.get(part, ()):
-            if user in seen or (_is_added(user) and user.op is where):
+            if user in seen or (user.op is where and (_is_added(user) or _is_of_all(part))):
                 continue
             if not _is_added(user):
                 return False
@@ -127,6 +135,10 @@ def _is_beside(node: Node, frame: FrameType | None) -> bool:
 
 def _is_added(node: Node) -> bool:
     return all(span.role != "value" for span in site.of(node))
+
+
+def _is_of_all(node: Node) -> bool:
+    return {span.role for span in site.of(node)} == {site.OF_ALL}
 
 
 def _graphs(frame: FrameType | None) -> Iterator[Graph]:
@@ -156,7 +168,11 @@ def _place(what: str, nodes: list[Node]) -> Site | None:
     cells = {s.cell for node in nodes for s in _sites(node)}  # inside a loop, nodes have their sites alone
     for node in nodes:
         known = _sites(node) or tuple(s for s in site.of(node) if s.cell in cells)
-        spans = [s for s in known if s.role == "value" or (s.role.startswith("rewritten") and what != "overflow")]
+        spans = [
+            s
+            for s in known
+            if s.role in {"value", site.OF_ALL} or (s.role.startswith("rewritten") and what != "overflow")
+        ]
         if spans:
             span = max(spans, key=lambda s: (s.run, s))
             shown = any((cell.label, cell.run) == (span.cell, span.run) for cell in usercode.cells.values())

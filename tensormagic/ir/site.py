@@ -10,6 +10,8 @@ from functools import cached_property
 
 from tensormagic.ir.node import Node, substitute, topological
 
+OF_ALL = "of all elements"  # the role of what code asks for of selected elements alone
+
 
 @dataclass(frozen=True, order=True)
 class Site:
@@ -26,7 +28,7 @@ class Site:
     column, end_column
         Counted from 0, in characters.
     role
-        ``"value"``, ``"tangent"``, ``"adjoint"``, or ``"rewritten by RULE"``.
+        ``"value"``, ``"tangent"``, ``"adjoint"``, ``"rewritten by RULE"``, or :data:`OF_ALL`.
     quiet
         Kinds of floating-point errors that the code ignores there, as ``np.errstate`` names them.
     """

@@ -270,3 +270,37 @@ def test_numpy_amid_compiled_code_says_nothing(f):
 def test_cells_have_the_warnings_of_their_lines_alone(told):
     assert told("%%tensor\na = 1 // v\na.sum()") == [("In[1]", 2, "divide by zero encountered in floor_divide")]
     assert told("%%tensor\na = (1 // v[v != 0]).sum()\na") == []
+
+
+STORES = [
+    ("y[v != 0] = 1 / v[v != 0]", None),
+    ("y[v > 0] = np.log(v[v > 0])", None),
+    ("y[v > 0] = np.sqrt(v[v > 0] - 1) + v[v > 0] ** -0.5", None),
+    ("k = v != 0\nfor i in range(3): y[k] = (i + 1) / y[k]", None),
+    ("y[v >= 0] /= v[v >= 0]", "invalid value encountered in divide"),
+    ("y[v != 0] = np.exp(v[v != 0])", "overflow encountered in exp"),
+    ("y[v > 1] = np.log(0 * v[v > 1])", "divide by zero encountered in log"),
+]
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize(("text", "message"), STORES)
+def test_elements_that_a_mask_leaves_out_say_nothing(told, notebook, monkeypatch, text, message, tier):
+    monkeypatch.setattr(tm.config, "tier", tier)
+    cell = f"%%tensor --math exact\ny = v.copy()\n{text}\nz = y.sum()\nz"
+    assert [m for _, _, m in told(cell)] == ([] if message is None else [message])
+    own = {"np": np, "v": notebook["v"]}
+    with np.errstate(all="ignore"):
+        exec(f"y = v.copy()\n{text}", own)
+    assert np.array_equal(notebook["y"].numpy(), own["y"], equal_nan=True)
+
+
+@pytest.mark.parametrize(("text", "message"), STORES)
+def test_elements_that_a_mask_leaves_out_raise_nothing(notebook, text, message):
+    notebook["v"] = np.array([0.0, -1.0, 1000.0])
+    inner = text.replace("\n", "\n    ")
+    ran = notebook(
+        f"%%tensor\nwith np.errstate(divide='raise', over='raise', invalid='raise'):\n    y = v.copy()\n    {inner}\n    z = y.sum()\nz"
+    )
+    assert (ran.error is None) == (message is None)
+    assert message is None or message in str(ran.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensormagic.ir import site
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import Size
 from tensormagic.ops.indices.gather import GATHER
@@ -72,7 +73,11 @@ def _whole(node: Node, found: dict[Node, Node | None], places: Node, axis: int, 
         return None
     args = [found[a] for a in node.args]
     nodes = [a for a in args if a is not None]
-    return make(node.op, nodes, **node.params) if len(nodes) == len(args) else None
+    if len(nodes) < len(args):
+        return None
+    whole = make(node.op, nodes, **node.params)
+    site.inherit(whole, node, site.OF_ALL)
+    return whole
 
 
 def _same_places(left: Node, right: Node) -> bool:

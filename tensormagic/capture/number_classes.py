@@ -21,7 +21,7 @@ from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.undecided import may_be_integer
 from tensormagic.ir.errors import CaptureError, TensorError
-from tensormagic.ir.node import Node, replaced, topological
+from tensormagic.ir.node import Node, make, replaced, topological
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import own_form, to_form
 from tensormagic.ops.leaf import Source, constant, constant_value, input_node
@@ -165,6 +165,12 @@ def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
             changed = any(a is not b for a, b in zip(args, n.args, strict=True))
             memo[n] = n.op(*args) if changed and isinstance(n.op, Pointwise) and not n.params else replaced(n, memo)
     return memo[node]
+
+
+def by_itself(node: Node, classes: Classes) -> Node:
+    """The same number, as a node that stands for these classes alone."""
+    first = scalar.equal(classes.code, constant(number(min(classes.types, key=number))))
+    return to_form(make(scalar.where, [first, *(to_form(node, "scalar"),) * 2]), node.type.form)
 
 
 def is_of(classes: Classes, types: Sequence[Type]) -> Node:

@@ -60,7 +60,7 @@ def _described(operation: int) -> tuple[str, int | None, int] | None:
     name = dis.opname[operation]
     if name in _BESIDE or name.startswith("<"):
         return None
-    if name.count("_FAST") == 2 and name != "LOAD_FAST_AND_CLEAR":
+    if name.count("_FAST") == 2:
         return name, 1, _TWO
     if operation in dis.hasname:
         flags = {"LOAD_GLOBAL": 1, "LOAD_ATTR": int(sys.version_info >= (3, 12)), "LOAD_SUPER_ATTR": 2}

@@ -166,3 +166,54 @@ def test_an_array_whose_dtype_data_would_decide_is_refused_by_its_line():
 
     with pytest.raises(CaptureError, match=r"depending on the data"):
         tm.tensor(f)(np.array([1.0, 0.0]))
+
+
+def one_or_true(x):
+    r = 1 if x[0] > 0 else True
+    return 1, r, 1.0, True
+
+
+def two_that_are_turned_round(x):
+    if x[0] > 0:
+        r, s = 1, True
+    else:
+        r, s = True, 1
+    t = 1 if x[1] > 2 else True
+    return r, s, t, 1, True
+
+
+def a_list_that_begins_with_it(x):
+    r = [1]
+    if x[0] > 0:
+        r.append((x[0], 1))
+    else:
+        r.append((x[1], True))
+    return r
+
+
+def in_a_loop(x):
+    found = []
+    for k in range(3):
+        r = 1 if x[0] > k - 1 else True
+        found += [r, 1]
+    return found
+
+
+def a_size(x):
+    n = len(x)
+    r = n if x[0] > 0 else float(n)
+    return r, n, float(n), r + 1, n + 1
+
+
+def of_numpys_class(x):
+    r = np.float64(1.0) if x[0] > 0 else 1.0
+    return r, 1.0, np.float64(1.0), r * 2
+
+
+@pytest.mark.parametrize(
+    "f", [one_or_true, two_that_are_turned_round, a_list_that_begins_with_it, in_a_loop, a_size, of_numpys_class]
+)
+def test_an_equal_number_elsewhere_keeps_its_class(f):
+    function = tm.tensor(f)
+    for x in (np.array([1.0, 2.0]), np.array([-1.0, 2.0]), np.array([-1.0, 3.0]), np.array([0.5, 3.0])):
+        assert repr(function(x)) == repr(f(x))

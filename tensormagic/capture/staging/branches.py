@@ -145,11 +145,14 @@ class Choice:
     def _result(self, number: int, chosen: Mapping[tuple[Node, Node], Node]) -> Node:
         """Result ``number`` as the code sees it."""
         found = chosen.get(self.pairs[number], self.pairs[number][0])
-        if number in self.narrower:
-            undecided.note(found, self.narrower[number])
         if number in self.classes:
             code, types = self.classes[number]
-            number_classes.note(found, Classes(self._result(code, chosen), types))
+            classes = Classes(self._result(code, chosen), types)
+            if self.pairs[number] not in chosen:  # 1 or True: the 1 that stands elsewhere is no other
+                found = number_classes.by_itself(found, classes)
+            number_classes.note(found, classes)
+        if number in self.narrower:
+            undecided.note(found, self.narrower[number])
         return self._of_box(found, *self.boxes[number]) if number in self.boxes else found
 
     def _of_box(self, found: Node, t: Type, axes: dict[int, tuple[Size, Size]]) -> Node:

@@ -105,3 +105,26 @@ def test_functions_of_the_users_that_are_called_like_others(name, body, tmp_path
     monkeypatch.setattr(first, "enabled", False)
     expected = tm.tensor(of(text, tmp_path / "again.py"))(*arguments)
     np.testing.assert_allclose(found, expected, rtol=1e-14, atol=0)
+
+
+NEGATED = {
+    "times a negative number": ("def g(y): return y * -1.0", "p * p + g(p) * p * (1 - 2.0**-40)"),
+    "negated": ("def g(y): return -y", "p * p + g(p) * p * (1 - 2.0**-40)"),
+    "subtracted": ("def g(y): return 0 - y", "p * p * (1 - 2.0**-40) + g(p) * p"),
+    "two calls deep": (
+        "def h(y): return -y\ndef g(y): return h(y) * p0\np0 = 1.0",
+        "p * p * (1 - 2.0**-40) + g(p) * p",
+    ),
+    "added elsewhere": ("def g(a, b): return a + b", "g(p * p, p * -(1 - 2.0**-40) * p)"),
+}
+
+
+@pytest.mark.parametrize("name", NEGATED)
+def test_what_one_function_negates_and_another_adds(name, tmp_path, monkeypatch):
+    helper, body = NEGATED[name]
+    text = f"import numpy as np\n{helper}\ndef f(p):\n    return {body}\n"
+    x = np.array([1.0, -2.0, 0.5, 3.0, 0.1, 7.0])
+    found = tm.tensor(of(text, tmp_path / "given.py"))(x)
+    monkeypatch.setattr(first, "enabled", False)
+    expected = tm.tensor(of(text, tmp_path / "again.py"))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=0)

@@ -74,6 +74,8 @@ class Mode(NamedTuple):
         The code of functions whose parameters may be sums or products.
     others
         Whether there are other functions.
+    negates
+        Whether anything is negated or subtracted in any, or there is a logarithm or an exponential.
     """
 
     givers: frozenset[str] = frozenset()
@@ -83,6 +85,7 @@ class Mode(NamedTuple):
     adders: frozenset[str] = frozenset()
     summed: frozenset[CodeType] = frozenset()
     others: bool = False
+    negates: bool = False
 
 
 _DIFFERENCES = {DIFFERENCE, DEEP}
@@ -135,7 +138,7 @@ def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE)
     parameters = code.co_varnames[: code.co_argcount]
     own = set(parameters) if code in mode.wide else set[str]()
     summed = frozenset(parameters if code in mode.summed else ())
-    kinds = frozenset({"Sub", "Add"} if mode.wide or traits.negates else {"Sub"})
+    kinds = frozenset({"Sub", "Add"} if mode.wide or mode.negates or traits.negates else {"Sub"})
     found = _Names(traits.text, kinds, mode, set(traits.held & set(parameters)), own, set(own))
     found.summed, found.multiplied, found.given = set(summed), set(summed), summed
     found.atoms = {name: frozenset({name}) for name in parameters}

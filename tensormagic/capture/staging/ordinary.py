@@ -130,7 +130,8 @@ def ordinary(function: FunctionType) -> Ordinary | None:
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
     """What is known of functions that call each other, of rules for accuracy."""
     exponentials = any(found.traits.exponentials for found in reached.values())
-    mode = Mode(exponentials=exponentials, others=True)
+    negates = any(found.traits.negates for found in reached.values())
+    mode = Mode(exponentials=exponentials, others=True, negates=negates)
     storing = [f for f in called if reached[f].stores]
     while True:
         tells = {f: _told(f, found, mode) for f, found in reached.items()}
@@ -153,6 +154,7 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
             mode.adders | adders,
             mode.summed | summed,
             others=True,
+            negates=negates,
         )
         if wider == mode:
             return mode
@@ -247,6 +249,7 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
         mode.adders & names,
         mode.summed & {code},
         mode.others,
+        mode.negates,
     )
     known = found.told.get(mode)
     if known is None:

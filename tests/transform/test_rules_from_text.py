@@ -355,3 +355,21 @@ def test_checks_that_a_rule_looks_through_stay():
     assert gone(3.0, 2.0) == 2.0
     with pytest.raises(ZeroDivisionError):
         gone(0.0, 2.0)
+
+
+@pytest.mark.parametrize("name", PROCEDURES)
+def test_what_is_no_number_stays_so(name):
+    """Where an operand is nan and NumPy's result with it, so is ours: ways for squares that run over are for these alone."""
+    (rule,) = theme(name)
+    space = {"np": np, "special": special, "linalg": scipy.linalg, "tm": tm, "stored": stored, "shifted": shifted}
+    for text in PROCEDURES[name].replace("square", "np.linalg.det(A) + np.linalg.det(B)").split("; "):
+        if "tm." in text or rule.level == "real":
+            continue
+        function = eval(f"lambda x, v, A, B: {text}", dict(space))
+        for k in range(2):
+            operands = [o.copy() for o in OPERANDS]
+            operands[k].flat[1] = np.nan
+            with np.errstate(all="ignore"):
+                expected = function(*operands)
+                found = tm.compile(function, *operands, math=rule.level)(*operands)
+            assert np.all(np.isnan(found) | ~np.isnan(expected)), text

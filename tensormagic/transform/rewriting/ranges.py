@@ -24,6 +24,7 @@ from tensormagic.ops.scalars.scalar import (
     exp,
     expm1,
     isfinite,
+    isinf,
     less,
     less_equal,
     log,
@@ -89,7 +90,7 @@ def quotients_by_squares(node: Node) -> Found | None:
     far = _over_square(top, key[1])
     if times != 1:
         far = far * (1 / float(times))
-    ordinary = isfinite(node.args[1])
+    ordinary = logical_not(isinf(node.args[1]))
     value = where(ordinary, top / where(ordinary, node.args[1], 1), far)
     return Found(value, absorbs=(bare(node.args[1]),))
 

@@ -84,3 +84,16 @@ def test_differences_of_factorials():
     x = np.array([1.5, 30.0, 1e6, 1e12])
     given = tm.tensor(lambda x: function_of("special.gammaln(x + 2) - special.gammaln(x)")[0](x))(x)
     np.testing.assert_allclose(given, np.log(x) + np.log(x + 1), rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.hypot(x, x) - np.hypot(2.0, x)", "np.hypot(x, x) - np.hypot(y, x)", "np.hypot(y, x) - np.hypot(x, x)",
+        "np.sqrt(x * x + x * x) - np.sqrt(y * y + x * x)", "np.hypot(x, x) - np.hypot(x, x + 1e-3)", "np.hypot(x, -x) - np.hypot(x, y)",
+    ],
+)  # fmt: skip
+def test_lengths_of_two_equal_sides(text):
+    x, y = np.array([3.0, 5.0, -4.0, 10.0, 0.1]), np.array([2.0, 5.0001, 1.0, 9.0, 0.3])
+    function = eval(f"lambda x, y: {text}", {"np": np})
+    np.testing.assert_allclose(tm.compile(function, x, y)(x, y), function(x, y), rtol=1e-9)

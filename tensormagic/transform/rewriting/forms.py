@@ -87,8 +87,8 @@ def image(node: Node) -> Image | None:
         root = multiply(*(bare(a).args[0] for a in inner.args))
         return Image(node, "sqrt", root, conjugates(root) or sum_of(root))
     if name == "hypot":
-        squares = tuple((("square", bare(a)), square(a), Fraction(1)) for a in inner.args)
-        return Image(node, "sqrt", None, Sum(squares, Fraction(0)))
+        one, other = (Sum(((("square", bare(a)), square(a), Fraction(1)),), Fraction(0)) for a in inner.args)
+        return Image(node, "sqrt", None, one.minus(other.times(-1)))  # of the same twice it is one term
     key = key_of(inner)
     if isinstance(key, tuple):
         return Image(node, "square", inner.args[0], sum_of(inner.args[0]))

@@ -12,7 +12,7 @@ from tensormagic.capture import context
 from tensormagic.capture.stores.layout import NOWHERE, Layout, as_given, given_for, made_as, reshaped
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
-from tensormagic.ops.leaf import CONSTANT, INPUT
+from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA
 from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE, squeezes
 from tensormagic.ops.named import NAMED
 from tensormagic.ops.pointwise import Pointwise
@@ -62,7 +62,7 @@ def _layout(node: Node, operands: list[Layout | None]) -> Layout | None:
     if len(node.types) > 1 or any(hint(s) is None for s in node.type.shape):
         return None
     shape = tuple([hint(s) or 0 for s in node.type.shape])
-    if not shape or node.op is CONSTANT:
+    if not shape or node.op is CONSTANT or node.op is IOTA:
         return _in_c_order(shape)
     if node.op is INPUT:
         return _of_input(node)
@@ -81,7 +81,7 @@ def _moved(node: Node, shape: tuple[int, ...], of: Layout) -> Layout | None:
     if node.op is TRANSPOSE:
         return of.transpose(node["permutation"])
     if node.op is RESHAPE:
-        return reshaped(of, shape) if squeezes(node) else None
+        return reshaped(of, shape) if squeezes(node) or of.flags.c_contiguous else None
     if node.op is SLICE:
         return _as_strided(shape, [s * step for s, (_, _, step) in zip(of.strides, node["slices"], strict=True)])
     if node.op is not BROADCAST:

@@ -1,5 +1,7 @@
 """The scripts for a card, without one: every class of kernels that they run, every line that measures, and every part there is to run."""
 
+# tests named elsewhere
+
 import subprocess
 import sys
 from importlib import import_module

@@ -1,7 +1,7 @@
 """Polynomials by Horner's rule: a product and the number added to it are rounded once, where the machine can do that.
 
-It takes half the instructions, and is no less accurate. A short sum such as ``3 * x - 1`` is left alone: where its product is rounded, it may be
-exactly 0, which people see. After a few steps what is added to is no such number any more.
+It takes half the instructions, and is no less accurate. A short sum such as ``3 * x - 1`` is left alone: where its product is rounded,
+it may be exactly 0, which people see. After a few steps what is added to is no such number any more.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ class _Every:
     def end(self, node: Node) -> Node | None:
         """What takes the place of a sum, or of a store where the elements were."""
         if node.op in _FOLDS:
-            x = self._of(node.args[0])
-            nothing = constant(node.args[0].type.dtype.type(node.op in {PROD, ALL}))
+            x, dtype = self._of(node.args[0]), node.args[0].type.dtype
+            nothing = constant(dtype.type(node.op.start(dtype)))  # type: ignore[attr-defined]
             return None if x is None else fold(node.op, where(self._mask, x, nothing), (0,))  # type: ignore[arg-type]
         if node.op is not SCATTER_SET and node.op is not SCATTER_ADD:
             return None

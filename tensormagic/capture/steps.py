@@ -10,13 +10,13 @@ from types import CodeType
 
 
 @lru_cache(maxsize=4096)
-def named(code: CodeType, *operations: str) -> frozenset[str]:
+def named(code: CodeType, *wanted: str) -> frozenset[str]:
     """The names that these operations of code are about, and of the code inside it."""
-    numbers = [dis.opmap[o] for o in operations if o in dis.opmap]
+    numbers = [dis.opmap[o] for o in wanted if o in dis.opmap]
     found: set[str] = set()
     if not set(code.co_code[::2]).isdisjoint(numbers):  # which is quickly seen
-        found |= {step.argval for step in dis.get_instructions(code) if step.opname in operations}
-    return frozenset(found.union(*(named(part, *operations) for part in code.co_consts if isinstance(part, CodeType))))
+        found.update(name for operation, names in operations(code) if operation in wanted for name in names)
+    return frozenset(found.union(*(named(part, *wanted) for part in code.co_consts if isinstance(part, CodeType))))
 
 
 def operations(code: CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:

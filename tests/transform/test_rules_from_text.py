@@ -10,9 +10,11 @@ import scipy
 from scipy import special
 
 import tensormagic as tm
+from tensormagic.ir.driver import lighter
 from tensormagic.ir.node import topological
 from tensormagic.ir.rule_text import show
-from tensormagic.transform.rewriting import THEMES, rewrite, rules
+from tensormagic.ops.scalars import scalar
+from tensormagic.transform.rewriting import THEMES, notation, rewrite, rules
 
 NAMES = {k: getattr(np, k) for k in dir(np) if k[0] != "_" and callable(getattr(np, k))} | {
     "sigmoid": special.expit,
@@ -77,6 +79,15 @@ def fires(rule, form, whole):
     )
 
 
+def silent(rule):
+    """What the author of a rule that fires on no text is told."""
+    text, names = written(rule, False)
+    found = rule.apply(rule.pattern)
+    heavier = found is not None and not rule.fuel and not lighter(found.node, rule.pattern, found.inside)
+    hint = "; its replacement is no lighter than its pattern: write @stable(fuel=1)" if heavier else ""
+    return f"it does not fire on {text} of {', '.join(names)}{hint}"
+
+
 def fires_on(rule, form, whole, text_and_names):
     text, names = text_and_names
     function = eval(f"lambda {', '.join(names)}: {text}", dict(NAMES))
@@ -93,7 +104,15 @@ def fires_on(rule, form, whole, text_and_names):
 @pytest.mark.parametrize(("level", "name"), PATTERNS)
 def test_every_pattern_fires_on_some_text(level, name):
     rule = PATTERNS[level, name]
-    assert any(fires(rule, form, whole) for whole in (False, True) for form in FORMS), written(rule, False)
+    assert any(fires(rule, form, whole) for whole in (False, True) for form in FORMS), silent(rule)
+
+
+def test_a_rule_that_is_too_heavy_to_fire_says_what_to_write():
+    def heavy(x):
+        yield scalar.sinh(scalar.arctanh(x)), x / scalar.sqrt((1 - x) * (1 + x))
+
+    (rule,) = notation.stable(heavy)
+    assert "@stable(fuel=1)" in silent(rule)
 
 
 FEWEST = {"array": 180, "0-d": 179, "numpy": 172, "python": 166}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import dis
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any, SupportsIndex
@@ -15,6 +14,7 @@ from tensormagic.capture import context, door, inputs, remade, tables
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.steps import named, stores
 from tensormagic.capture.stores.alias import Alias
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place
@@ -66,15 +66,14 @@ def given_to_storing(tree: ast.AST, notebook: Mapping[str, Any]) -> set[str]:
     for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             function = notebook.get(node.func.id)
-            if node.func.id in own or (isinstance(function, FunctionType) and _stores(function.__code__)):
+            if node.func.id in own or (isinstance(function, FunctionType) and _changes(function.__code__)):
                 given = [*node.args, *(k.value for k in node.keywords)]
                 found |= {a.id for a in given if isinstance(a, ast.Name)}
     return found
 
 
-def _stores(code: CodeType) -> bool:
-    inner = any(isinstance(c, CodeType) and _stores(c) for c in code.co_consts)
-    return inner or any(i.opname in {"STORE_SUBSCR", "STORE_ATTR", "STORE_SLICE"} for i in dis.get_instructions(code))
+def _changes(code: CodeType) -> bool:
+    return stores(code) or bool(named(code, "STORE_ATTR"))
 
 
 def with_items(tree: ast.Module, free: Iterable[str]) -> ast.Module:

@@ -96,8 +96,23 @@ def enters(step: dis.Instruction) -> bool:
 STORES = frozenset(
     dis.opmap[o] for o in ("STORE_SUBSCR", "STORE_SLICE") if o in dis.opmap
 )  # by an index; slices from 3.12 on
+_IN_PLACE = frozenset(  # what the interpreter calls ``+=`` and its kin: one operation, told by what comes with it
+    bytes((step.opcode, step.arg or 0))
+    for step in dis.get_instructions(
+        compile(
+            "; ".join(f"a {sign}= b" for sign in ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"]),
+            "",
+            "exec",
+        )
+    )
+    if step.opname == "BINARY_OP"
+)
 
 
-def is_in_place(step: dis.Instruction) -> bool:
-    """Whether an instruction is an operator such as ``+=``."""
-    return step.opname == "BINARY_OP" and step.argrepr.endswith("=")
+@lru_cache(maxsize=4096)
+def stores(code: CodeType) -> bool:
+    """Whether code, or code in it, stores by an index or by an operator such as ``+=``."""
+    text = code.co_code
+    if not STORES.isdisjoint(text[::2]) or any(text[k : k + 2] in _IN_PLACE for k in range(0, len(text), 2)):
+        return True
+    return any(stores(part) for part in code.co_consts if isinstance(part, CodeType))

@@ -12,7 +12,7 @@ from types import CodeType
 
 import pytest
 
-from tensormagic.capture.steps import operations
+from tensormagic.capture.steps import operations, stores
 
 
 def inside(code: CodeType) -> list[CodeType]:
@@ -48,3 +48,20 @@ def test_names_beyond_the_255th_are_found():
     (code,) = [c for c in inside(compile(text, "many", "exec")) if c.co_name == "f"]
     assert [*operations(code)] == told(code)
     assert ("STORE_FAST", ("x299",)) in [*operations(code)]
+
+
+@pytest.mark.parametrize(
+    ("text", "does"),
+    [
+        ("a[1] = 2", True),
+        ("a[1:3] = 2", True),
+        ("a += 1", True),
+        ("a @= b", True),
+        ("def f(a):\n    def g(): a[0] = 1\n    return g", True),
+        ("a = a + 1", False),
+        ("a = a[1]", False),
+        ("a = a[1:3] @ b << 3", False),
+    ],
+)
+def test_what_stores(text, does):
+    assert stores(compile(text, "text", "exec")) is does

@@ -90,6 +90,15 @@ MATH = {getattr(math, name) for name in _IN_MATH}
 NAMES = QUOTIENTS | FOLDS | _PARTS | EXPONENTIALS | LOGARITHMS | IN_SUMS | {*_IN_MATH}
 """What these functions are called, imported by name as well."""
 
+NEW = NAMES - {
+    "array", "asarray", "ndarray", "transpose", "reshape", "expand_dims", "squeeze", "swapaxes", "moveaxis", "ravel", "flip", "fliplr",
+    "flipud", "rot90", "diag", "diagonal", "atleast_1d", "atleast_2d", "broadcast_to", "split", "array_split", "hsplit", "vsplit",
+    "meshgrid", "real", "imag", "conj", "conjugate", "round", "around", "einsum", "matrix_power", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128", "bool_", "intp", "histogram", "fft2", "fftn",
+    "ifft2", "ifftn",
+}  # fmt: skip
+"""Those whose results never share memory with what they are given."""
+
 _ANY = 2**10  # arguments
 
 INTO_OF_ONE = {
@@ -131,6 +140,7 @@ __all__ = [
     "LOGARITHMS",
     "MATH",
     "NAMES",
+    "NEW",
     "QUOTIENTS",
     "is_in_module",
     "most_read",

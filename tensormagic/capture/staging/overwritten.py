@@ -6,14 +6,10 @@ import ast
 from collections.abc import Iterable
 
 from tensormagic.capture.staging.in_text import is_into, is_store, name_of
+from tensormagic.capture.staging.numpys import NEW
 from tensormagic.capture.staging.trees import children, walk
 
-_NEW = {
-    "zeros", "ones", "empty", "full", "linspace", "eye", "identity", "zeros_like", "ones_like", "empty_like", "full_like", "arange",
-    "copy", "maximum", "minimum", "abs", "dot", "matmul", "outer", "sum", "mean", "std", "sqrt", "sin", "cos", "tanh", "exp", "bincount",
-    "argmin", "argmax", "argsort", "concatenate", "stack", "hstack", "vstack", "flatten",
-}  # fmt: skip
-"""Functions of NumPy's, and methods, whose results share no memory with their arguments."""
+_NEW = NEW | {"flatten"}  # which is a method alone
 
 
 def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> frozenset[str]:
@@ -92,6 +88,8 @@ def _shared(value: ast.expr) -> list[str]:
             found.append(node.id)
         elif isinstance(node, ast.Subscript):
             pending.append(node.value)
+        elif is_into(node):
+            pending.append(node.args[-1])
         elif not isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant) and not _is_new(node):
             pending += children(node)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dis
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
@@ -20,7 +19,7 @@ from tensormagic.capture import inputs, remade
 from tensormagic.capture.home import content
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
-from tensormagic.capture.steps import STORES, is_in_place
+from tensormagic.capture.steps import stores
 from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
@@ -158,11 +157,8 @@ def _stores(tree: ast.AST) -> bool:
 
 def _code_stores(code: CodeType) -> bool:
     """The same for compiled code, and for the functions in it."""
-    for step in dis.get_instructions(code):
-        if step.opcode in STORES or is_in_place(step):
-            return True
     texts = [c for c in code.co_consts if isinstance(c, tuple)]
-    if _STORING & set(code.co_names) or any("out" in t for t in texts):
+    if stores(code) or _STORING & set(code.co_names) or any("out" in t for t in texts):
         return True
     return any(_code_stores(c) for c in code.co_consts if isinstance(c, CodeType))
 

@@ -11,14 +11,15 @@ from collections.abc import Container, Sequence
 
 from tensormagic.backend.fusion import may_round
 from tensormagic.ir.cost import weight
-from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
 from tensormagic.ops.fold import ALL, ANY, PROD, SUM, fold
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.indices.selection import PLACES
+from tensormagic.ops.indices.unselected import of_all
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.move import BROADCAST, broadcast
+from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.scalars.scalar import add, where
 
@@ -68,15 +69,14 @@ class _Every:
     def reads(self, node: Node) -> bool:
         """Note what a node computes; False where it is nothing of elements by themselves."""
         if node.op is GATHER:
-            x, indices = node.args
-            if indices is self._places and x not in self.made and x.type.shape == self._mask.type.shape:
-                self.made[node] = x
-        elif isinstance(node.op, Pointwise) and not node.op.raises and node.type.shape == self._places.type.shape:
-            args = [self._of(a) for a in node.args]
-            if None not in args:
-                self.made[node] = make(node.op, args, **node.params)  # type: ignore[arg-type]
-                self.operations += weight(node)
-        return node in self.made
+            fits = node.args[1] is self._places and node.args[0].type.shape == self._mask.type.shape
+        else:
+            fits = isinstance(node.op, Pointwise) and node.type.shape == self._places.type.shape
+        found = self._all(node) if fits else None
+        if found is not None:
+            self.made[node] = found
+            self.operations += weight(node) if isinstance(node.op, Pointwise) else 0
+        return found is not None
 
     def end(self, node: Node) -> Node | None:
         """What takes the place of a sum, or of a store where the elements were."""
@@ -94,8 +94,10 @@ class _Every:
         return where(self._mask, add(whole, x) if node.op is SCATTER_ADD else x, whole)
 
     def _of(self, node: Node) -> Node | None:
-        """What is computed of all elements where ``node`` is of those that are selected: a number is the same."""
-        if node in self.made or not node.type.shape:
-            return self.made.get(node, node)
-        number = node.op is BROADCAST and all(s == 1 for s in node.args[0].type.shape)
-        return broadcast(node.args[0], self._mask.type.shape) if number and node.type.ndim == 1 else None
+        """What is computed of all elements where ``node`` is of those that are selected, which it is known of: a number is the same."""
+        if node in self.made or (node.type.shape and node.op is not BROADCAST):
+            return self.made.get(node)
+        return self._all(node)
+
+    def _all(self, node: Node) -> Node | None:
+        return of_all(node, self._of, self._places, -1, self._mask.type.shape[0])

@@ -43,7 +43,7 @@ def getitem(x: Tensor, items: list[Any]) -> Tensor:
         else:
             found = [_integers(items[k])]
             if not found[0].type.shape or names_any([items[n] for n in advanced]):
-                _check(found[0], sliced.type.shape[axis], _axis(items, k), x)
+                within_bounds(found[0], sliced.type.shape[axis], _axis(items, k), x)
         places += range(axis, axis + len(found))
         nodes += found
     try:
@@ -205,7 +205,7 @@ def _integers(item: Any) -> Node:
     return node
 
 
-def _check(index: Node, extent: Size, axis: int, x: Tensor) -> None:
+def within_bounds(index: Node, extent: Size, axis: int, x: Tensor) -> None:
     """Raise for an index that is known and out of bounds, at once."""
     known, size = constant_value(index), hint(extent)
     if known is not None and size is not None and known.size and index.type.size != 0:

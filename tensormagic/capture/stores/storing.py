@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.fancy import fitting, is_mask, names_any
+from tensormagic.capture.fancy import fitting, is_mask, names_any, within_bounds
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
@@ -18,7 +18,6 @@ from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.converted import value_of
-from tensormagic.capture.stores.masked import unselected
 from tensormagic.capture.undecided import refuse_cut
 from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
@@ -29,7 +28,8 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices import scatter
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
-from tensormagic.ops.leaf import constant, constant_value, iota, size_node, size_of
+from tensormagic.ops.indices.unselected import unselected
+from tensormagic.ops.leaf import constant, iota, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, show
 from tensormagic.ops.pointwise import astype
@@ -160,16 +160,8 @@ def _checked(item: Any, x: Tensor, items: Items, k: int) -> Node:
     """An index as a node of integers; one that is known and out of bounds is an error at once."""
     node = as_indices(item)
     axis = _axis(items, k)
-    known, extent = constant_value(node), hint(x.type.shape[axis])
-    if node.type.shape and not names_any([i for i in items if not (i is None or isinstance(i, slice))]):
-        return node
-    if known is not None and extent is not None and known.size and node.type.size != 0:
-        wrong = known[(known < -extent) | (known >= extent)]
-        if wrong.size:
-            raise BoundsError(
-                f"index {wrong.ravel()[0]} is out of bounds for axis {axis} with size {extent}",
-                f"The array has shape {show(x.type.shape)}.",
-            )
+    if not node.type.shape or names_any([i for i in items if not (i is None or isinstance(i, slice))]):
+        within_bounds(node, x.type.shape[axis], axis, x)
     return node
 
 

@@ -1,6 +1,8 @@
-"""A value that is computed from what a mask selects, as one computed for every element: storing it through the same mask is a choice."""
+"""What is computed of elements that a mask selects, computed of all elements: stored or added up by the same mask, it is a choice."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, make
@@ -9,7 +11,6 @@ from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.indices.selection import PLACES
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast
 from tensormagic.ops.pointwise import Pointwise
-from tensormagic.ops.scalars.scalar import power
 
 _LIMIT = 200  # nodes that are looked at
 
@@ -30,7 +31,7 @@ def unselected(value: Node, places: Node, axis: int, size: Size) -> Node | None:
         stretched = node.op is BROADCAST and not _renames(node) and node.type.ndim >= rank - axis
         if stretched and node.type.shape[axis - rank] not in {1, *counts}:
             return None  # to a size that is not the number of places as it is written: the store compares the two
-        found[node] = _whole(node, found, places, axis - rank, size)
+        found[node] = of_all(node, found.get, places, axis - rank, size)
         if found[node] is None:
             return None
     return found[value]
@@ -55,8 +56,18 @@ def _of_elements(value: Node) -> list[Node] | None:
     return order
 
 
-def _whole(node: Node, found: dict[Node, Node | None], places: Node, axis: int, size: Size) -> Node | None:
-    """One node for all elements; ``axis`` is counted from the last."""
+def of_all(node: Node, known: Callable[[Node], Node | None], places: Node, axis: int, size: Size) -> Node | None:
+    """One node of selected elements, for all elements; None where it is none of elements by themselves, or may raise.
+
+    Parameters
+    ----------
+    node
+        The node.
+    known
+        Gives what its operands are for all elements.
+    places, axis, size
+        The places, the axis that runs along them, counted from the last, and how many elements there are.
+    """
     shape = node.type.shape
     if len(shape) < -axis or shape[axis] == 1:
         return node  # the same for every element
@@ -65,13 +76,13 @@ def _whole(node: Node, found: dict[Node, Node | None], places: Node, axis: int, 
         source = node.args[0]
         return source if source.type.shape == wide else broadcast(source, wide)
     if _renames(node):
-        inner = found[node.args[0]]
+        inner = known(node.args[0])
         return None if inner is None else broadcast(inner, wide)
     if node.op is BROADCAST and (len(node.args[0].type.shape) < -axis or node.args[0].type.shape[axis] == 1):
         return broadcast(node.args[0], wide)
-    if not isinstance(node.op, Pointwise) or _may_raise(node):
+    if not isinstance(node.op, Pointwise) or node.op.may_raise(node):
         return None
-    args = [found[a] for a in node.args]
+    args = [known(a) for a in node.args]
     nodes = [a for a in args if a is not None]
     if len(nodes) < len(args):
         return None
@@ -99,6 +110,4 @@ def _renames(node: Node) -> bool:
     return all(s != 1 or t == 1 for s, t in zip(node.args[0].type.shape, node.type.shape, strict=True))
 
 
-def _may_raise(node: Node) -> bool:
-    """Whether an element that is not selected could raise: integers to negative powers."""
-    return node.op is power and node.type.dtype.kind in "biu"
+__all__ = ["of_all", "unselected"]

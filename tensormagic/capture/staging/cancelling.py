@@ -28,6 +28,17 @@ _PASSES = 3  # through loops whose iterations Python may run, until names have g
 _POWER = 64  # the largest exponent of which a sum's digits may be taken
 
 
+_DIFFERENCES = {DIFFERENCE, DEEP}
+_NONE = frozenset[str]()
+
+
+class Passed(NamedTuple):
+    """Whether a function gives things of one sort, and the names of functions of the user's that it hands such."""
+
+    gives: bool = False
+    hands: frozenset[str] = _NONE
+
+
 class Told(NamedTuple):
     """What is told of a function.
 
@@ -35,24 +46,25 @@ class Told(NamedTuple):
     ----------
     checks
         What is looked at when it runs, with the name of what looks (see :mod:`~tensormagic.capture.staging.conditioned`).
-    hands
-        The names of functions of the user's that it hands such a thing.
-    gives
-        Whether it gives one.
     holds
-        Whether there is any in its text.
-    spreads
-        The names of functions of the user's that it hands a sum or a product.
-    adds
-        Whether it gives a sum or a product.
+        Whether there is any such thing in its text.
+    steep
+        What it does with quotients, functions of angles and the like.
+    sums
+        What it does with sums and products.
     """
 
     checks: dict[ast.AST, str]
-    hands: frozenset[str]
-    gives: bool
     holds: bool
-    spreads: frozenset[str] = frozenset()
-    adds: bool = False
+    steep: Passed
+    sums: Passed
+
+
+class Flow(NamedTuple):
+    """The names of functions of the user's that give things of one sort, and the code of functions that are given such."""
+
+    givers: frozenset[str] = _NONE
+    given: frozenset[CodeType] = frozenset()
 
 
 class Mode(NamedTuple):
@@ -60,38 +72,40 @@ class Mode(NamedTuple):
 
     Parameters
     ----------
-    givers
-        The names of functions of the user's that give what counts as anything.
-    wide
-        The code of functions whose parameters count as anything.
+    steep
+        Which give, and are given, what counts as anything that is looked at.
+    sums
+        Which give, and are given, sums or products.
     exponentials
         Whether any has exponentials.
     stores
         Whether any may store such a thing into what it is given, which counts as anything then.
-    adders
-        The names of functions of the user's that give sums or products.
-    summed
-        The code of functions whose parameters may be sums or products.
     others
         Whether there are other functions.
     negates
         Whether anything is negated or subtracted in any, or there is a logarithm or an exponential.
     """
 
-    givers: frozenset[str] = frozenset()
-    wide: frozenset[CodeType] = frozenset()
+    steep: Flow = Flow()
+    sums: Flow = Flow()
     exponentials: bool = False
     stores: bool = False
-    adders: frozenset[str] = frozenset()
-    summed: frozenset[CodeType] = frozenset()
     others: bool = False
     negates: bool = False
 
+    def about(self, code: CodeType, calls: frozenset[str]) -> Mode:
+        """What of it says anything of one function, which calls functions of the user's by some names."""
+        given = self.steep.given & {code} or (_ELSEWHERE if self.steep.given else self.steep.given)
+        return self._replace(
+            steep=Flow(self.steep.givers & calls, given),
+            sums=Flow(self.sums.givers & calls, self.sums.given & {code}),
+            stores=self.stores and bool(calls),
+        )
 
-_DIFFERENCES = {DIFFERENCE, DEEP}
-_NONE = frozenset[str]()
+
+_ELSEWHERE = frozenset({Mode.about.__code__})  # another function
 ONE = Mode()  # function by itself
-NONE = Told({}, hands=_NONE, gives=False, holds=False)
+NONE = Told({}, holds=False, steep=Passed(), sums=Passed())
 
 
 class Traits(NamedTuple):
@@ -136,16 +150,17 @@ def told(body: list[ast.stmt], code: CodeType, traits: Traits, mode: Mode = ONE)
     if mode == ONE and not traits.holds:
         return NONE
     parameters = code.co_varnames[: code.co_argcount]
-    own = set(parameters) if code in mode.wide else set[str]()
-    summed = frozenset(parameters if code in mode.summed else ())
-    kinds = frozenset({"Sub", "Add"} if mode.wide or mode.negates or traits.negates else {"Sub"})
+    own = set(parameters) if code in mode.steep.given else set[str]()
+    summed = frozenset(parameters if code in mode.sums.given else ())
+    kinds = frozenset({"Sub", "Add"} if mode.steep.given or mode.negates or traits.negates else {"Sub"})
     found = _Names(traits.text, kinds, mode, set(traits.held & set(parameters)), own, set(own))
     found.summed, found.multiplied, found.given = set(summed), set(summed), summed
     found.atoms = {name: frozenset({name}) for name in parameters}
     if traits.exponentials:
         found.mode = mode._replace(exponentials=True)
     found.block(body)
-    return Told(found.checks, frozenset(found.hands), found.gives, traits.holds, frozenset(found.spreads), found.adds)
+    steep, sums = Passed(found.gives, frozenset(found.hands)), Passed(found.adds, frozenset(found.spreads))
+    return Told(found.checks, traits.holds, steep, sums)
 
 
 @dataclass
@@ -355,47 +370,55 @@ class _Names:
         elif is_sum(call):
             self._note_difference(call, "Add", args[:2])
         elif is_users(call):
-            given = (*args, *[self.text.seen(k.value) for k in call.keywords])
-            if any(self._is_near(a) or self._is_alone(a) for a in given):
-                self.hands.add(name)
-            if any(self._is_summed(a) or self._is_multiplied(a) for a in given):
-                self.spreads.add(name)
-            if self.mode.stores:
-                names = {n for a in args for n in a.names}
-                bases = {self.base.get(n, n) for n in names}
-                names |= {n for n, base in self.base.items() if base in bases} | bases
-                self.near |= names
-                self.alone |= names
-                self.means -= names
-                made = self._atoms(self.text.seen(call))
-                self.atoms |= {name: self.atoms.get(name, frozenset()) | made for name in names}
+            self._note_handed(call, name, args)
+
+    def _note_handed(self, call: ast.Call, name: str, args: tuple[Seen, ...]) -> None:
+        """Note what a function of the user's is handed, and what it may store into that."""
+        given = (*args, *[self.text.seen(k.value) for k in call.keywords])
+        if any(self._is_near(a) or self._is_alone(a) for a in given):
+            self.hands.add(name)
+        if any(self._is_summed(a) or self._is_multiplied(a) for a in given):
+            self.spreads.add(name)
+        if self.mode.stores:
+            names = {n for a in args for n in a.names}
+            bases = {self.base.get(n, n) for n in names}
+            names |= {n for n, base in self.base.items() if base in bases} | bases
+            self.near |= names
+            self.alone |= names
+            self.means -= names
+            made = self._atoms(self.text.seen(call))
+            self.atoms |= {name: self.atoms.get(name, _NONE) | made for name in names}
 
     def _is_near(self, value: Seen) -> bool:
-        if value.near or not (self.near.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls)):
+        if value.near or not (self.near.isdisjoint(value.visible) and self.mode.steep.givers.isdisjoint(value.calls)):
             return True
         return any(any(map(self._is_summed, factors)) for factors in value.products)
 
     def _is_summed(self, value: Seen) -> bool:
         if value.sums or not self.summed.isdisjoint(value.visible | value.handed):
             return True
-        return not self.mode.adders.isdisjoint(value.calls)
+        return not self.mode.sums.givers.isdisjoint(value.calls)
 
     def _is_multiplied(self, value: Seen) -> bool:
         if value.multiplies or not self.multiplied.isdisjoint(value.visible | value.handed):
             return True
-        return not self.mode.adders.isdisjoint(value.calls)
+        return not self.mode.sums.givers.isdisjoint(value.calls)
 
     def _is_mean(self, value: Seen) -> bool:
         plain = not (value.near or value.sums or value.calls or value.products)
         return value.mean or (plain and len(value.names) == 1 and value.names <= self.means)
 
     def _is_alone(self, value: Seen) -> bool:
-        return value.alone or not (self.alone.isdisjoint(value.visible) and self.mode.givers.isdisjoint(value.calls))
+        return value.alone or not (
+            self.alone.isdisjoint(value.visible) and self.mode.steep.givers.isdisjoint(value.calls)
+        )
 
     def _is_less(self, value: Seen) -> bool:
         if any(self.checks.get(n) in _DIFFERENCES for n in value.sums):
             return True
-        return not (self.less.isdisjoint(value.visible | value.handed) and self.mode.givers.isdisjoint(value.calls))
+        return not (
+            self.less.isdisjoint(value.visible | value.handed) and self.mode.steep.givers.isdisjoint(value.calls)
+        )
 
     def _is_difference(self, kind: str, sides: tuple[Seen, ...]) -> bool:
         one, other = sides

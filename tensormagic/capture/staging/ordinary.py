@@ -20,7 +20,7 @@ import numpy as np
 
 from tensormagic.capture import pythons
 from tensormagic.capture.staging import numpys, source
-from tensormagic.capture.staging.cancelling import ONE, Mode, Told, told
+from tensormagic.capture.staging.cancelling import ONE, Flow, Mode, Passed, Told, told
 from tensormagic.capture.staging.conditioned import looked_at
 from tensormagic.capture.staging.known_text import OPERATORS, Written, written
 from tensormagic.capture.staging.overwritten import overwritten
@@ -135,30 +135,25 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
     storing = [f for f in called if reached[f].stores]
     while True:
         tells = {f: _told(f, found, mode) for f, found in reached.items()}
-        giving = {f for f in called if tells[f].gives}
-        names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
-        handed = {f.__globals__.get(name) for f, t in tells.items() for name in t.hands}
-        wide = frozenset(f.__code__ for f in called if f in handed)
-        adding = {f for f in called if tells[f].adds}
-        adders = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in adding}
-        spread = {f.__globals__.get(name) for f, t in tells.items() for name in t.spreads}
-        summed = frozenset(f.__code__ for f in called if f in spread)
-        stores = bool(storing and (wide or names or summed)) or any(
+        steep = _flow(mode.steep, reached, called, {f: t.steep for f, t in tells.items()})
+        sums = _flow(mode.sums, reached, called, {f: t.sums for f, t in tells.items()})
+        stores = bool(storing and (*steep.given, *steep.givers, *sums.given)) or any(
             tells[f].holds or reached[f].traits.sums for f in storing
         )
-        wider = Mode(
-            mode.givers | names,
-            mode.wide | wide,
-            exponentials,
-            mode.stores or stores,
-            mode.adders | adders,
-            mode.summed | summed,
-            others=True,
-            negates=negates,
-        )
+        wider = mode._replace(steep=steep, sums=sums, stores=mode.stores or stores)
         if wider == mode:
             return mode
         mode = wider
+
+
+def _flow(
+    known: Flow, reached: dict[FunctionType, Written], called: set[FunctionType], passed: dict[FunctionType, Passed]
+) -> Flow:
+    """Which functions give, and are given, things of one sort, where that is told of each; those that were ``known`` among them."""
+    giving = {f for f in called if passed[f].gives}
+    names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
+    handed = {f.__globals__.get(name) for f, own in passed.items() for name in own.hands}
+    return Flow(known.givers | names, known.given | {f.__code__ for f in called if f in handed})
 
 
 def _reaches_only_known(function: FunctionType, reached: dict[FunctionType, Written]) -> bool:
@@ -239,18 +234,8 @@ def is_among_numpys(function: Any, count: int) -> bool:
 def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told:
     """What is told of a function among others."""
     code = function.__code__ if isinstance(function, FunctionType) else function
-    names = {name for name, _ in found.called if "." not in name and name not in numpys.NAMES}
-    wide = frozenset({code}) if code in mode.wide else frozenset({_told.__code__}) if mode.wide else mode.wide
-    mode = Mode(
-        mode.givers & names,
-        wide,
-        mode.exponentials,
-        mode.stores and bool(names),
-        mode.adders & names,
-        mode.summed & {code},
-        mode.others,
-        mode.negates,
-    )
+    names = frozenset([name for name, _ in found.called if "." not in name and name not in numpys.NAMES])
+    mode = mode.about(code, names)
     known = found.told.get(mode)
     if known is None:
         known = found.told[mode] = told(found.node.body, code, found.traits, mode)

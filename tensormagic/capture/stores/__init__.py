@@ -1,1 +1,1 @@
-"""Where lazy arrays live, and stores into them: places, views, aliases, masks."""
+"""Where lazy arrays live, and stores into them: places, views, aliases."""

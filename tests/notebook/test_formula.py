@@ -232,6 +232,17 @@ def test_what_letters_mean_stands_in_rows_that_fit_narrow_pages(notebook):
     [
         ("37 * np.log(t) + 63 * np.log(1 - t)", "t", "37/t - 63/(1 - t)"),
         ("np.log(1 + np.exp(t))", "t", "σ(t)"),
+        (
+            "0.25 * np.log(1 / (1 + np.exp(-t))) + 0.75 * np.log(1 - 1 / (1 + np.exp(-t)))",
+            "t",
+            "-0.75 * σ(t) + 0.25 * σ(-t)",
+        ),
+        (
+            "np.sum(np.sqrt((y - t) ** 2 + 1) - np.sqrt(y**2 + 1))",
+            "t",
+            "-(sum_{i<n} 2 * (y[i] - t) * (0.5/sqrt((y[i] - t)**2 + 1)))",
+        ),
+        ("-np.sum(((y - t) / 2) ** 2)", "t", "sum_{i<n} 0.5 * (y[i] - t)"),
     ],
 )
 def test_formulas_of_gradients_have_no_cases_that_rules_have_made(notebook, cell, wrt, slope):

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.capture.value import Tensor
-from tensormagic.config import config
+from tensormagic.config import config, leveled, parted
 from tensormagic.functions.value_grad import input_of
 from tensormagic.ir import site
 from tensormagic.ir.closing import Closed
@@ -22,6 +22,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
 from tensormagic.notebook.formulas.formula import MOST, Writer
 from tensormagic.notebook.formulas.latex import Cut, Expression, Name, Part, Slope, latex, plain
+from tensormagic.notebook.formulas.structure import guards_infinity
 from tensormagic.notebook.formulas.typeset import WIDEST, broken, typeset
 from tensormagic.ops.leaf import CONSTANT, INPUT
 from tensormagic.ops.scalars.comparison import where
@@ -31,6 +32,12 @@ __all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]
 MOST_LINES = 5  # of parts with names
 MOST_DIFFERENTIATED = 400  # nodes above which no gradient is made for a formula alone
 MOST_TEXT = 4_000  # characters of one line of LaTeX, above which it is left out
+_FOR_DIGITS = (
+    "differences",
+    "ranges",
+    "remainders",
+    "triples",
+)  # themes of rules that tell cases apart, and simplify nothing
 _LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
 _FEWEST = 6  # parts of a formula that is not cut further
 _ROW = 30  # characters of notes that stand beside each other
@@ -172,28 +179,42 @@ def formula_of(
             page.notes.setdefault(f"no gradient for {parameter}: {str(error).partition(chr(10))[0]}")
             continue
         if slope is not None:
-            closed, graph = _written(slope, value.level)
-            if _cases(graph):  # which rules may have made, for digits that a formula does not have
-                with config.using(math="exact"):
-                    exact = _gradient(value, parameter)
-                    found = None if exact is None else _written(exact, value.level)
-                if found is not None and _cases(found[1]) < _cases(graph):
-                    closed, graph = found
-            own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
+            closed, graph, own = _fewest_cases(value, parameter, slope)
             left = Slope(Name(name), Name(parameter))
             page.add(_Shown(closed, graph, left, own), {**named, name: value.node}, parts=False)
     return page.formula()
 
 
-def _written(slope: Tensor, level: str) -> tuple[Closed, Graph]:
+_Written = tuple[
+    Closed, Graph, Container[Node]
+]  # a gradient, closed; as it is written; what the user has written of it
+
+
+def _fewest_cases(value: Tensor, parameter: str, slope: Tensor) -> _Written:
+    """A gradient as it is written, by those rules that tell the fewest cases apart: some are made for digits, which no formula has."""
+    level = config.level(value.level)
+    base, off = parted(level)
+    found = _written(value, slope, level)
+    if _cases(found):
+        found = min(found, _written(value, slope, leveled(base, ",".join((*off, *_FOR_DIGITS)))), key=_cases)
+    if _cases(found):
+        with config.using(math="exact"):
+            exact = _gradient(value, parameter)
+            found = min(found, found if exact is None else _written(value, exact, level), key=_cases)
+    return found
+
+
+def _written(value: Tensor, slope: Tensor, level: str) -> _Written:
     """The graph of a gradient, closed, and as it is written: simplified by rules."""
     closed = session.close_over([slope.node], use_values=False)
-    return closed, session.executable(closed.graph, level).graph
+    own = {closed.mapping[n] for n in topological([value.node]) if n in closed.mapping}
+    return closed, session.executable(closed.graph, level).graph, own
 
 
-def _cases(graph: Graph) -> int:
-    """In how many places a graph tells cases apart."""
-    return sum(node.op is where for node in graph.nodes)
+def _cases(written: _Written) -> int:
+    """In how many places cases are told apart, but for what is only there for infinite numbers and is not written."""
+    _, graph, own = written
+    return sum(node.op is where and not guards_infinity(node, own) for node in graph.nodes)
 
 
 def _gradient(value: Tensor, parameter: str) -> Tensor | None:
@@ -298,9 +319,11 @@ class _Page:
     def _tell_blocks(self, shown: _Shown) -> None:
         """Say where loops and branches are written."""
         lens, here = site.Lens(shown.closed.mapping), set(shown.graph.nodes)
+        cell = _cell(lens, shown.graph.results[0])
         for node, name in self._blocks.items():
             kind = name.partition("#")[0]
             places = lens.of(node)
+            places = tuple(p for p in places if p.cell == cell) or places  # other cells may have an equal loop
             if node in here and places:
                 iterations = (
                     f", {node.args[0]['bits'].array()} times" if kind == "loop" and node.args[0].op is CONSTANT else ""

@@ -38,6 +38,7 @@ from tensormagic.notebook.formulas.structure import (
     INDEXED,
     LINEAR,
     REDUCTIONS,
+    guards_infinity,
     in_a_row,
     is_column,
     matrix_factors,
@@ -53,6 +54,7 @@ from tensormagic.ops.fold import (
     LOG_SOFTMAX,
     LOGSUMEXP,
     SOFTMAX,
+    SUM,
 )
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
@@ -63,7 +65,7 @@ from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, CUSTOM, LOOP
 from tensormagic.ops.regions.recursion import RECURSIVE
 from tensormagic.ops.scalars import scalar
-from tensormagic.ops.scalars.comparison import isinf, where
+from tensormagic.ops.scalars.comparison import where
 from tensormagic.ops.scalars.scalar import (
     divide,
     exp,
@@ -221,11 +223,7 @@ class Writer:
         return Cut() if cut else POINTWISE[where](*written)
 
     def _guards(self, node: Node) -> bool:
-        """Whether a node is one of two cases, and the first is only for infinite numbers, which the user did not ask for."""
-        if node.op is not where or self._own is None:
-            return False
-        condition = narrow(node.args[0])
-        return condition.op is isinf and condition not in self._own
+        return self._own is not None and guards_infinity(node, self._own)
 
     def _product(self, node: Node, depth: int) -> Expression:
         """A product of whole arrays: the numbers first, then the arrays, element by element."""
@@ -305,6 +303,8 @@ class Writer:
         self._release(letters)
         if node.op is LOGSUMEXP:
             return Call("log", (Big("sum", tuple(bounds), Power(None, body)),))
+        if node.op is SUM and isinstance(body, Negative):
+            return negative(Big("sum", tuple(bounds), body.body))
         return Big(node.op.name, tuple(bounds), body)
 
     def _running(self, node: Node, index: _Indices, depth: int) -> Expression:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite, prod
 from typing import Any, Literal
 
 from tensormagic.ir.operation import Operation
@@ -67,9 +68,24 @@ def times(factors: Sequence[Expression], sign: Literal["", "each", "matrix"] = "
         elif sign or not _is(factor, 1):
             found.append(factor)
     if not sign:
+        found, below_zero = _as_one_number(found)
+        minus = minus is not below_zero
         found = _powers(sorted(found, key=lambda f: (not isinstance(f, Number), not _is_count(f), isinstance(f, Big))))
     made = found[0] if len(found) == 1 else Product(tuple(found), sign) if found else Number(1)
     return Negative(made) if minus else made
+
+
+def _as_one_number(factors: list[Expression]) -> tuple[list[Expression], bool]:
+    """Factors, with several numbers as their product where that is as short, and without its sign, which comes second."""
+    numbers = [f.value for f in factors if isinstance(f, Number) and isinstance(f.value, int | float)]
+    if not numbers or len(numbers) == len(factors) == 1:
+        return factors, False
+    whole = prod(numbers)
+    if len(numbers) > 1 and float(f"{whole:.4g}") != whole:  # nobody would know the number
+        return factors, False
+    rest = [f for f in factors if not (isinstance(f, Number) and isinstance(f.value, int | float))]
+    size = abs(int(whole) if isfinite(whole) and whole == int(whole) else whole)
+    return [Number(size), *rest] if size != 1 else rest, whole < 0
 
 
 def _is_count(e: Expression) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from tensormagic.ir.node import Node
 from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size
@@ -34,7 +36,7 @@ from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.branches import CHECKPOINT
 from tensormagic.ops.regions.control import CALL, COND, CUSTOM, GRAD, LOOP, WHILE
 from tensormagic.ops.regions.recursion import RECURSIVE
-from tensormagic.ops.scalars.comparison import maximum, minimum
+from tensormagic.ops.scalars.comparison import isinf, maximum, minimum, where
 from tensormagic.ops.scalars.scalar import (
     add,
     cos,
@@ -60,6 +62,7 @@ __all__ = [
     "INDEXED",
     "LINEAR",
     "REDUCTIONS",
+    "guards_infinity",
     "in_a_row",
     "is_column",
     "matrix_factors",
@@ -146,3 +149,11 @@ def matrix_factors(node: Node) -> list[tuple[Node, bool]] | None:
     if len(first) == 1:  # the product of two vectors
         return [(x, True), (y, False)]
     return [(a, first[0] == k), (b, len(second) == 2 and second[1] == k)]
+
+
+def guards_infinity(node: Node, own: Container[Node]) -> bool:
+    """Whether a node is one of two cases, and the first is only for infinite numbers, which the user did not ask for."""
+    if node.op is not where:
+        return False
+    condition = narrow(node.args[0])
+    return condition.op is isinf and condition not in own

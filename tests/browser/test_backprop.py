@@ -91,7 +91,7 @@ def test_a_node_tells_its_numbers_its_line_and_what_it_got_through_which_node(op
     for _ in range(9):
         page.keyboard.press("ArrowUp")
     assert page.locator(".tm-details .tm-heading").inner_text() == "A"
-    assert page.locator(".tm-heat td").all_inner_texts()[:4] == ["1", "2", "−3", "4"]
+    assert page.locator(".tm-heat td").all_inner_texts()[:4] == ["1", "2", "-3", "4"]
     details = page.locator(".tm-details").inner_text()
     assert "outer(adjoint, v)" in details
     assert violations(page, ".tm-backprop") == []

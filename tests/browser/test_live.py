@@ -53,7 +53,7 @@ def test_keys_move_the_slider_and_the_sweep_answers(opened: Any) -> None:
     assert sign == "≈"
     assert value == pytest.approx(np.sin(a) * a, abs=1e-5)
     assert slope == pytest.approx(np.sin(a) + a * np.cos(a), abs=0.01)
-    assert slider.get_attribute("aria-valuetext").startswith("5.15, value ≈ −4.6")
+    assert slider.get_attribute("aria-valuetext").startswith("5.15, value ≈ -4.6")
     page.keyboard.press("End")
     page.wait_for_function("() => document.querySelector('.tm-number').textContent === '10'")
     assert read(page)[1][0] == pytest.approx(np.sin(10) * 10, rel=1e-5)

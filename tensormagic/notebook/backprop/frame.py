@@ -18,14 +18,14 @@ _MOST_ROWS = 6
 _MOST_COLUMNS = 12
 _FEW = 3  # elements that are written out
 HEAD = 4  # norm, least, largest, how many are not finite
-MINUS = "\N{MINUS SIGN}"
+MINUS = "-"  # that Python reads
 
 
 def told(value: float, digits: int = 5) -> str:
     """A number for people, as the page writes it.
 
     >>> told(-0.25), told(123456.0), told(1e-7), told(float("inf"))
-    ('−0.25', '123460', '1e−7', 'inf')
+    ('-0.25', '123460', '1e-7', 'inf')
     """
     if not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else f"{MINUS}inf"
@@ -37,7 +37,7 @@ def told(value: float, digits: int = 5) -> str:
     else:
         mantissa, exponent = f"{shown:.{digits - 1}e}".split("e")
         text = f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
-    return text.replace("-", MINUS)
+    return text
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def _longest_sum(shown: Shown, total: str) -> str:
     if not total.startswith("="):
         return total
     count = len(shown.uses)
-    return "= " + " + ".join(["−0.0001234"] * min(count, 3)) + (" + … (99)" if count > 3 else "")
+    return "= " + " + ".join(["-0.0001234"] * min(count, 3)) + (" + … (99)" if count > 3 else "")
 
 
 def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:

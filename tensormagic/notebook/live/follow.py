@@ -179,12 +179,12 @@ def _of_options(code: Code, options: Options, space: Mapping[str, Any]) -> list[
 
 
 def _title(code: Code) -> str:
-    """What the cell's value is called: its name, or the expression."""
+    """What the cell's value is called: its name, or the expression; of a long one, which stands in the cell, no more than that."""
     if code.parsed.last_name and code.last is None:
         return code.parsed.last_name
     last = ast.parse(code.cell.source).body[-1]
     text = ast.unparse(last.value) if isinstance(last, ast.Expr) else "value"
-    return clean(text, _LONGEST)
+    return clean(text) if len(text) <= _LONGEST else "value"
 
 
 class LiveReport(Report):

@@ -33,7 +33,7 @@ function frameOnStar(star, point) {
   return frames[low].map((left, place) => left + share * (frames[high][place] - left));
 }
 
-const MINUS = "\u2212";
+const MINUS = "-"; // that Python reads
 
 // five digits, as the picture has them without a script
 function numberText(x, digits = 5) {
@@ -46,7 +46,7 @@ function numberText(x, digits = 5) {
     const [mantissa, exponent] = shown.toExponential(digits - 1).split("e");
     text = `${mantissa.includes(".") ? mantissa.replace(/0+$/, "").replace(/\.$/, "") : mantissa}e${Number(exponent)}`;
   }
-  return text.replaceAll("-", MINUS);
+  return text;
 }
 
 const HEAD = 4; // norm, least, largest, how many are not finite

@@ -120,6 +120,6 @@ function mixed(a, b, share) {
 }
 
 function told(x) {
-  if (!Number.isFinite(x)) return Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "\u2212inf";
-  return Number(x.toPrecision(6)).toString().replace("-", "\u2212");
+  if (!Number.isFinite(x)) return Number.isNaN(x) ? "nan" : x > 0 ? "inf" : "-inf";
+  return Number(x.toPrecision(6)).toString();
 }

@@ -152,8 +152,8 @@ def test_the_table_is_text_for_pages_without_pictures(sheet):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (-0.25, "−0.25"), (123456.0, "123460"), (1.23456e-7, "1.2346e−7"), (-np.inf, "−inf"), (np.nan, "nan"),
-     (1e7, "1e7"), (-2.5e-300, "−2.5e−300")],
+    [(0.0, "0"), (-0.25, "-0.25"), (123456.0, "123460"), (1.23456e-7, "1.2346e-7"), (-np.inf, "-inf"), (np.nan, "nan"),
+     (1e7, "1e7"), (-2.5e-300, "-2.5e-300")],
 )  # fmt: skip
 def test_numbers_for_people(value, text):
     assert told(value) == text
@@ -162,12 +162,12 @@ def test_numbers_for_people(value, text):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (np.array([1.0, -2.5]), "[1, −2.5]"),
+        (np.array([1.0, -2.5]), "[1, -2.5]"),
         (np.arange(4.0), "[4] norm 3.7417"),
         (np.ones((3, 2)), "[3, 2] norm 2.4495"),
         (np.zeros((0, 2)), "[0, 2] norm 0"),
         (True, "True"),
-        (1 - 2j, "1−2j"),
+        (1 - 2j, "1-2j"),
         (np.array([1j, 2.0, 0, 0]), "[4] norm 2.2361"),
         ((1.0, 2.0), "2 results"),
     ],

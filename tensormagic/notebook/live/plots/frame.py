@@ -146,8 +146,8 @@ class Framed(Panel):
 
 
 def number(value: float) -> str:
-    """A number for people: six digits."""
-    return f"{value:.6g}".replace("-", "\N{MINUS SIGN}", 1) if value < 0 else f"{abs(value):.6g}"
+    """A number for people: six digits, and a minus that Python reads, as everywhere."""
+    return f"{value or 0.0:.6g}"  # zero has no sign
 
 
 def listed(value: np.ndarray) -> str:
@@ -219,7 +219,7 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
         shapes.append({"tag": "path", "class": "grid", "d": f"M{n(at[0])} {n(at[1])}h{n(wide)}"})
         cut = at[1] < top + _HIGH or at[1] > top + tall - _LOW
         shapes.append(
-            text(number(y), left - 6, at[1] + 4, "tick last up odd" if cut else "tick last up")
+            text(number(y), left - 6, at[1] + 4, "tick last up odd halo" if cut else "tick last up halo")
         )  # and have these inside
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
     shapes.append(text(label(up, 170, bold=True), left, top - 9, "name first"))

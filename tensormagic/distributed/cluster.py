@@ -200,7 +200,7 @@ class Cluster:
         if not all(a.made for a in gone):
             raise GuardError(
                 "a worker was lost, with rows that cannot be read again",
-                "Hand in tm.shard(x), a file or an array of Dask; a generator is read once.",
+                "Pass tm.shard(x), a file or an array of Dask; a generator is read once.",
             )
         if gone:
             raise RowsLost

@@ -258,7 +258,7 @@ def _places(args: tuple[Any, ...]) -> list[int]:
     if not places:
         raise ArgumentError(
             "none of the arguments is split",
-            "Hand in an array of Dask or zarr, a np.memmap, tm.shard(x) or a generator of batches; or call the function itself.",
+            "Pass an array of Dask or zarr, a np.memmap, tm.shard(x) or a generator of batches; or call the function itself.",
         )
     for k, a in enumerate(args):
         _check(a, k in places)

@@ -51,7 +51,7 @@ class FileRows:
         if stamp_of(self.path) != self.stamp:
             raise GuardError(
                 f"{self.path} is not there, or is not the file that it was when the call began",
-                "Keep the file as it is, where all workers see it; or hand in tm.shard(np.array(x)).",
+                "Keep the file as it is, where all workers see it; or pass tm.shard(np.array(x)).",
             )
         ends = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True) if n]
         if 0 in self.shape:

@@ -140,7 +140,9 @@ class Lens:
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """The sites of a node of the graph, or of one that it was rewritten to, sorted."""
-        found = {(self._at(_where(span)), span.role) for span in _now(node)}
+        spans = _now(node)
+        meant = [span for span in spans if _where(span) in self._own] or spans  # others are those of equal cells
+        found = {(self._at(_where(span)), span.role) for span in meant}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
     def within(self, node: Node) -> tuple[Site, ...]:

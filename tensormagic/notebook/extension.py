@@ -25,7 +25,7 @@ from tensormagic.notebook.default import TensorDefault
 from tensormagic.notebook.handed_on import HandedOn
 from tensormagic.notebook.inspecting import Inspecting
 from tensormagic.notebook.interrupting import Interrupts, again
-from tensormagic.notebook.lines import comments_first
+from tensormagic.notebook.lines import comments_first, help_asked
 from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.magic import TensorMagics
@@ -59,6 +59,7 @@ class Extension:
         self.interrupts = Interrupts()
         self.objects = Objects()
         self.pairs = Pairs()
+        self.help_asked = partial(help_asked, shell.user_ns)
         self.handed_on = HandedOn()
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
@@ -75,7 +76,7 @@ class Extension:
         shell.register_magics(self.magics, self.looks, self.rewriting, self.default)
         shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
-        shell.input_transformers_cleanup.extend([comments_first, self.default.transformer])
+        shell.input_transformers_cleanup.extend([self.help_asked, comments_first, self.default.transformer])
         shell.Completer.custom_matchers.append(self.matcher)
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
@@ -102,8 +103,8 @@ class Extension:
         self.rewriting.close()
         shell.events.unregister("pre_run_cell", self.before_cell)
         shell.events.unregister("post_run_cell", self.after_cell)
-        shell.input_transformers_cleanup.remove(comments_first)
-        shell.input_transformers_cleanup.remove(self.default.transformer)
+        for transformer in (self.help_asked, comments_first, self.default.transformer):
+            shell.input_transformers_cleanup.remove(transformer)
         shell.Completer.custom_matchers.remove(self.matcher)
         del shell.Completer.completions
         self.inspecting.leave()

@@ -24,6 +24,7 @@ class Drawn(tuple[str, str]):  # noqa: SLOT001 (a tuple has no slots for the pic
 
 
 _BESIDE = 3  # columns that a narrow page has room for; with more, the cells of a row stand one below the other there
+_WHOLE = 24  # letters of a cell beside the first that stays in one line
 _STACKED = (
     ".tm-table{container-type:inline-size}@container (max-width:480px){.tm-table thead{display:none}"
     ".tm-table table,.tm-table tbody,.tm-table tr,.tm-table td{display:block}.tm-table tr{padding:6px 0}"
@@ -68,7 +69,8 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
 
 def _row(cells: Sequence[str], mark: bool, head: Sequence[str], wide: int) -> str:
     code = f"text-align:left;font-family:monospace;white-space:pre-wrap;overflow-wrap:anywhere;min-width:{wide}ch"
-    styles = [code, *["text-align:left"] * (len(cells) - 1)]
+    short = [f"text-align:left{';white-space:nowrap' * (len(cell) <= _WHOLE)}" for cell in cells[1:]]
+    styles = [code, *short]
     inside = "".join(
         f'<td style="{style}" data-head={quoteattr(name)}>{escape(cell)}</td>'
         for style, cell, name in zip(styles, cells, head or [""] * len(cells), strict=True)

@@ -30,7 +30,11 @@ def refuse(outcome: Outcome, captured: Captured) -> None:
     elif any(isinstance(v, Partial) for v in outcome.outputs.values()):
         what = "assigns names under data-dependent conditions"
     elif captured.capture.on_values or captured.deleted:
-        what = f"runs {captured.capture.on_values[0]} on values" if captured.capture.on_values else "deletes names"
+        what = (
+            f"runs {captured.capture.on_values[0]}, which is not captured"
+            if captured.capture.on_values
+            else "deletes names"
+        )
     else:
         return
     raise UsageError(

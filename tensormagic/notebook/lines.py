@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Container
 from typing import Any
 
 from IPython.core.error import UsageError
 
-__all__ = ["comments_first", "plain_python"]
+__all__ = ["comments_first", "help_asked", "plain_python"]
 
 # magics that run code: it would see the notebook's variables, and not those of the cell
 _RUN_CODE = {
@@ -29,6 +30,7 @@ _RUN_CODE = {
 }
 _CALL = re.compile(r"get_ipython\(\)\.run_(line|cell)_magic\('(\w+)'")
 _FIRST = re.compile(r"%%tensor\b")
+_HELP = re.compile(r"(%%?)(tensor\w*|rewrite)\s(?:.*\s)?(-h|--help)\s*$")
 
 
 def plain_python(text: str, shell: Any) -> str:
@@ -89,3 +91,15 @@ def comments_first(lines: list[str]) -> list[str]:
         if line.strip() and not line.lstrip().startswith("#"):
             return lines
     return lines
+
+
+def help_asked(variables: Container[str], lines: list[str]) -> list[str]:
+    """A cell whose magic is asked for help, as command lines are: its table of options is shown, as by ``?``.
+
+    ``%tensor -h`` with a variable ``h`` is arithmetic.
+    """
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    found = _HELP.match(first)
+    if found is None or (found[1] == "%" and found[3] == "-h" and "h" in variables):
+        return lines
+    return [f"{found[1]}{found[2]}?\n"]

@@ -185,7 +185,7 @@ class TensorMagics(Magics):
         label = outcome.code.cell.label
         ran = ", ".join(dict.fromkeys(outcome.on_values))
         told = f"{label}: {how} in {seconds_text(seconds)}; reads {read or 'no arrays'}; binds {bound or 'no names'}"
-        print(f"{told}; on values: {ran}" if ran else told)  # noqa: T201 (it was asked for)
+        print(f"{told}; not captured, run by Python: {ran}" if ran else told)  # noqa: T201 (it was asked for)
 
     def _panels(self, outcome: Outcome) -> tuple[Panel, ...]:
         """What is shown beside the value; with a graph it is shown at once, since that takes the page's place."""

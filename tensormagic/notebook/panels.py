@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from tensormagic.functions.explaining import Explained, tidying
@@ -21,7 +21,8 @@ _MEANT = {"exact": "the same bits", "stable": "never less accurate", "real": "tr
 def rewrites(shown: Portrait) -> Panel:
     """Every rule that fired: its text, level, the user's lines, and its own source line; those that only tidy up are counted."""
     logs = [shown.first, shown.executable.rewritten] if shown.gradients else [shown.first]
-    rows = list(dict.fromkeys(_row(shown, f) for log in logs for f in log.notable))
+    written = {f.before for f in shown.first.fired}
+    rows = list(dict.fromkeys(_row(shown, f, written) for log in logs for f in log.notable))
     return _table(_HEAD, [*rows, *_rest(shown, logs)], logs)
 
 
@@ -47,9 +48,17 @@ def _table(head: Sequence[str], rows: Sequence[tuple[str, ...]], logs: Sequence[
     return table(f"rewrites ({meant})", head, [*rows, *([line, "exact", *blank] for line in left)])
 
 
-def _row(shown: Portrait, firing: Any) -> tuple[str, ...]:
-    rule = firing.rule
-    return rule.name, rule.level, _lines(shown, firing.before), rule.source.rpartition("/")[2]
+def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -> tuple[str, ...]:
+    """A rule that fired; ``written`` are the nodes of the value that rules have changed, where others are its gradient's."""
+    rule, node = firing.rule, firing.before
+    of_value = written is None or node in written or any(s.role == "value" for s in shown.lens.of(node))
+    where = _lines(shown, node)
+    return (
+        rule.name,
+        rule.level,
+        where if of_value or not where else f"{where}, gradient",
+        rule.source.rpartition("/")[2],
+    )
 
 
 def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:

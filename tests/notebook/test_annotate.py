@@ -164,3 +164,22 @@ def test_a_line_that_names_a_value_alone_has_become_nothing(notebook):
     rows = notebook.ok(text).displays[0]["text/plain"].splitlines()
     assert [row.strip() for row in rows if row.lstrip().startswith("4 ")] == ["4 loss"]
     assert "form" not in "\n".join(rows)
+
+
+def test_operations_stand_at_the_lines_of_this_cell_where_an_earlier_one_is_equal(notebook):
+    """The earlier cell reads at line 3 what line 2 has computed, and was called since."""
+    cell = "p = 2 * w[0] + b\nloss = ((y - p) ** 2).sum() / 2\nloss"
+    notebook.ok(f"%%tensor -q fit --grad b\n{cell}")
+    notebook.ok("step = tm.value_and_grad(fit, 'b')\nfor k in range(3):\n    b -= 0.1 * step(b=b)[1]")
+    rows = (
+        notebook.ok(f"%%tensor -a --show none\n{cell.replace('.sum() / 2', '.mean()')}")
+        .displays[0]["text/plain"]
+        .splitlines()
+    )
+    assert "−" not in next(row for row in rows if "p = 2" in row)
+    assert "−" in next(row for row in rows if "loss =" in row)
+
+
+def test_several_equal_operations_are_counted_behind_their_name(notebook):
+    rows, _, _ = annotated(notebook, "np.sum(w * X[0] * X[1] * y[:3])")
+    assert "× (3), sum" in row_of(rows, "np.sum")

@@ -156,7 +156,7 @@ def test_pictures_of_lazy_arrays(notebook, draw):
 
 def test_the_display_names_what_ran_on_values(notebook):
     notebook.ok(START)
-    assert "on values: quad" in notebook.ok("%%tensor --verbose\nr = quad(np.sin, 0, v[2] * 1)").out
+    assert "run by Python: quad" in notebook.ok("%%tensor --verbose\nr = quad(np.sin, 0, v[2] * 1)").out
 
 
 def test_calls_that_a_library_makes_are_counted_one_by_one(notebook, monkeypatch):

@@ -437,6 +437,28 @@ def test_names_are_those_of_the_cell_that_is_shown(notebook):
     assert not [title for title in titles if "astype" in title]
 
 
+def test_a_cast_that_an_earlier_cell_has_made_for_something_else_has_no_name(notebook):
+    notebook.ok("s = 0.5")
+    notebook.ok("%%tensor -q\nz = 2 * s\na = np.tanh(z)")
+    _, scene = shown_of(notebook, "%%tensor\nz = 2 * s\na = np.sqrt(z)\na")
+    assert drawn(scene.view("captured")) == ["z = 2 × ·", "a = sqrt"]
+
+
+def test_what_one_line_picks_out_and_names_is_one_box(notebook):
+    _, scene = shown_of(notebook, "%%tensor\nc = np.corrcoef(X[:, 0], y)[0, 1]\nc")
+    titles = drawn(scene.view("captured"))
+    assert not {"reshape", "iota", "c"} & set(titles)
+    assert titles[-1].startswith("c = ")
+
+
+def test_a_result_with_a_name_needs_no_box_of_its_own(notebook):
+    notebook.ok("%%tensor -q\nu = 2 * w + 1")
+    scene = portrait({"value": notebook["u"].node}, {}, "In[1]").scene("")
+    assert [v.kind for v in scene.view("captured").drawn.vertices if v.kind in {"output", "pointwise"}] == [
+        "pointwise"
+    ] * 2
+
+
 def test_a_size_that_a_loop_reads_is_a_number_as_elsewhere(notebook):
     """The rows of X are as many as the elements of y: the name of one of them would not be what the line says."""
     cell = "%%tensor\nv = w\nfor k in range(20):\n    v = v - 0.1 * (X.T @ (X @ v - y)) / len(y)\nv"

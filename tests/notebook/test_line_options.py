@@ -88,3 +88,16 @@ def test_no_warning_beside_an_error(notebook):
     ran = notebook("%%tensor --grad w\nX")
     assert "a gradient is of one number" in ran.out
     assert "ConstantGradientWarning" not in ran.out
+
+
+@pytest.mark.parametrize(
+    "cell", ["%%tensor -h", "%%tensor name --help\nX.sum()", "%tensor -h", "# why\n%tensor_graph --help"]
+)
+def test_help_is_asked_as_on_command_lines(notebook, cell):
+    """A magic with nothing below it is an empty cell to IPython, which refuses it."""
+    assert "Example" in notebook.ok(cell).out
+
+
+def test_a_minus_before_a_variable_is_no_question(notebook):
+    notebook["h"] = 3.0
+    assert float(notebook.ok("%tensor -h").value) == -3

@@ -67,3 +67,12 @@ def test_errors_name_their_own_lines(twice):
     assert twice("print(p)").out.splitlines()[:2] == ["Cell In[1], line 3", "    p = np.linalg.solve(A, w)"]
     assert twice("print(q)").out.splitlines()[:2] == ["Cell In[2], line 2", "    q = np.linalg.solve(B, u)"]
     assert "A: float64[3, 3]" in twice("print(p)").out
+
+
+def test_rules_that_only_the_gradient_needs_say_so(notebook):
+    """Nobody has written ``x * 1`` there."""
+    notebook.ok("p, q = 0.5, 1.0")
+    cell = "%%tensor --show rewrites --grad p\na = 1 / (1 + np.exp(-p))\n-(q * np.log(a) + (1 - q) * np.log(1 - a))"
+    rows = notebook.ok(cell).data["text/plain"].splitlines()
+    assert "line 3, gradient" in next(row for row in rows if row.startswith("x * 1 -> x"))
+    assert "gradient" not in next(row for row in rows if row.startswith("1 / (1 + exp(-x))"))

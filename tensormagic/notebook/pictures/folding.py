@@ -56,7 +56,10 @@ class _Folding:
         self.named = {e.source: v.id for v in outputs for e in self.given[v.id] if self._is(e.source, v)}
 
     def _is(self, key: str, output: Vertex) -> bool:
-        return self.vertex[self.maker(key, last=True)].name == output.label
+        name = self.vertex[self.maker(key, last=True)].name
+        return name == output.label or (
+            bool(name) and output.label == "value"
+        )  # the one result: its box is marked as such
 
     def carries(self, key: str) -> bool:
         """Whether a vertex hands on its first operand."""
@@ -79,9 +82,15 @@ class _Folding:
             self.vertex[key].label in {REQUIRE.name, ITEM.name}
             or self.vertex[key].line is None
             or (self.vertex[key].role != "value" and self.vertex[key].label in RESHAPES)
+            or self._ends_line(key)
         ):
             key = self.given[key][0].source
         return key
+
+    def _ends_line(self, key: str) -> bool:
+        """Whether a vertex only gives its shape or its class to what the same line has given a name: ``c = m[0, 1]``."""
+        one, made = self.vertex[key], self.vertex[self.given[key][0].source]
+        return one.label in RESHAPES and bool(made.name) and (one.cell, one.line) == (made.cell, made.line)
 
     def view(self) -> View:
         """The view, folded."""

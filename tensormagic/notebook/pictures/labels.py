@@ -190,9 +190,9 @@ def wrapped(text: str, most: float, size: float) -> list[str]:
 
 
 def counted(names: Mapping[str, int]) -> list[str]:
-    """Operations and how often each is there: in words, since some begin with a number themselves.
+    """Operations and how often each is there: in brackets behind it, since some begin with a number themselves.
 
     >>> counted({"exp": 1, "/ 40": 21})
-    ['exp', '21 times / 40']
+    ['exp', '/ 40 (21)']
     """
-    return [name if count == 1 else f"{count} times {name}" for name, count in names.items()]
+    return [name if count == 1 else f"{name} ({count})" for name, count in names.items()]

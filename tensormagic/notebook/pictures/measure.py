@@ -60,7 +60,9 @@ def measure(
             try:
                 measuring.node(node)
             except Enough:
-                note = f"The values below were not computed: NumPy would need more than {LONGEST:g} s for them."
+                note = (
+                    f"The values further down were not computed: for this picture that takes more than {LONGEST:g} s."
+                )
                 break
             except Exception as error:  # noqa: BLE001 (a value that cannot be had is not shown; its cell says why)
                 note = note or f"Some values could not be computed: {type(error).__name__}"

@@ -148,10 +148,13 @@ class Naming:
         Where a node comes from.
     source_of
         The text of a cell by its label.
+    cell
+        The label of the cell that is shown, if it is one.
     """
 
     spans: Callable[[Node], Sequence[Site]]
     source_of: Callable[[str], str]
+    cell: str = ""
     texts: dict[str, _Text] = field(default_factory=dict[str, _Text])
 
     def names(self, graph: Graph) -> dict[Node, str]:
@@ -161,8 +164,11 @@ class Naming:
             # a number, or a size, is cast for something else in the same expression; several results are no value
             if not node.args or len(node.types) > 1 or unfolded(node).op in {CONSTANT, SIZE}:
                 continue
+            carries = node.op in CARRYING
             for _, cell, place in self._keys(node):
                 name = self._text(cell).assigned.get(place)
+                if carries and not self._is_made_in(unfolded(node), cell):
+                    continue  # an earlier cell has cast or stretched the same value, for something else
                 before = found.get((cell, place))
                 if name is None:
                     continue
@@ -175,6 +181,11 @@ class Naming:
                         continue
                 found[cell, place] = value
         return {node: self._text(cell).assigned[place] for (cell, place), node in found.items()}
+
+    def _is_made_in(self, node: Node, cell: str) -> bool:
+        """Whether who makes a value was last met in a cell; what is given, in the cell that is shown."""
+        cells = {s.cell for s in self._last(node)} if node.args else {self.cell or cell}
+        return cell in cells or not cells
 
     def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:
         """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last one."""

@@ -21,13 +21,13 @@ from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.notebook.pictures.passes import carried_for_derivatives, numbered
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE, constant
+from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, constant
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 __all__ = ["REGIONS", "Scope", "short"]
 
-WORDS = {"cond": "branch"}  # operations by other names than their own
+WORDS = {"cond": "branch", IOTA.name: "arange"}  # operations by other names than their own
 REGIONS = (LOOP, WHILE, COND)  # that give the user's variables
 _SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
 

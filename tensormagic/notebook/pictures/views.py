@@ -65,7 +65,7 @@ class Drawing:
     @cached_property
     def naming(self) -> Naming:
         """Reads names out of the texts of cells."""
-        return Naming(self.spans, self.source_of)
+        return Naming(self.spans, self.source_of, self.cell)
 
     def id(self, node: Node) -> str:
         """What a node is called in every view."""

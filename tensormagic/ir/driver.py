@@ -11,14 +11,15 @@ from functools import reduce
 from typing import Any
 
 from tensormagic.ir import site
-from tensormagic.ir.cost import cost, weight
+from tensormagic.ir.cost import cost
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.judged import always_lighter, negates, never_dear, outwards
+from tensormagic.ir.judged import always_lighter, never_dear
 from tensormagic.ir.node import Node, make, rebuild, topological
-from tensormagic.ir.rules import Found, Rule, is_constant, looked_through
+from tensormagic.ir.rules import Found, Rule
 from tensormagic.ir.site import Site
 from tensormagic.ir.table import Matches, Table
-from tensormagic.ir.uses import Claims, Reach, Uses, absorbed, inside, made_by, near, residue
+from tensormagic.ir.uses import Claims, Reach, Uses, Whole, absorbed, inside, made_by, residue
+from tensormagic.ir.weights import lighter
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,81 +77,16 @@ def _assumption(firing: Firing) -> str:
     return f"{' and '.join(firing.rule.assumptions)}: {firing.rule.name}{f', {lines}' if lines else ''}"
 
 
-# weights --------------------------------------------------------------------------------------------------------------
-
-
-def _moves_outwards(node: Node) -> int:
-    """The same with the negative as any other op: moves go out of it, while it goes out of products."""
-    return 2 if negates(node) else outwards(node)
-
-
-def lighter(new: Node, old: Node, inside: Iterable[Node] = ()) -> bool:
-    """Whether ``new`` weighs less than ``old``, whatever the nodes weigh that both end in.
-
-    ``inside`` are the nodes below ``old`` that go, where that is known: what is below them is not looked at.
-
-    The weight of a term is that of its op and a multiple of those of its operands, so it falls with that of any part:
-    rules that make terms lighter end. A second weight decides between terms that the first finds equal.
-    """
-    inside = tuple(inside)
-    common = {*inside, *(a for n in inside for a in looked_through(n))} if inside else near(old)
-    difference = _difference(new, old, common, outwards)
-    if difference != 0:
-        return difference is not None and difference < 0
-    return (_difference(new, old, common, _moves_outwards) or 0) < 0
-
-
-def _difference(new: Node, old: Node, common: set[Node], factor: Callable[[Node], int]) -> int | None:
-    """By how much at most ``new`` is heavier; None where that depends on what nodes weigh that neither adds."""
-    needed: dict[Node, int] = {}
-    total = 0
-    pool = {new: 1}
-    while pool:
-        node, times = pool.popitem()
-        if node in common and node is not old:
-            needed[node] = needed.get(node, 0) + times
-            continue
-        folds = bool(node.args) and all(map(is_constant, node.args))
-        total += times * (1 if folds else weight(node))
-        for arg in () if folds else node.args:
-            pool[arg] = pool.get(arg, 0) + times * factor(node)
-    return total - found if (found := _spare(old, needed, common, factor)) is not None else None
-
-
-def _spare(old: Node, needed: dict[Node, int], common: set[Node], factor: Callable[[Node], int]) -> int | None:
-    """What ``old`` weighs at least beside the ``needed`` nodes; None where it does not have these."""
-    pool = {old: 1}
-    missing = dict(needed)
-    weighed = beyond = steps = 0
-    order = topological([old], lambda n: n is not old and n not in common, operator.attrgetter("args"))
-    for node in reversed(order):  # each once, behind all that use it
-        if not missing and steps >= _STEPS:
-            break
-        times = pool.pop(node, 0)
-        if times and node in missing:
-            held = min(times, missing[node])
-            times -= held
-            missing[node] -= held
-            if not missing[node]:
-                del missing[node]
-        if times and node is not old and node not in common:
-            beyond += times
-        elif times:
-            steps += 1
-            weighed += times * weight(node)
-            for arg in node.args:
-                pool[arg] = pool.get(arg, 0) + times * factor(node)
-    return None if missing else weighed + beyond + sum(pool.values())
-
-
-_STEPS = 50
-"""How many nodes of what is replaced are weighed, at least: the rest counts as light."""
-
 # the driver -----------------------------------------------------------------------------------------------------------
 
 
 def rewrite_nodes(
-    results: Sequence[Node], table: Table, regions: dict[Graph, Graph] | None = None, *, apart: bool = True
+    results: Sequence[Node],
+    table: Table,
+    regions: dict[Graph, Graph] | None = None,
+    *,
+    apart: bool = True,
+    order: Sequence[Node] | None = None,
 ) -> tuple[list[Node], Log]:
     """The normal forms of ``results``, and what was done.
 
@@ -164,9 +100,12 @@ def rewrite_nodes(
         What graphs inside have become so far: one that stands in several regions is rewritten once.
     apart
         Whether each result is read on its own, so that its digits do not depend on what else is asked for.
+    order
+        All nodes that these need, as :func:`topological` gives them, where that is known.
     """
     with _uncollected():
-        return _rewritten(results, Matches(table), {} if regions is None else regions, apart=apart)
+        start = _first(results, table, topological(results) if order is None else order)
+        return _rewritten(results, Matches(table), {} if regions is None else regions, apart=apart, start=start)
 
 
 _Given = Callable[[Node], tuple[Node, ...]]
@@ -174,15 +113,17 @@ _Given = Callable[[Node], tuple[Node, ...]]
 
 
 @dataclass
-class _Start:
+class _Start(Whole):
     """What a pass starts with, and the results that it may not suit: some rule was not used for the sake of others."""
 
-    nodes: Sequence[Node]
     fuel: Mapping[Rule, int]
     given: _Given
-    order: Sequence[Node]
-    """All that these need."""
     minded: int = 0
+
+
+def _first(results: Sequence[Node], table: Table, order: Sequence[Node]) -> _Start:
+    """What the first pass starts with."""
+    return _Start(list(results), order, {r: r.fuel * len(order) for r in table.rules if r.fuel}, lambda node: (node,))
 
 
 def _rewritten(
@@ -249,10 +190,7 @@ def _together(
     log, inner = Log(), Log()
     nodes = list(results)
     if start is None:
-        order = topological(nodes)
-        start = _Start(
-            nodes, {r: r.fuel * len(order) for r in matches.table.rules if r.fuel}, lambda node: (node,), order
-        )
+        start = _first(nodes, matches.table, topological(nodes))
     starts = [replace(start, minded=0)]
     barred: dict[tuple[Rule, Node], tuple[Node, int]] = {}
     again = 0
@@ -263,7 +201,8 @@ def _together(
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
         order = topological(normals)
-        broken = one.claims.broken(order, normals, one.normals, one.reach)
+        after = _Start(normals, order, one.fuel, _followed(one.origins, begun.given))
+        broken = one.claims.broken(after, one.normals, one.reach)
         if broken:  # what was expected to be rewritten too was not: the same pass without these
             barred.update(broken)
             again += 1
@@ -274,8 +213,12 @@ def _together(
         log.withheld = one.log.withheld
         if not (one.log.fired and one.log.withheld):
             break
-        starts.append(_Start(nodes, one.fuel, _followed(one.origins, begun.given), order))
+        starts.append(after)
         barred.clear()  # what reads a part may be another node by now
+        again_ = _Pass(after, matches, regions, barred, sure=False, apart=apart)
+        if not one.circled and again_.changes_nothing():
+            log.withheld, after.minded = again_.log.withheld, again_.minded
+            break
     if log.withheld:
         present = set(order)
         log.withheld = [w for w in log.withheld if w.node in present]
@@ -327,6 +270,7 @@ class _Pass:
         self.barred = barred
         self.given = start.given
         self.minded = 0
+        self.circled = False
         self.log = Log()
         self.inner = Log()
         self.claims = Claims()
@@ -334,8 +278,9 @@ class _Pass:
         self.becomes: dict[Node, Node] = {}
         self.origins: dict[Node, list[Node]] = {}
         self.pairs: dict[tuple[object, frozenset[Node]], Node] = {}
+        self.start = start
         self.reach = Reach(start.nodes, apart, start.order)
-        self.uses = Uses(start.order, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
+        self.uses = Uses(start, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""
@@ -378,6 +323,16 @@ class _Pass:
                 stack.append(following)
         return normals[root]
 
+    def changes_nothing(self) -> bool:
+        """Whether none of the rules that match, and were not used by the pass before, is used by this one: it need not be made."""
+        normals, becomes, origins, none = self.normals, self.becomes, self.origins, self.matches.none
+        for node in self.start.order:
+            if node not in none and self._fire(node) is not None:
+                return False
+            normals[node] = becomes[node] = node
+            origins[node] = [node]
+        return True
+
     def _break_circles(self, waiting: Iterable[Node]) -> None:
         """What came in a node's place reads that node again: it stays there."""
         for node in waiting:
@@ -385,6 +340,7 @@ class _Pass:
                 self._stays(node)
 
     def _stays(self, node: Node) -> None:
+        self.circled = True
         self.normals[node] = node
         self.origins.setdefault(node, []).append(node)
 

@@ -7,7 +7,7 @@ import operator
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -346,22 +346,20 @@ def topological(
     """All nodes that ``roots`` need, each once and after what it needs, in a fixed order; ``stop`` cuts below a node."""
     order: list[Node] = []
     seen: set[Node] = set()
-    stack: list[tuple[Node, Iterator[Node]]] = []
-    for root in roots:
-        if root in seen:
-            continue
-        seen.add(root)
-        stack.append((root, iter(() if stop and stop(root) else needs(root))))
-        while stack:
-            node, rest = stack[-1]
-            for arg in rest:
-                if arg not in seen:
-                    seen.add(arg)
-                    stack.append((arg, iter(() if stop and stop(arg) else needs(arg))))
-                    break
+    stack: list[Node | None] = [*roots]
+    stack.reverse()
+    while stack:
+        node = stack.pop()
+        if node is None:  # what the node before needs is there
+            order.append(stack.pop())  # type: ignore[arg-type]
+        elif node not in seen:
+            seen.add(node)
+            below = () if stop and stop(node) else needs(node)
+            if below:
+                stack += (node, None)
+                stack += reversed(tuple(below))
             else:
                 order.append(node)
-                stack.pop()
     return order
 
 

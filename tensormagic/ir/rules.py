@@ -29,7 +29,7 @@ from tensormagic.ir.node import is_constant as holds_bits
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.rule_text import replaced, show
 from tensormagic.ir.type import Type
-from tensormagic.ir.within import ops_within
+from tensormagic.ir.within import in_pattern, ops_within
 
 LEVELS = ("exact", "stable", "real")
 Fit = Callable[[Any, Node], Node | None]
@@ -119,6 +119,8 @@ class Rule:
         What has to be among the operands' own operands: pairs of ops and heads.
     within
         The bits of ops one of which has to be within a few levels, as :func:`tensormagic.ir.within.ops_within` gives them; 0 for none.
+    deep
+        The bits of ops all of which have to be where they are, further down than ``second`` goes; 0 for none.
     assumptions
         What has to hold of the values, for a rule of the level ``"real"``.
     fuel
@@ -147,6 +149,7 @@ class Rule:
     heads: frozenset[str] = frozenset()
     second: frozenset[tuple[str, str]] = frozenset()
     within: int = 0
+    deep: int = 0
     assumptions: tuple[str, ...] = ()
     fuel: int = 0
     pattern: Node | None = field(default=None, repr=False)
@@ -323,6 +326,7 @@ def pattern_rule(
         source=source,
         heads=_heads(pattern),
         second=frozenset((a.op.name, head) for a in pattern.args if a.args for head in _heads(a)),
+        deep=in_pattern(pattern),
         assumptions=assumptions,
         fuel=fuel,
         pattern=pattern,

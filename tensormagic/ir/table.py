@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator
-from functools import cached_property, reduce
+from functools import cached_property
 
 from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node, is_constant, moves
@@ -81,6 +80,11 @@ class Table:
         return tuple(r.name for r in self.rules)
 
 
+def _of_levels(rule: Rule) -> list[tuple[bool, int]]:
+    """The looks that a rule asks for: at bits all of which have to be there, and at such of which one has to."""
+    return [(True, rule.deep)] * bool(rule.deep) + [(False, rule.within)] * bool(rule.within)
+
+
 _Kept = tuple[tuple[Rule, ...], "tuple[Rule, ...] | None"]
 """The rules that may match; and those where nothing cancels, where these are others."""
 
@@ -95,20 +99,21 @@ class _Index:
         self._second: dict[str, list[tuple[int, int]]] = {}
         for (op, head), bit in pairs.items():
             self._second.setdefault(op, []).append((_marked([head]), bit))
-        self._within = reduce(operator.or_, (rule.within for rule in rules), 0)
+        self._levels = list(dict.fromkeys(level for rule in rules for level in _of_levels(rule)))
         self._known: dict[tuple[int, int, int], _Kept] = {}
 
     def under(self, node: Node) -> tuple[Rule, ...]:
         """Those that ask for nothing that is not there."""
         there = heads(node) & self._asked if node.args else 0
         pairs = self._pairs(node) if self._second else 0
-        levels = within(node) & self._within if self._within else 0
+        levels = self._missing(node) if self._levels else 0
         known = self._known.get((there, pairs, levels))
         if known is None:
+            lost = {level for k, level in enumerate(self._levels) if levels >> k & 1}
             found = tuple(
                 rule
                 for rule, asked, second in self._rules
-                if not asked & ~there and not second & ~pairs and (not rule.within or rule.within & levels)
+                if not asked & ~there and not second & ~pairs and lost.isdisjoint(_of_levels(rule))
             )
             rest = tuple(rule for rule in found if not rule.cancels)
             known = found, None if len(rest) == len(found) else rest
@@ -116,6 +121,14 @@ class _Index:
                 self._known[there, pairs, levels] = known
         found, rest = known
         return found if rest is None or not adds(node, _NEAR) else rest
+
+    def _missing(self, node: Node) -> int:
+        """Which of the looks below a node that rules ask for it does not pass: a bit each, since most nodes differ in what is below."""
+        there, found = within(node), 0
+        for k, (every, bits) in enumerate(self._levels):
+            if bits & ~there if every else not bits & there:
+                found |= 1 << k
+        return found
 
     def _pairs(self, node: Node) -> int:
         """Which ops operands are, each with what is among its own operands: those pairs that rules ask for."""

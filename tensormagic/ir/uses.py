@@ -175,12 +175,25 @@ class Reach:
 
 
 @dataclass
+class Whole:
+    """A graph: its results, and all nodes that these need, in order."""
+
+    nodes: Sequence[Node]
+    order: Sequence[Node]
+
+    @cached_property
+    def users(self) -> Mapping[Node, Sequence[Node]]:
+        """The users that each node has."""
+        return users(self.order)
+
+
+@dataclass
 class Uses:
     """What reads the digits of nodes during one pass.
 
     Parameters
     ----------
-    nodes, reach
+    start, reach
         The graph when the pass starts, and in which results its nodes are: what is shown is used.
     normals, becomes, origins
         What nodes have become so far; see the driver.
@@ -190,7 +203,7 @@ class Uses:
         What each node that came during the pass was put in the place of.
     """
 
-    nodes: Sequence[Node]
+    start: Whole
     reach: Reach
     normals: Mapping[Node, Node]
     becomes: Mapping[Node, Node]
@@ -202,11 +215,6 @@ class Uses:
         default_factory=dict[Node, tuple[set[Node], Iterator[tuple[Rule, Found]]]]
     )
     _joined: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
-
-    @cached_property
-    def users(self) -> dict[Node, list[Node]]:
-        """The users that each node has when the pass starts."""
-        return users(self.nodes)
 
     def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> int:
         """The results with ``root`` in which something reads digits of ``part`` beside it and ``parts``, when the pass is over."""
@@ -257,7 +265,7 @@ class Uses:
         """What alone reads ``node`` in a result."""
         if self.reach.shown.get(node, 0) & result:
             return None
-        above = {u for u in self.users.get(node, ()) if self.reach.of(u) & result}
+        above = {u for u in self.start.users.get(node, ()) if self.reach.of(u) & result}
         return above.pop() if len(above) == 1 else None
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
@@ -271,7 +279,7 @@ class Uses:
         """The same for ``chain``, the last of which hands what the others are on."""
         last = chain[-1]
         shown = self.reach.shown.get(last, 0) & at.results
-        readers = (self._reads(user, chain, part, at) for user in self.users.get(last, ()))
+        readers = (self._reads(user, chain, part, at) for user in self.start.users.get(last, ()))
         return shown | _union(readers, at.results & ~shown)
 
     def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
@@ -343,16 +351,16 @@ class Claims:
             self._in.setdefault(part, []).extend(joined)
 
     def broken(
-        self, nodes: Sequence[Node], results: Sequence[Node], normals: Mapping[Node, Node], reach: Reach
+        self, after: Whole, normals: Mapping[Node, Node], reach: Reach
     ) -> dict[tuple[Rule, Node], tuple[Node, int]]:
-        """The firings for which that did not come true, with what is read still, and in which results; ``nodes`` are all of these."""
+        """The firings for which that did not come true ``after`` the pass, with what is read still, and in which results."""
         if not self._by:
             return {}
-        present = set(nodes)
+        present = set(after.order)
         held = [(rule, node, p) for rule, node, parts in self._by for p in parts if p in present]
         if not held:
             return {}
-        used, now = users(nodes), Reach(results, reach.apart, nodes)
+        used, now = after.users, Reach(after.nodes, reach.apart, after.order)
 
         def read(last: Node, own: set[Node]) -> int:
             found = now.shown.get(last, 0)

@@ -24,6 +24,16 @@ def ops_within(names: Iterable[str]) -> int:
     return sum(found << _FIELD * level for level in range(_LEVELS))
 
 
+def in_pattern(pattern: Node) -> int:
+    """The bits that ``pattern`` sets three levels down and further: whatever matches it has all of them."""
+    found, level = 0, [a for arg in pattern.args for a in arg.args]
+    for depth in range(2, _LEVELS):
+        below = [a for one in level for a in one.args]
+        found |= sum({_bits.get(a.op.name, 0) for a in below}) << _FIELD * depth
+        level = below
+    return found
+
+
 def at_last(names: Iterable[str]) -> int:
     """The bits that any of these ops sets on the last level."""
     return ops_within(names) >> _FIELD * (_LEVELS - 1) << _FIELD * (_LEVELS - 1)

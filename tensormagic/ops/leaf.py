@@ -74,8 +74,8 @@ def constant(value: Any, form: str | None = None) -> Node:
     """The node of a constant: a Python number (weak), a NumPy scalar, or an array."""
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise DTypeError(f"the integer {value} does not fit 64 bits", "Write it as a float, or as np.uint64.")
-    if form is None and type(value) in _WHOLE:
-        return _whole(value)
+    if form is None and (type(value) in _WHOLE or (type(value) is float and value and value == value)):  # noqa: PLR0124 (no nan)
+        return _number(value)
     if form is None:
         form = "python" if type(value) in {bool, int, float, complex} else "scalar" if np.isscalar(value) else "array"
     bits = Bits.of(value)
@@ -85,8 +85,9 @@ def constant(value: Any, form: str | None = None) -> Node:
 _WHOLE = {int, bool}
 
 
-@lru_cache(1024, typed=True)
-def _whole(value: int) -> Node:
+@lru_cache(2048, typed=True)
+def _number(value: float) -> Node:
+    """That of a number whose equals have its bits."""
     bits = Bits.of(value)
     return make(CONSTANT, type=python(type(value)), bits=bits)
 

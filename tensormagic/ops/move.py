@@ -89,7 +89,7 @@ def broadcast(x: Node, shape: Shape) -> Node:
     source = x.type.shape
     if source == shape:
         return x
-    if broadcast_shapes([source, shape]) != shape and not _fits(source, shape):
+    if source and broadcast_shapes([source, shape]) != shape and not _fits(source, shape):
         raise ShapeError(f"an array of shape {show(source)} cannot be broadcast to shape {show(shape)}")
     return make(BROADCAST, (x,), shape=shape)
 

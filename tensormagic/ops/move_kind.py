@@ -98,8 +98,9 @@ def same(left: Size, right: Size) -> bool:
 
 def broadcast_shapes(shapes: Sequence[Shape]) -> Shape:
     """NumPy's broadcasting of shapes; only an extent that is 1 in the code is stretched."""
-    if shapes and all(s == shapes[0] for s in shapes[1:]):
-        return shapes[0]
+    axes = [s for s in shapes if s]
+    if not axes or all(s == axes[0] for s in axes[1:]):
+        return axes[0] if axes else ()
     rank = max((len(s) for s in shapes), default=0)
     result: list[Size] = []
     for axis in range(rank):

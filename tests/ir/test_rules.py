@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from tensormagic.ir import driver, site
-from tensormagic.ir.driver import lighter, rewrite_graph, rewrite_nodes
+from tensormagic.ir import driver, site, weights
+from tensormagic.ir.driver import rewrite_graph, rewrite_nodes
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rule_text import show
@@ -14,6 +14,7 @@ from tensormagic.ir.rules import WILD, Constant, Positive, assuming, find, numbe
 from tensormagic.ir.site import Site
 from tensormagic.ir.table import Table
 from tensormagic.ir.type import Type, array, symbol
+from tensormagic.ir.weights import lighter
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import broadcast
@@ -254,8 +255,8 @@ def test_lighter(new, old, expected):
 
 def test_lighter_looks_at_each_shared_node_once(monkeypatch):
     weighed = []
-    weigh = driver.weight
-    monkeypatch.setattr(driver, "weight", lambda node: weighed.append(node) or weigh(node))
+    weigh = weights.weight
+    monkeypatch.setattr(weights, "weight", lambda node: weighed.append(node) or weigh(node))
     deep = x
     for _ in range(7):  # 2 ** 7 ways down to x
         deep = sin(deep) + cos(deep)
@@ -272,6 +273,18 @@ def test_withheld_where_an_absorbed_operand_has_another_use():
     assert withheld.shared is u
     assert "add has another use" in str(withheld)
     assert log_.fired == []
+
+
+def test_a_pass_in_which_nothing_more_fires_is_not_made(monkeypatch):
+    made = []
+    normal = driver._Pass.normal
+    monkeypatch.setattr(driver._Pass, "normal", lambda self, root: made.append(self) or normal(self, root))
+    a, u = parameter(73, array(np.float64)), 1 + x
+    mixed = x * log(u) / (u - 1)
+    (result,), log_ = rewrite_nodes([mixed + log(1 + a)], rules(logarithm))
+    assert result is mixed + log1p(a)
+    assert len(log_.fired) == len(log_.withheld) == 1
+    assert len(made) == 1  # what is withheld is asked for again at its node alone
 
 
 def test_each_result_is_read_on_its_own():

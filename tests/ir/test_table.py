@@ -32,6 +32,21 @@ def counted(looked: list[Node], **options):
     return exact(looks, **options)
 
 
+@stable
+def turned(x: Node, y: Node):
+    yield exp(x) * log(1 + sqrt(-y)), tanh(x)
+
+
+def test_a_pattern_looks_only_where_all_its_ops_are():
+    table = Table(turned)
+    assert table.at(exp(x) * log(1 + sqrt(-y))) == turned
+    assert table.at(log(1 + sqrt(-y)) * exp(x)) == turned
+    assert not table.at(exp(x) * log(1 + sqrt(y)))
+    assert not table.at(exp(x) * log(1 + sin(-y)))
+    assert not table.at(exp(-x) * log(1 + sqrt(y)))
+    assert table.at(exp(x) * log(1 + sqrt(broadcast(-row, (n,))))) == turned
+
+
 def test_a_rule_of_what_is_within_looks_only_where_it_is():
     looked: list[Node] = []
     table = Table(counted(looked, roots="add", within="cos sqrt"))

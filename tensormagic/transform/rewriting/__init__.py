@@ -205,5 +205,6 @@ def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
 def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
     """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
     level = config.level(level)
-    folds = parted(level)[0] == "exact" or not constants.are_rounded(topological(results))
-    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level)), early=True, folds=folds))
+    order = topological(results)
+    folds = parted(level)[0] == "exact" or not constants.are_rounded(order)
+    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level)), early=True, folds=folds), order=order)

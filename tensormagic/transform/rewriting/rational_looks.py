@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.transform.rewriting.terms import number_of, written
 
+ATOMS = 5
+"""How many operands that are no arithmetic a difference may have."""
 NODES = 28
 DEEP = 6
 _FIRST = 2
@@ -19,7 +24,56 @@ _INNER = ARITHMETIC | {"where"}
 
 def worth_it(a: Node, b: Node) -> bool:
     """A first look: a sum is multiplied or something is divided, and both sides have something in common; or one thing occurs often."""
-    return _expands_alike(a, b) or _repeats(a, b)
+    return _is_small(a, b) and (_expands_alike(a, b) or _repeats(a, b))
+
+
+def _is_small(a: Node, b: Node) -> bool:
+    """Whether all is read: no more nodes and operands than are looked at; and whether there is a product or quotient near the top."""
+    seen: set[Node] = set()
+    products, operands = False, 0
+    level: list[Node] = [a, b]
+    for depth in range(DEEP + 1):
+        below: list[Node] = []
+        for given in level:
+            node = given if given.below is None else given.below
+            if node in seen:
+                continue
+            seen.add(node)
+            name = node.op.name
+            args = _parts(node, name) if depth < DEEP else None
+            if args:
+                below += args
+                products = products or name in _PRODUCTS
+            elif name != "constant":
+                operands += 1
+                if operands > ATOMS:
+                    return False
+        if len(seen) > NODES + 1 or (depth == _FIRST and not products):
+            return False
+        if not below:
+            break
+        level = below
+    return products
+
+
+_PRODUCTS = frozenset(("multiply", "square", "divide", "reciprocal", "power"))
+
+
+def _parts(node: Node, name: str) -> Sequence[Node] | None:
+    """What arithmetic is of: the terms, factors and bases; None for what is none."""
+    if name == "where":
+        return written(node)
+    if name == "power":
+        return node.args[:1] if is_small_power(number_of(bare(node.args[1]))) else None
+    return node.args if name in ARITHMETIC else None
+
+
+def is_small_power(power: Fraction | None) -> bool:
+    """Whether a power is a product of few factors."""
+    return power is not None and power.denominator == 1 and 0 < abs(power) <= _POWER
+
+
+_POWER = 4
 
 
 def _repeats(a: Node, b: Node) -> bool:

@@ -21,19 +21,24 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square, where
 from tensormagic.transform.rewriting.factors import factored, square_less_square, squares_of_differences
-from tensormagic.transform.rewriting.rational_looks import ARITHMETIC, DEEP, NODES, worth_it
+from tensormagic.transform.rewriting.rational_looks import (
+    ARITHMETIC,
+    ATOMS,
+    DEEP,
+    NODES,
+    is_small_power,
+    worth_it,
+)
 from tensormagic.transform.rewriting.terms import Apart, in_range, key_of, number_of, written
 
-_ATOMS = 5
 _MONOMIALS = 12
-_POWER = 4
 _PRICE = 2
 """How many times the operations of the text its form may take."""
 
 _Powers = tuple[int, ...]
 _Coefficient = Fraction | int
 _Polynomial = dict[_Powers, _Coefficient]
-_NOTHING: _Powers = (0,) * _ATOMS
+_NOTHING: _Powers = (0,) * ATOMS
 _ONE: _Polynomial = {_NOTHING: 1}
 _PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal", "power"))
 
@@ -103,7 +108,7 @@ class _Reading:
         sides = written(node)
         name = node.op.name
         power = number_of(bare(node.args[1])) if name == "power" else None
-        if not depth or (sides is None and name not in ARITHMETIC) or (name == "power" and not _small(power)):
+        if not depth or (sides is None and name not in ARITHMETIC) or (name == "power" and not is_small_power(power)):
             return _Quotient(self._atom(node), Counter())
         self.through[node] = None
         if sides is not None or name in {"add", "subtract"}:
@@ -124,11 +129,11 @@ class _Reading:
 
     def _atom(self, node: Node) -> _Polynomial:
         if node not in self.atoms:
-            if len(self.atoms) == _ATOMS:
+            if len(self.atoms) == ATOMS:
                 raise _TooLarge
             self.atoms.append(node)
         at = self.atoms.index(node)
-        return {tuple(int(k == at) for k in range(_ATOMS)): 1}
+        return {tuple(int(k == at) for k in range(ATOMS)): 1}
 
     def _raised(self, base: _Quotient, node: Node, power: int) -> _Quotient:
         found = one = _Quotient(_ONE, Counter())
@@ -168,10 +173,6 @@ class _Reading:
         return top
 
 
-def _small(power: Fraction | None) -> bool:
-    return power is not None and power.denominator == 1 and 0 < abs(power) <= _POWER
-
-
 def _product(a: _Quotient, b: _Quotient) -> _Quotient:
     return _Quotient(_times(a.top, b.top), a.below + b.below)
 
@@ -192,8 +193,8 @@ def _sum(p: _Polynomial, atoms: list[Node]) -> Node | float:
     if len(p) == 1:
         ((powers, c),) = p.items()
         return _monomial(powers, c, atoms)
-    count = [sum(powers[k] > 0 for powers in p) for k in range(_ATOMS)]
-    most = max(range(_ATOMS), key=count.__getitem__)
+    count = [sum(powers[k] > 0 for powers in p) for k in range(ATOMS)]
+    most = max(range(ATOMS), key=count.__getitem__)
     if not count[most]:
         return float(p[_NOTHING])
     least = min(powers[most] for powers in p if powers[most])
@@ -233,7 +234,7 @@ def _without_common(
     p: _Polynomial, below: Counter[Node], atoms: list[Node]
 ) -> tuple[_Polynomial, list[Node], Counter[Node]]:
     """A numerator without the atoms that all of it has, these atoms, and the denominator without those of them that it has."""
-    common = [min(powers[k] for powers in p) for k in range(_ATOMS)]
+    common = [min(powers[k] for powers in p) for k in range(ATOMS)]
     core = {tuple(n - m for n, m in zip(powers, common, strict=True)): c for powers, c in p.items()}
     own = Counter({atom: power for atom, power in zip(atoms, common, strict=False) if power})
     return core, list((own - below).elements()), below - own

@@ -3,6 +3,7 @@
 Run on a machine with a card::
 
     python benchmarks/device_cells.py [--write FILE]
+    python benchmarks/device_cells.py --compile         # compiles what that needs, and stops: no card is needed
 
 Medians of 7 after a warm-up, by the host's clock, with the device waited for. Kernels are compiled before (``config.tier = "numba"``);
 ``library`` is the same without kernels of our own.
@@ -24,7 +25,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import tensormagic as tm
+from tensormagic import session
+from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import current
+from tensormagic.backend.cuda.loop_plan import planned_loop
+from tensormagic.backend.cuda.planned import planned
+from tensormagic.ir.graph import Graph
+from tensormagic.ops.regions.loops import LOOP, WHILE
 from tensormagic.residence import Resident
 
 
@@ -135,10 +142,38 @@ def timed(function: Callable[..., Any], args: list[np.ndarray[Any, Any]]) -> lis
     return [*found, median(lambda: there.run(*args), 3)]
 
 
+def codes_of(graph: Graph) -> list[Codes]:
+    """All the kernels that a run of a graph may ask for, its loops' too."""
+    found = [p.codes for p in [planned(graph)] if p is not None]
+    for node in graph.nodes:
+        loop = planned_loop(node) if node.op in (LOOP, WHILE) else None
+        found += [loop.codes] if loop is not None else []
+        for inner in node.params.values():
+            found += codes_of(inner) if isinstance(inner, Graph) else []
+    return found
+
+
+def compile_ahead(cc: tuple[int, int]) -> int:
+    """Have the kernels of all programs compiled; how many are refused."""
+    codes = [c for f, args in CASES.values() for c in codes_of(session.executable(tm.trace(f, *args)).graph)]
+    for one in codes:
+        one.start(cc)
+    refused = 0
+    for one in codes:
+        one.wait()
+        refused += len(one.errors)
+    print(f"{len(codes)} plans: {sum(c.compiled for c in codes)} compiled, {refused} refused")
+    return refused
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path)
-    path = parser.parse_args().write
+    parser.add_argument("--compile", action="store_true")
+    options = parser.parse_args()
+    if options.compile:
+        sys.exit(int(compile_ahead((9, 0)) > 0))
+    path = options.write
     warnings.simplefilter("ignore", tm.HiddenTransferWarning)
     lines = [
         "| program, float32 | CPU, ms | card by the library, ms | card, ms | card with copies, ms |",

@@ -1,7 +1,8 @@
 """Kernels on a card, beside what their peers need for the same: microseconds, with the data on the card.
 
 ``host``: by the host's clock with synchronisation, medians of 20, as peers are measured; ``card``: by events, a run among 20
-without synchronisation between. Run on a machine with a card: ``python benchmarks/gpu.py``
+without synchronisation between. Run on a machine with a card: ``python benchmarks/gpu.py``; with ``--compile`` it compiles what that
+needs, and stops: no card is needed.
 """
 
 from __future__ import annotations
@@ -131,8 +132,34 @@ def compile_costs(cc: tuple[int, int]) -> tuple[float, float]:
     return seconds(), seconds()
 
 
+def compile_ahead(cc: tuple[int, int]) -> int:
+    """Have the kernels of all programs compiled; how many are refused."""
+    launches = [copied("float32"), copied("int8")]
+    for label, (function, shapes) in PROGRAMS.items():
+        for dtype in ("float32", "float64"):
+            like = [np.broadcast_to(np.zeros((), dtype), s) for s in shapes]
+            if "gather" in label:
+                like[1] = np.broadcast_to(np.int64(0), shapes[1])
+            launches += _check.lowered(function, like)[3]
+    codes = Codes(launches, whole=False)
+    codes.start(cc)
+    codes.wait()
+    print(f"{len(launches)} launches: {codes.compiled} compiled, {len(codes.errors)} refused")
+    return len(codes.errors)
+
+
+def told(text: str, measured: Callable[[], tuple[float, ...]]) -> None:
+    """Say what was measured, or why it could not be: the others are measured all the same."""
+    try:
+        print(text.format(*measured()), flush=True)
+    except Exception as error:  # noqa: BLE001 (whatever it is)
+        print(f"{text}: {type(error).__name__}: {error}", flush=True)
+
+
 def main() -> None:
     """Measure everything."""
+    if "--compile" in sys.argv:
+        sys.exit(int(compile_ahead((9, 0)) > 0))
     cupy = import_module("cupy")
     name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     print(f"{name}, driver {cupy.cuda.runtime.driverGetVersion()}, CuPy {cupy.__version__}, NumPy {np.__version__}")
@@ -149,10 +176,8 @@ def main() -> None:
     del given, room
     cupy.get_default_memory_pool().free_all_blocks()
     device = current()
-    print("a launch {:.1f} us of the host, a kernel of a replayed recording {:.2f} us".format(*launch_costs(device)))
-    print(
-        "a kernel compiled in {:.2f} s, from the disk in {:.3f} s".format(*compile_costs(device.capability)), flush=True
-    )
+    told("a launch {:.1f} us of the host, a kernel of a replayed recording {:.2f} us", lambda: launch_costs(device))
+    told("a kernel compiled in {:.2f} s, from the disk in {:.3f} s", lambda: compile_costs(device.capability))
     for label, (function, shapes) in PROGRAMS.items():
         for dtype in ("float32", "float64"):
             make: Any = cupy.random.uniform if "Black" in label else cupy.random.standard_normal

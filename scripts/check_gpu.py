@@ -3,7 +3,7 @@
 Run on a machine with a card, CuPy and numba-cuda::
 
     python scripts/check_gpu.py                # values; exits with 1 where one is wrong
-    python scripts/check_gpu.py --all FOLDER   # all that there is to check and to measure, in ten minutes; what was said is in the folder
+    python scripts/check_gpu.py --share 1/4    # a fourth of them; four processes at once take a third of the time
     python scripts/check_gpu.py --small        # each class once, for compute-sanitizer
     python scripts/check_gpu.py --compile      # compiles what the values need, and stops: no card is needed
 
@@ -14,9 +14,6 @@ Integers and truth values have to be equal. Floats are held against NumPy in flo
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import subprocess
 import sys
 import time
 import traceback
@@ -284,7 +281,8 @@ def compile_ahead(tries: Sequence[Try], cc: tuple[int, int]) -> int:
     for error in dict.fromkeys(codes.errors.values()):
         print(f"WRONG {error}")
     seconds = f"{planned - begin:.0f} s to plan, {time.perf_counter() - planned:.0f} s to compile"
-    print(f"{len(launches)} launches of {len(tries)} programs: {seconds}, {len(codes.errors)} refused", flush=True)
+    counts = f"{codes.compiled} compiled, {len(codes.errors)} refused"
+    print(f"{len(launches)} launches of {len(tries)} programs: {seconds}, {counts}", flush=True)
     return len(codes.errors)
 
 
@@ -306,89 +304,34 @@ def check_values(tries: Sequence[Try]) -> int:
     return wrong
 
 
+def chosen_tries(share: str, *, small: bool) -> list[Try]:
+    """Every class with each of its dtypes and shapes, or once; of these a share, as ``"1/4"``."""
+    tries: list[Try] = []
+    for case in CASES:
+        shapes = case.shapes[-2:-1] or case.shapes if small else case.shapes
+        dtypes = case.dtypes[:1] if small else case.dtypes
+        tries += [(case, dtype, shape) for dtype in dtypes for shape in shapes]
+    number, count = map(int, share.split("/"))
+    return tries[number - 1 :: count]
+
+
 Try = tuple[Case, str, Sequence[tuple[int, ...]]]
-ROOT = Path(__file__).parents[1]
-MINUTES = 10.0
-DEVICE_TESTS = ("tests/backend/cuda", "tests/notebook/test_device.py", "tests/notebook/test_async_device.py")
-LAUNCHED_OTHERWISE = (
-    "tests/backend/cuda/test_segments.py",
-    "tests/backend/cuda/test_loops.py",
-    "tests/backend/cuda/test_nested.py",
-)  # and not by this script
-
-
-def parts(folder: Path) -> dict[str, list[str]]:
-    """All there is to run on a card, by name, in the order of what it is worth: each is a command."""
-    python, own = sys.executable, str(Path(__file__))
-    pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu"]
-    found = {
-        "values": [python, own],
-        "tests": [*pytest, "--all", *DEVICE_TESTS],
-        "kernels": [python, "benchmarks/gpu.py"],
-        "cells": [python, "benchmarks/device_cells.py", "--write", str(folder / "cells.md")],
-    }
-    shares = [f"tests/capture/{p.name}" for p in sorted((ROOT / "tests/capture").glob("test_control_flow*.py"))]
-    found["control flow"] = [*pytest[:-2], *shares, "tests/functions/test_derivatives.py"]
-    found["peers"] = [python, "benchmarks/gpu_peers.py"]
-    sanitizer = shutil.which("compute-sanitizer")
-    if sanitizer is None:
-        print("compute-sanitizer is not installed, of NVIDIA's toolkit: accesses and races are not looked at")
-        return found
-    for tool in ("memcheck", "racecheck"):
-        command = [sanitizer, "--tool", tool, "--error-exitcode", "1", "--target-processes", "all"]
-        found[tool] = [*command, python, own, "--small"]
-        found[f"{tool} of tests"] = [*command, *pytest, *LAUNCHED_OTHERWISE]
-    return found
-
-
-def run_all(folder: Path) -> int:
-    """Run all parts in `MINUTES`; how many have failed, or had no time left."""
-    folder.mkdir(parents=True, exist_ok=True)
-    end, bad = time.monotonic() + 60 * MINUTES, 0
-    for name, command in parts(folder).items():
-        begin = time.monotonic()
-        on = {"TENSORMAGIC_DEVICE": "gpu"} if name == "control flow" else {}
-        with (folder / f"{name.replace(' ', '-')}.txt").open("w", encoding="utf-8") as said:
-            try:
-                done = subprocess.run(
-                    command,
-                    cwd=ROOT,
-                    env=os.environ | on,
-                    check=False,
-                    stdout=said,
-                    stderr=subprocess.STDOUT,
-                    timeout=max(1, end - begin),
-                ).returncode
-                verdict = "ok" if done == 0 else f"FAILED ({done})"
-            except subprocess.TimeoutExpired:
-                verdict = "NOT DONE: no time is left"
-        bad += verdict != "ok"
-        print(f"{name}: {verdict}, {time.monotonic() - begin:.0f} s, {said.name}", flush=True)
-    return bad
 
 
 def main() -> int:
     """Check what is asked for; gives 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", type=Path, metavar="FOLDER")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--share", default="1/1", metavar="K/N")
     options = parser.parse_args()
     why = None if options.compile else missing()
     if why is not None:
         print(f"needs a card: {why[0]} ({why[1]})")
         return 1
-    if options.all is not None:
-        return int(run_all(options.all.absolute()) > 0)
-    tries: list[Try] = []
-    for case in CASES:
-        shapes = case.shapes[-2:-1] or case.shapes if options.small else case.shapes
-        dtypes = case.dtypes[:1] if options.small else case.dtypes
-        tries += [(case, dtype, shape) for dtype in dtypes for shape in shapes]
-    if options.compile:
-        return int(compile_ahead(tries, (9, 0)) > 0)
-    refused = compile_ahead(tries, Card().capability)
-    return int(refused + check_values(tries) > 0)
+    tries = chosen_tries(options.share, small=options.small)
+    refused = compile_ahead(tries, (9, 0) if options.compile else Card().capability)
+    return int(refused + (0 if options.compile else check_values(tries)) > 0)
 
 
 if __name__ == "__main__":

@@ -121,6 +121,8 @@ class Config:
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder
         Where machine code is kept.
+    carried_folder
+        Where code for a GPU is that another machine has compiled, which is read beside that; empty for none.
 
     Examples
     --------
@@ -136,6 +138,7 @@ class Config:
     threads: int = field(default_factory=lambda: int(_variable("THREADS", "0") or 0) or processors())
     plain: bool = field(default_factory=lambda: _variable("PLAIN", "0") not in {"", "0"})
     cache_folder: Path = field(default_factory=_default_cache)
+    carried_folder: str = field(default_factory=lambda: _variable("CARRIED_FOLDER", ""))
 
     ALLOWED: ClassVar[dict[str, set[str]]] = {
         "math": {"exact", "stable", "real"},

@@ -24,6 +24,8 @@ for _variable, _folder in {
     _path = Path(_HOME.name, _folder)
     _path.mkdir(parents=True, mode=0o700)
     os.environ[_variable] = str(_path)
+if "TENSORMAGIC_TESTS_CACHE" in os.environ:  # what keeps the code that tests have compiled (scripts/all_on_gpu.py)
+    os.environ["TENSORMAGIC_CACHE_FOLDER"] = os.environ["TENSORMAGIC_TESTS_CACHE"]
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernels of this environment, not the user's
 
 gc.set_threshold(100_000, 20, 100)  # many small tests beside much that lives long: an eighth of their time
@@ -151,7 +153,7 @@ def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     """A device: the fake one; on a machine with a GPU the same tests run on the GPU, too.
 
-    On the fake one no kernels are compiled beside a test: what it runs would hang on when they are there.
+    No kernels are compiled beside a test: what it runs would hang on when they are there.
     """
     from tensormagic.backend.cuda import device as devices
     from tensormagic.backend.cuda import run as cuda
@@ -161,9 +163,8 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
     if request.param == "card" and (why := devices.missing()) is not None:
         pytest.skip(f"needs a GPU: {why[0]}")
     used = FakeDevice() if request.param == "fake" else devices.Card()
-    if request.param == "fake":
-        for name in ("WORTH_COMPILING", "COMPILING"):
-            monkeypatch.setattr(cuda, name, float("inf"))
+    for name in ("WORTH_COMPILING", "COMPILING"):
+        monkeypatch.setattr(cuda, name, float("inf"))
     devices.use(used)
     transfers.forget()
     try:

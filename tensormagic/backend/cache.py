@@ -69,9 +69,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_temporary.renew)
 
 
-def read(key: str) -> Code | None:
-    """The code that is kept under ``key``; None where none is, where it is damaged, or where others could have written it."""
-    for data in _contents(f"{key}.o"):
+def read(key: str, folder: Path | None = None) -> Code | None:
+    """The code that is kept under ``key``, here or in another folder.
+
+    None where none is, where it is damaged, or where others could have written it.
+    """
+    for data in _contents(f"{key}.o", folder):
         head, _, body = data.partition(b"\n")
         with suppress(ValueError, KeyError, TypeError):
             header = json.loads(head)
@@ -86,9 +89,9 @@ def write(key: str, code: Code) -> None:
     _keep(f"{key}.o", json.dumps(header).encode() + b"\n" + code.data)
 
 
-def read_text(name: str) -> str:
+def read_text(name: str, folder: Path | None = None) -> str:
     """What else is kept, by the name of its file; empty where nothing is."""
-    return next(_contents(name), b"").decode(errors="replace")
+    return next(_contents(name, folder), b"").decode(errors="replace")
 
 
 def write_text(name: str, text: str) -> None:
@@ -105,12 +108,12 @@ def own_key() -> bytes:
     return key.encode()
 
 
-def _contents(name: str) -> Iterator[bytes]:
+def _contents(name: str, folder: Path | None = None) -> Iterator[bytes]:
     """What the folders have under a name: where it cannot be trusted, that is told, and it is not there."""
-    for path in [config.cache_folder, *_temporary.there()]:
+    for path in [config.cache_folder, *_temporary.there()] if folder is None else [folder]:
         try:
-            with opened_folder(path) as folder:
-                yield read_file(folder, path, name)
+            with opened_folder(path) as opened:
+                yield read_file(opened, path, name)
         except UntrustedError as error:
             tell_once(f"{_TOLD}: {error}")
         except OSError:

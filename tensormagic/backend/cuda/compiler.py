@@ -1,8 +1,12 @@
-"""Kernels for a GPU on their way to PTX: what the disk cache has, else what the compile worker answers. Imports no compiler itself."""
+"""Kernels for a GPU on their way to PTX: what the disk cache has, or a folder that was carried here, else what the compile worker answers.
+
+Imports no compiler itself. Code that another machine has compiled is named by that machine's versions, which its folder tells.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache, partial
@@ -17,9 +21,11 @@ from tensormagic.backend.cuda.device import Device
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.messages import Code, Request
 from tensormagic.backend.service import Awaited, Service, service
+from tensormagic.config import config
 from tensormagic.ir.errors import DeviceError
 
 HOW = "pip install 'tensormagic[gpu]'"
+MADE_BY = "made-by.json"  # in a folder of code: the versions of what has compiled it
 MOST_KEPT = 512  # launches in memory that are asked for one by one
 
 
@@ -41,12 +47,38 @@ def versions() -> tuple[str, ...]:
 
 
 def is_there() -> bool:
-    """Whether there is a compiler."""
+    """Whether there is a compiler, or code of another one."""
+    return not _lacks() or bool(carried_from())
+
+
+def _lacks() -> str:
+    """Why there is no compiler; empty where there is."""
     try:
         versions()
-    except MissingCompilerError:
-        return False
-    return True
+    except MissingCompilerError as error:
+        return error.message
+    return ""
+
+
+def carried_from() -> tuple[str, ...]:
+    """The versions by which the code was compiled that was carried here; none where none was."""
+    return _carried_from(config.carried_folder) if config.carried_folder else ()
+
+
+@lru_cache(8)
+def _carried_from(folder: str) -> tuple[str, ...]:
+    with suppress(ValueError):
+        found = json.loads(disk.read_text(MADE_BY, Path(folder)))
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+    return ()
+
+
+def _kept(request: Request) -> Code | None:
+    """The code that is kept for a request, by this machine or by the one that the carried folder is from."""
+    found = None if _lacks() else disk.read(key_of(request))
+    if found is None and carried_from():
+        found = disk.read(key_of(request, carried_from()), Path(config.carried_folder))
+    return found
 
 
 @cache
@@ -61,9 +93,9 @@ def _own_text() -> str:
     return own.hexdigest()
 
 
-def key_of(request: Request) -> str:
-    """The name under which PTX is kept: all that it depends on."""
-    return "cuda-" + hashlib.sha256(repr((request, versions(), _own_text())).encode()).hexdigest()
+def key_of(request: Request, by: tuple[str, ...] = ()) -> str:
+    """The name under which PTX is kept: all that it depends on, with the versions of the compiler, which are those here unless given."""
+    return "cuda-" + hashlib.sha256(repr((request, by or versions(), _own_text())).encode()).hexdigest()
 
 
 class Codes(Awaited):
@@ -80,6 +112,8 @@ class Codes(Awaited):
     ----------
     errors
         Why there is no code, by launch.
+    compiled
+        How many kernels the worker was asked for: the others were there.
     """
 
     instead = "the library of the device"
@@ -87,6 +121,7 @@ class Codes(Awaited):
     def __init__(self, launches: Iterable[Launch], *, whole: bool) -> None:
         super().__init__()
         self.errors: dict[Launch, str] = {}
+        self.compiled = 0
         self._launches = tuple(dict.fromkeys(launches))
         self._whole = whole
         self._codes: dict[Launch, Code] = {}
@@ -103,13 +138,11 @@ class Codes(Awaited):
         if self._cc is not None:
             return
         self._cc = cc
-        try:
-            versions()
-        except MissingCompilerError as error:
-            self.finish(error.message)
-            self.tell(error.message)
-        else:
+        if is_there():
             service().submit(self)
+        else:
+            self.finish(_lacks())
+            self.tell(_lacks())
 
     def begin(self, service: Service) -> None:
         """Take what is on disk, and have the rest compiled."""
@@ -117,12 +150,12 @@ class Codes(Awaited):
             self.finish("")
         for one in self._launches:
             request = one.request(self._cc or (0, 0))
-            key = key_of(request)
-            code = disk.read(key)
-            if code is not None:
-                self._take(one, code, "")
+            code, lacks = _kept(request), _lacks()
+            if code is not None or lacks:
+                self._take(one, code, lacks)
             else:
-                service.compile(self, key, request, partial(self._take, one))
+                self.compiled += 1
+                service.compile(self, key_of(request), request, partial(self._take, one))
 
     def _take(self, one: Launch, code: Code | None, error: str) -> bool:
         """The code of one launch, or why there is none. With the last one all is there."""
@@ -168,7 +201,8 @@ def compiled(one: Launch, cc: tuple[int, int]) -> Code:
     UnsupportedError
         Where the compiler refuses it.
     """
-    versions()
+    if not is_there():
+        versions()
     codes = _codes_of(one, cc)
     codes.wait()
     return codes.of(one)
@@ -181,4 +215,4 @@ def _codes_of(one: Launch, cc: tuple[int, int]) -> Codes:
     return codes
 
 
-__all__ = ["Codes", "MissingCompilerError", "compiled", "is_there", "key_of", "versions"]
+__all__ = ["MADE_BY", "Codes", "MissingCompilerError", "carried_from", "compiled", "is_there", "key_of", "versions"]

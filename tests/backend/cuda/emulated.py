@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend.cuda.compiler import is_there
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Number, Scratch, chosen
 from tensormagic.backend.cuda.plan import plan_device
@@ -20,9 +20,7 @@ from tensormagic.ops.leaf import CONSTANT
 from tests.backend.cuda.emulator import Report, launch, parse
 
 ROOM = 16  # bytes that an array has at least
-compiles = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="needs numba-cuda and nvidia-nvvm, which compile kernels"
-)
+compiles = pytest.mark.skipif(not is_there(), reason="needs numba-cuda and nvidia-nvvm, which compile kernels")
 
 
 class Emulation:

@@ -4,6 +4,7 @@
 
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend.cuda import compiler
 from tensormagic.backend.cuda import device as devices
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.fake import FakeDevice
@@ -24,6 +26,7 @@ check_gpu: Any = import_module("check_gpu")
 gpu: Any = import_module("gpu")
 device_cells: Any = import_module("device_cells")
 gpu_peers: Any = import_module("gpu_peers")
+all_on_gpu: Any = import_module("all_on_gpu")
 for _folder in FOLDERS:
     sys.path.remove(_folder)
 TRIES = {f"{c.name}, {d}": (c, d) for c in check_gpu.CASES for d in c.dtypes}
@@ -106,23 +109,73 @@ def test_the_programs_of_peers_are_numpys(monkeypatch: pytest.MonkeyPatch, capsy
     assert all(" us, first " in line for line in said), said
 
 
-def test_every_part_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What is called exists, each part leaves a file, and what fails or takes too long is told."""
-    monkeypatch.setattr(check_gpu.shutil, "which", lambda name: name)
-    found = check_gpu.parts(tmp_path)
-    assert {"values", "tests", "kernels", "cells", "control flow", "peers", "memcheck", "racecheck of tests"} <= set(
-        found
+def test_every_part_is_there(monkeypatch: pytest.MonkeyPatch):
+    """What is called exists, and all fits into the minutes that there are; what is measured has the card for itself."""
+    monkeypatch.setattr(all_on_gpu.shutil, "which", lambda name: name)
+    planned = all_on_gpu.stages(16)
+    names = [part.name for parts in planned for part in parts]
+    assert {"values 1", "tests", "kernels", "cells", "control flow", "peers", "memcheck", "racecheck of tests"} <= set(
+        names
     )
-    for command in found.values():
-        assert all((ROOT / word).exists() for word in command if word.endswith(".py"))
-    commands = {"good": "0", "bad": "3"}
-    monkeypatch.setattr(
-        check_gpu,
-        "parts",
-        lambda folder: {k: [sys.executable, "-c", f"print(1); exit({v})"] for k, v in commands.items()},
-    )
-    assert check_gpu.run_all(tmp_path) == 1
-    assert (tmp_path / "bad.txt").read_text(encoding="utf-8") == "1\n"
+    assert [p.name for p in planned[1]] == ["kernels"]
+    for part in (p for parts in planned for p in parts):
+        assert all((ROOT / word).exists() for word in part.command if word.endswith(".py"))
+    assert sum(max(p.seconds for p in parts) for parts in planned[:-1]) < 60 * all_on_gpu.MINUTES
+
+
+def _part(name: str, text: str, seconds: float = 60) -> Any:
+    return all_on_gpu.Part(name, [sys.executable, "-u", "-c", text], seconds)
+
+
+def test_what_fails_or_takes_too_long_is_told_and_what_was_said_is_kept(tmp_path: Path):
+    waits = "import time, subprocess, sys\nprint('begun')\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(99)'])"
+    planned = [[_part("good", "print(1)"), _part("bad", "print(2); exit(3)")], [_part("slow", waits, 1.5)]]
+    assert all_on_gpu.run_all(tmp_path, None, 1, planned) == 2
+    said = (tmp_path / "report.txt").read_text(encoding="utf-8")
+    assert "good: ok" in said
+    assert "bad: FAILED (3)" in said
+    assert "    2\n" in said
+    assert "slow: NOT DONE" in said
+    assert "    begun\n" in said
+    assert [p.name for p in tmp_path.iterdir()] == ["report.txt"]
+
+
+def test_no_part_begins_when_the_time_is_over(tmp_path: Path):
+    assert all_on_gpu.run_all(tmp_path, None, 0, [[_part("late", "print(1)")]]) == 1
+    assert "late: NOT DONE: no time is left" in (tmp_path / "report.txt").read_text(encoding="utf-8")
+
+
+@compiles
+def test_code_that_was_compiled_ahead_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By a machine whose compiler has other versions, and by one that has none."""
+    case, dtype = TRIES["maps, float32"]
+    tries = [(case, dtype, case.shapes[1])]
+    monkeypatch.setattr(tm.config, "cache_folder", tmp_path / "there")
+    assert check_gpu.compile_ahead(tries, (9, 0)) == 0
+    while not list((tmp_path / "there").glob("cuda-*.o")):  # kept once it has been handed out
+        time.sleep(0.01)
+    all_on_gpu.pack(tmp_path / "there", tmp_path / "codes.zip")
+    here = tmp_path / "here"
+    here.mkdir(mode=0o700)
+    variables = all_on_gpu.unpacked(tmp_path / "codes.zip", here)
+    monkeypatch.setattr(tm.config, "cache_folder", here / "cache")
+    monkeypatch.setattr(tm.config, "carried_folder", variables["TENSORMAGIC_CARRIED_FOLDER"])
+    none = compiler.MissingCompilerError("no compiler is here", "")
+
+    def missing() -> tuple[str, ...]:
+        raise none
+
+    for versions in (lambda: ("another compiler",), missing):
+        monkeypatch.setattr(compiler, "versions", versions)
+        launches = check_gpu.lowered(case.function, [np.zeros(5, dtype)])[3]
+        codes = compiler.Codes(launches, whole=True)
+        codes.start((9, 0))
+        assert codes.wait(), codes.error
+        assert codes.compiled == 0
+    other = compiler.Codes(check_gpu.lowered(lambda x: x * 7.25 + 1, [np.zeros(5, dtype)])[3], whole=True)
+    other.start((9, 0))
+    assert not other.wait()
+    assert "no compiler is here" in other.error
 
 
 def test_without_a_card_it_says_what_is_missing():

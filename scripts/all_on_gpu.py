@@ -46,6 +46,7 @@ PACKAGES = ("numpy", "scipy", "numba", "numba-cuda", "cuda-bindings", "nvidia-nv
 DEVICE_TESTS = ("tests/backend/cuda", "tests/notebook/test_device.py", "tests/notebook/test_async_device.py")
 LAUNCHED_OTHERWISE = (
     "tests/backend/cuda/test_segments.py",
+    "tests/backend/cuda/test_draws.py",
     "tests/backend/cuda/test_loops.py",
     "tests/backend/cuda/test_nested.py",
 )  # and not by check_gpu.py

@@ -134,6 +134,7 @@ class Case:
 
 
 FLOATS = ("float32", "float64")
+ALL_FLOATS = ("float16", *FLOATS)
 INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64")
 LINES = tuple(((n,),) for n in (1, 5, 31, 32, 33, 4096, 100_003))
 TABLES = tuple(((n, k),) for n, k in ((3, 2), (9, 7), (5, 64), (33, 257), (4, 2048), (2, 20_000), (3000, 30)))
@@ -186,15 +187,18 @@ def logistic(x: Any, y: Any, w: Any) -> Any:
 
 
 CASES = [
-    Case("maps", lambda x: np.exp(-x * x) * 0.3 + x, FLOATS, LINES),
+    Case("maps", lambda x: np.exp(-x * x) * 0.3 + x, ALL_FLOATS, LINES),
     Case(
         "functions", lambda x: (np.tanh(x), np.log1p(np.exp(x)), np.sqrt(np.abs(x)), np.arctan(x)), FLOATS, LINES[-2:]
     ),
     Case("integers", lambda x: (x + x, x * 3, x // 3, x % 5, x & 7, x > 2), INTEGERS, LINES[-3:]),
     Case(
-        "broadcast", lambda x, y: x * y + 1, FLOATS, (((33, 257), (257,)), ((64, 64), (64, 1)), ((5, 1, 7), (1, 4, 7)))
+        "broadcast",
+        lambda x, y: x * y + 1,
+        ALL_FLOATS,
+        (((33, 257), (257,)), ((64, 64), (64, 1)), ((5, 1, 7), (1, 4, 7))),
     ),
-    Case("transposed", lambda x: (x.T + x.T * 2, x.T > 0), FLOATS, (*TABLES[:4], ((700, 333),))),
+    Case("transposed", lambda x: (x.T + x.T * 2, x.T > 0), ALL_FLOATS, (*TABLES[:4], ((700, 333),))),
     Case("transposed axes", lambda x: np.transpose(x, (2, 0, 1)) + 1, FLOATS, (((20, 3, 33),), ((100, 7, 65),))),
     Case(
         "trigonometry", lambda x: (np.sin(x), np.cos(x * 2.0**17), np.tan(x), np.sin(x * 2.0**66)), FLOATS, LINES[-2:]
@@ -206,11 +210,11 @@ CASES = [
         "folds of both in one pass", lambda x: (np.sum(np.exp(-np.abs(x)), axis=0), np.exp(-np.abs(x))), FLOATS, TABLES
     ),
     Case("logistic", logistic, FLOATS, (((3000, 30), (3000,), (30,)), ((257, 7), (257,), (7,)))),
-    Case("sliced", lambda x: x[1:, ::2] - x[:-1, ::2], FLOATS, TABLES[1:4]),
-    Case("several results", lambda x: (x + 1, np.exp(x), x > 0), FLOATS, LINES[-2:]),
-    Case("totals", lambda x: (np.sum(x), np.max(x), np.mean(x * x)), FLOATS, LINES),
+    Case("sliced", lambda x: x[1:, ::2] - x[:-1, ::2], ALL_FLOATS, TABLES[1:4]),
+    Case("several results", lambda x: (x + 1, np.exp(x), x > 0), ALL_FLOATS, LINES[-2:]),
+    Case("totals", lambda x: (np.sum(x), np.max(x), np.mean(x * x)), ALL_FLOATS, LINES),
     Case("whole totals", lambda x: (np.sum(x), np.max(x), np.any(x > 3)), INTEGERS, LINES[-3:]),
-    Case("folds of rows", lambda x: (np.sum(x, axis=1), np.max(x, axis=1)), (*FLOATS, "int32"), TABLES),
+    Case("folds of rows", lambda x: (np.sum(x, axis=1), np.max(x, axis=1)), (*ALL_FLOATS, "int32"), TABLES),
     Case("folds of columns", lambda x: (np.sum(x, axis=0), np.min(x, axis=0)), (*FLOATS, "int32"), TABLES),
     Case("folds of both", lambda x: np.sum(x, axis=(0, 2)), FLOATS, (((4, 50, 60),), ((2, 3, 5),))),
     Case("scans", lambda x: (np.cumsum(x), np.maximum.accumulate(x * 2)), FLOATS, LINES[1:]),
@@ -222,10 +226,10 @@ CASES = [
         (*TABLES, ((200, 1100),)),
     ),
     Case("places", lambda x: (np.argmax(x, axis=1), np.argmin(x, axis=0)), (*FLOATS, "int32"), TABLES),
-    Case("softmax", softmax, FLOATS, TABLES),
-    Case("layer norm", layer_norm, FLOATS, TABLES),
+    Case("softmax", softmax, ALL_FLOATS, TABLES),
+    Case("layer norm", layer_norm, ALL_FLOATS, TABLES),
     Case("logsumexp", logsumexp, FLOATS, TABLES),
-    Case("black scholes", black_scholes, FLOATS, (((4096,),) * 3, ((1001,),) * 3)),
+    Case("black scholes", black_scholes, ALL_FLOATS, (((4096,),) * 3, ((1001,),) * 3)),
 ]
 MOST_ULPS = 64.0  # of the largest number of a result: sums of 100,003 numbers, NumPy's in pairs
 

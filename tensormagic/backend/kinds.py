@@ -31,6 +31,7 @@ MIDDLING_COST = 4
 WORTH_STORING = MIDDLING_COST  # the cost from which a value that is used twice is stored, and not computed twice
 _MIDDLING = 12  # the weight up to which an op costs no more than a division
 NOTED = 3  # numbers that machine code notes with what went wrong
+BY_KERNELS = "by_kernels"  # marks conversions of dtypes that loops have no functions of
 EXPONENTS = frozenset({-1.0, 0.5, 2.0, 3.0, 4.0})
 
 
@@ -97,6 +98,8 @@ def _kind(node: Node, *, inside: bool) -> str:
         return "leaf" if not node.type.shape and node.type.dtype in DTYPES else "base"
     if op is SIZE or op is IOTA:
         return "leaf"
+    if BY_KERNELS in node.params:
+        return "map"
     if any(t.dtype not in DTYPES or t.form == "tape" for n in (node, *node.args) for t in n.types):
         return "library"
     if is_complex(node) and _is_of_reals(op):

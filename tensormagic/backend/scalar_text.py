@@ -65,6 +65,7 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.scalars.special import erf, erfc
 
+_HALF = np.dtype(np.float16)
 _RENAMED = {
     "np.floor(": "floor(",
     "np.ceil(": "ceil(",
@@ -137,6 +138,8 @@ def scalar_text(node: Node, values: Sequence[str]) -> str:
     """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
     if is_complex(node):
         return (source_of(node) or "").format(*values)
+    if node.op is ASTYPE and _HALF in (node.type.dtype, node.args[0].type.dtype):  # in kernels for a GPU alone
+        return f"{'narrowed' if node.type.dtype == _HALF else 'widened'}({values[0]})"
     number = exponent(node) if node.op is power else None
     source = _POWERS.get(number) or node.op.scalar_source(node)  # type: ignore[attr-defined,arg-type]
     if node.op is log1p and is_of_unit(node.args[0]):

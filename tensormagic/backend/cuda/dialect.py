@@ -51,7 +51,7 @@ def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> 
     return function.name, library.llvm_strs
 
 
-_NAMED = {"bool": "boolean"}
+_NAMED = {"bool": "boolean", "float16": "uint16"}  # half floats are their bits until they are widened
 
 
 def _kind(name: str) -> Any:
@@ -315,6 +315,61 @@ def absolute(_typing: Any, x: Any) -> Any:
     return x(x), generate
 
 
+@_intrinsic
+def widened(_typing: Any, bits: Any) -> Any:
+    """A half float, by its bits, in single precision."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        function = _declared(builder, "llvm.convert.from.fp16.f32", ir.FloatType(), [ir.IntType(16)])
+        return builder.call(function, args)
+
+    return _types.float32(bits), generate
+
+
+@_intrinsic
+def narrowed(_typing: Any, x: Any) -> Any:
+    """The bits of the nearest half float."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        kind = args[0].type
+        function = _declared(builder, f"llvm.convert.to.fp16.{kind.intrinsic_name}", ir.IntType(16), [kind])
+        return builder.call(function, args)
+
+    return _types.uint16(x), generate
+
+
+@_intrinsic
+def leap(_typing: Any, high: Any, low: Any, by_high: Any, by_low: Any, and_high: Any, and_low: Any) -> Any:
+    """A product and a sum of 128 bits, each by its upper and its lower half."""
+    word, wide = _types.uint64, ir.IntType(128)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        shift = ir.Constant(wide, 64)
+        x, y, z = (
+            builder.or_(builder.shl(builder.zext(args[k], wide), shift), builder.zext(args[k + 1], wide))
+            for k in (0, 2, 4)
+        )
+        found = builder.add(builder.mul(x, y), z)
+        parts = [builder.trunc(builder.lshr(found, shift), _I64), builder.trunc(found, _I64)]
+        return context.make_tuple(builder, sig.return_type, parts)
+
+    return _types.UniTuple(word, 2)(*[word] * 6), generate
+
+
+@_intrinsic
+def unit_of_pcg(_typing: Any, high: Any, low: Any) -> Any:
+    """The number from 0 to 1 that a state of PCG64 gives."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        mixed, count = builder.xor(*args), builder.lshr(args[0], ir.Constant(_I64, 58))
+        left = builder.and_(builder.sub(ir.Constant(_I64, 64), count), ir.Constant(_I64, 63))
+        turned = builder.or_(builder.lshr(mixed, count), builder.shl(mixed, left))
+        whole = builder.uitofp(builder.lshr(turned, ir.Constant(_I64, 11)), ir.DoubleType())
+        return builder.fmul(whole, ir.Constant(ir.DoubleType(), 2.0**-53))
+
+    return _types.float64(_types.uint64, _types.uint64), generate
+
+
 def _function(formula: Callable[..., Value]) -> Any:
     """A formula of `vecmath`, for operands of one kind of float."""
 
@@ -408,4 +463,8 @@ NAMES: dict[str, Any] = {
     **{name: _trigonometric(name) for name in ("sin", "cos", "tan")},
     "math": math,
     "abs": absolute,
+    "leap": leap,
+    "unit_of_pcg": unit_of_pcg,
+    "widened": widened,
+    "narrowed": narrowed,
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda import memory, tapes, transfers
+from tensormagic.backend.cuda import draws, memory, tapes, transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, LaunchError, current
 from tensormagic.backend.cuda.library import lacking, named, simpler
 from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
@@ -306,9 +306,13 @@ class Runner:
         """What has nothing to do with the device; what random generators draw goes there."""
         if node.op in {CHECK, TELL}:
             self.look()
+        if node.op is DRAW and (here := draws.drawn(self.device, node, given, size)) is not None:
+            return here
         value = node.op.evaluate(node, given, size)
         if node.op is DRAW:
             state, sample = value
+            if np.ndim(sample) and draws.may_be_here(node):
+                transfers.fallbacks([_hidden(node, "np.random draws it on the host", site.of(node))])
             return state, self.device.put(sample) if np.ndim(sample) else sample
         return value
 
@@ -444,7 +448,7 @@ def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.
             continue
         if tapes.is_on_tapes(node):
             continue
-        why = "np.random draws on the host" if node.op is DRAW else ""
+        why = "np.random draws on the host" if node.op is DRAW and not draws.may_be_here(node) else ""
         if node.op is TELL and any(a.type.shape for a in node.args[1:]):
             why = "what is printed is copied"
         if not why and node.op not in _CHECKS | _CONTROL:

@@ -11,6 +11,7 @@ import numpy as np
 DTYPES: dict[str, np.dtype[Any]] = {
     **{f"{kind}{bits}": np.dtype(f"u{bits // 8}") for kind in "bu" for bits in (8, 16, 32, 64)},
     **{f"s{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
+    "f16": np.dtype("f2"),
     "f32": np.dtype("f4"),
     "f64": np.dtype("f8"),
     "pred": np.dtype("bool"),
@@ -21,6 +22,9 @@ _VARIABLE = re.compile(
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^)]*)\)[^{]*\{(.*)\}", re.DOTALL)
 _PARAMETER = re.compile(r"\.param\s+\.(\w+)\s+([\w$]+)")
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(%\w+)<(\d+)>")
+_REGISTER = re.compile(
+    r"\.reg\s+\.(\w+)\s+(%\w+)\s*;"
+)  # of a block: the same name in another block is of the same type
 _STATEMENT = re.compile(r"(?:([$\w]+):)|(?:(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*([^;]*);)")
 
 
@@ -99,6 +103,7 @@ def parse(text: str) -> Program:
     _variables(program, text)
     for kind, stem, count in _REGISTERS.findall(body):
         program.registers.update((f"{stem}{k}", DTYPES[kind]) for k in range(int(count)))
+    program.registers.update((name, DTYPES[kind]) for kind, name in _REGISTER.findall(body))
     body = _VARIABLE.sub("", re.sub(r"\.reg[^;]*;|\.pragma[^;]*;", "", body))
     for label, negated, guard, operation, operands in _STATEMENT.findall(body):
         if label:

@@ -137,6 +137,7 @@ FLOATS = ("float32", "float64")
 ALL_FLOATS = ("float16", *FLOATS)
 INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64")
 LINES = tuple(((n,),) for n in (1, 5, 31, 32, 33, 4096, 100_003))
+PAIRS = tuple((n, n) for (n,) in LINES)
 TABLES = tuple(((n, k),) for n, k in ((3, 2), (9, 7), (5, 64), (33, 257), (4, 2048), (2, 20_000), (3000, 30)))
 
 
@@ -229,6 +230,8 @@ CASES = [
     Case("softmax", softmax, ALL_FLOATS, TABLES),
     Case("layer norm", layer_norm, ALL_FLOATS, TABLES),
     Case("logsumexp", logsumexp, FLOATS, TABLES),
+    Case("complex", lambda z, w: (z * w + z, z / w, np.abs(z), np.exp(z), z == w), ("complex128",), PAIRS),
+    Case("complex tables", lambda z: (z.T * 2j, np.sum(z), np.sum(np.abs(z), axis=1)), ("complex128",), TABLES[:6]),
     Case("black scholes", black_scholes, ALL_FLOATS, (((4096,),) * 3, ((1001,),) * 3)),
 ]
 MOST_ULPS = 64.0  # of the largest number of a result: sums of 100,003 numbers, NumPy's in pairs
@@ -238,6 +241,8 @@ def _arguments(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> lis
     rng = np.random.default_rng(len(case.name))
     if dtype.startswith(("int", "uint")):
         return [rng.integers(0, 100, s).astype(dtype) for s in shapes]
+    if dtype.startswith("complex"):
+        return [rng.normal(size=s) + 1j * rng.normal(size=s) for s in shapes]
     if case.name == "black scholes":
         return [rng.uniform(0.5, 2, s).astype(dtype) for s in shapes]
     return [rng.normal(size=s).astype(dtype) for s in shapes]
@@ -247,6 +252,8 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
     """How far off a result is, in units of the last place of the largest number; infinite where integers differ."""
     if found.shape != expected.shape:
         return np.inf
+    if found.dtype.kind == "c":
+        return max(_off(found.real, expected.real), _off(found.imag, expected.imag))
     if found.dtype.kind != "f":
         return 0.0 if np.array_equal(found, expected) else np.inf
     if not expected.size:
@@ -263,12 +270,11 @@ def check(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> float:
     found = program.results()
     program.run()
     again = program.results()
-    wide = [
-        a.astype(np.longdouble if dtype == "float64" else np.float64) if a.dtype.kind == "f" else a for a in arguments
-    ]
+    wider = {"float64": np.longdouble, "complex128": np.clongdouble}.get(dtype, np.float64)
+    wide = [a.astype(wider) if a.dtype.kind in "fc" else a for a in arguments]
     expected = case.function(*wide)
     expected = expected if isinstance(expected, tuple) else (expected,)
-    same = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(found, again, strict=True))
+    same = all(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc") for a, b in zip(found, again, strict=True))
     return max(_off(f, np.asarray(e)) for f, e in zip(found, expected, strict=True)) if same else np.inf
 
 

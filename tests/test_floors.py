@@ -52,7 +52,7 @@ LISTS = {  # lists of names that are those of ops, too, and name something else:
     # functions of machine code and of the text of kernels
     **dict.fromkeys(("backend/cpu_calls.py", "backend/cpu_types.py", "backend/cpu_values.py"), 1),
     "backend/cuda/device.py": 1,
-    "backend/cuda/dialect.py": 2,
+    "backend/cuda/dialect_numbers.py": 2,
     # what a file of vector math defines
     **{f"backend/vecmath_{name}.py": 1 for name in ("formulas", "hyperbolic", "inverse", "roots", "trig")},
     # functions and methods of Python, NumPy, SciPy and pandas, by which the user's text calls them

@@ -82,7 +82,7 @@ def expand_all(results: Sequence[Node], *, inside: bool = False) -> list[Node]:
                 if len(found) == 1:
                     memo[node] = called[node][0]
                 continue
-            body = _simpler(rebuilt) or (_by_parts(rebuilt) if inside else None)
+            body = _simpler(rebuilt) or (by_parts(rebuilt) if inside else None)
             if body is not None:
                 site.inherit(body, node)
             memo[node] = rebuilt if body is None else simple(body)
@@ -166,7 +166,7 @@ def _product(node: Node) -> Node:
     return astype(total, node.type.dtype)
 
 
-def _by_parts(node: Node) -> Node | None:
+def by_parts(node: Node) -> Node | None:
     """A sum, or a product of matrices, of complex numbers by their parts; None for any other node."""
     if not (node.op is CONTRACT or node.op is SUM) or node.type.dtype != COMPLEX:
         return None

@@ -21,6 +21,8 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ops.leaf import input_node, open_type
 from tensormagic.residence import Resident
 
+_GPUS = frozenset({2, 13})  # what DLPack calls the memory of a GPU, and that which both sides have
+
 
 def to_gpu(value: Any, *, copy: bool = True) -> Any:
     """Have a value on the GPU, and stay there: it is copied once, and read from there by every run on the GPU.
@@ -29,7 +31,7 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
     ----------
     value
         An array, a lazy array, or a container of these (a list, a tuple, a dictionary, a dataclass). An array that another library
-        has on the GPU (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__``) does not pass through the host; it is given by
+        has on the GPU (CuPy, PyTorch, JAX: what has ``__cuda_array_interface__`` or DLPack) does not pass through the host; it is given by
         itself, in no container.
     copy
         Of such an array: whether it is copied on the GPU. Without a copy, the memory is shared, and whoever stores into it changes
@@ -58,7 +60,12 @@ def to_gpu(value: Any, *, copy: bool = True) -> Any:
 
 def _is_foreign(value: Any) -> bool:
     """Whether an array of another library lies on a GPU."""
-    return not isinstance(value, Tensor) and hasattr(value, "__cuda_array_interface__")
+    if isinstance(value, Tensor | np.ndarray):
+        return False
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    where: Any = getattr(value, "__dlpack_device__", None)
+    return where is not None and where()[0] in _GPUS
 
 
 def _adopted(value: Any, *, copy: bool) -> Tensor:

@@ -87,7 +87,11 @@ def _own_text() -> str:
     here = Path(__file__).parent
     own = hashlib.sha256()
     for path in sorted(
-        [*here.parent.glob("vecmath*.py"), *(here / f"{name}.py" for name in ("dialect", "front", "ptx"))]
+        [
+            *here.parent.glob("vecmath*.py"),
+            *here.glob("dialect*.py"),
+            *(here / f"{name}.py" for name in ("front", "ptx")),
+        ]
     ):
         own.update(path.read_bytes())
     return own.hexdigest()

@@ -1,26 +1,14 @@
-"""What generated kernels are written in, for numba-cuda: threads, vectors of 16 bytes, shared memory, shuffles, functions.
-
-The functions of numbers are those of `vecmath`: the same polynomials as on the processor, so that both agree.
-"""
+"""What generated kernels are written in, for numba-cuda: threads, vectors of 16 bytes, shared memory, shuffles, functions of numbers."""
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 import llvmlite.ir
 
-from tensormagic.backend import vecmath_formulas as formulas
-from tensormagic.backend import vecmath_hyperbolic as hyperbolic
-from tensormagic.backend import vecmath_inverse as inverse
-from tensormagic.backend import vecmath_roots as roots
-from tensormagic.backend import vecmath_trig as trig
-from tensormagic.backend import vecmath_unit as unit
+from tensormagic.backend.cuda.dialect_numbers import NUMBERS, declared
 from tensormagic.backend.cuda.front import part, text_of
-from tensormagic.backend.vecmath_ir import Emitter, Value
 
 ir: Any = llvmlite.ir
 _types = part("numba.cuda").types
@@ -33,6 +21,7 @@ _signature = part("numba.cuda.typing.templates").signature
 _declare = part("numba.cuda.cudadecl").registry.register_global
 _implement = part("numba.cuda.cudaimpl").registry.lower
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
+_VECTOR = 16  # bytes that one load takes, and on a boundary of which arrays begin
 _SHARED = 3  # the number of the address space
 
 # compiling ------------------------------------------------------------------------------------------------------------
@@ -117,7 +106,7 @@ def _register(name: str, doc: str) -> Any:
 
     def typed(_typing: Any) -> Any:
         def generate(_context: Any, builder: Any, _sig: Any, _args: Any) -> Any:
-            function = _declared(builder, f"llvm.nvvm.read.ptx.sreg.{name}", _I32, [])
+            function = declared(builder, f"llvm.nvvm.read.ptx.sreg.{name}", _I32, [])
             return builder.zext(builder.call(function, []), _I64)
 
         return _types.int64(), generate
@@ -126,17 +115,12 @@ def _register(name: str, doc: str) -> Any:
     return _intrinsic(typed)
 
 
-def _declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    module = builder.module
-    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
-
-
 @_intrinsic
 def barrier(_typing: Any) -> Any:
     """Wait for all threads of the block."""
 
     def generate(context: Any, builder: Any, _sig: Any, _args: Any) -> Any:
-        builder.call(_declared(builder, "llvm.nvvm.barrier0", ir.VoidType(), []), [])
+        builder.call(declared(builder, "llvm.nvvm.barrier0", ir.VoidType(), []), [])
         return context.get_dummy_value()
 
     return _types.none(), generate
@@ -149,7 +133,7 @@ def shuffle(_typing: Any, value: Any, distance: Any, mask: Any) -> Any:
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
         raw, bits, lanes = args[0], builder.trunc(args[1], _I32), builder.trunc(args[2], _I32)
         kind = raw.type
-        exchange = _declared(builder, "llvm.nvvm.shfl.sync.bfly.i32", _I32, [_I32] * 4)
+        exchange = declared(builder, "llvm.nvvm.shfl.sync.bfly.i32", _I32, [_I32] * 4)
 
         def one(word: Any) -> Any:
             return builder.call(exchange, [lanes, word, bits, ir.Constant(_I32, 31)])
@@ -179,11 +163,11 @@ def vector(_typing: Any, pointer: Any, place: Any, count: Any) -> Any:
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         element = args[0].type.pointee
-        whole = ir.VectorType(element, lanes)
+        whole = _vector_of(element, lanes)
         at = builder.bitcast(builder.gep(args[0], [args[1]]), whole.as_pointer())
-        loaded = builder.load(at, align=_size(element) * lanes)
+        loaded = builder.load(at, align=min(_VECTOR, _size(element) * lanes))
         model = context.data_model_manager[kind]
-        parts = [model.from_data(builder, builder.extract_element(loaded, ir.Constant(_I32, k))) for k in range(lanes)]
+        parts = [model.from_data(builder, _taken(builder, loaded, element, k)) for k in range(lanes)]
         return context.make_tuple(builder, sig.return_type, parts)
 
     return _types.UniTuple(kind, lanes)(pointer, place, count), generate
@@ -195,20 +179,51 @@ def store(_typing: Any, pointer: Any, place: Any, values: Any) -> Any:
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         element, lanes = args[0].type.pointee, sig.args[2].count
-        whole = ir.VectorType(element, lanes)
+        whole = _vector_of(element, lanes)
         model = context.data_model_manager[pointer.dtype]
         packed = ir.Constant(whole, ir.Undefined)
         for k in range(lanes):
             value = context.cast(builder, builder.extract_value(args[2], k), sig.args[2].dtype, pointer.dtype)
-            packed = builder.insert_element(packed, model.as_data(builder, value), ir.Constant(_I32, k))
+            for word, number in enumerate(_words(builder, model.as_data(builder, value))):
+                packed = builder.insert_element(packed, number, ir.Constant(_I32, k * _count(element) + word))
         at = builder.bitcast(builder.gep(args[0], [args[1]]), whole.as_pointer())
-        builder.store(packed, at, align=_size(element) * lanes)
+        builder.store(packed, at, align=min(_VECTOR, _size(element) * lanes))
         return context.get_dummy_value()
 
     return _types.none(pointer, place, values), generate
 
 
+def _count(element: Any) -> int:
+    """How many numbers an element is: a complex one is two."""
+    return len(element.elements) if isinstance(element, ir.LiteralStructType) else 1
+
+
+def _vector_of(element: Any, lanes: int) -> Any:
+    number = element.elements[0] if _count(element) > 1 else element
+    return ir.VectorType(number, lanes * _count(element))
+
+
+def _taken(builder: Any, loaded: Any, element: Any, lane: int) -> Any:
+    """One element of a vector that was loaded."""
+    count = _count(element)
+    parts = [builder.extract_element(loaded, ir.Constant(_I32, lane * count + k)) for k in range(count)]
+    if count == 1:
+        return parts[0]
+    found = ir.Constant(element, ir.Undefined)
+    for k, number in enumerate(parts):
+        found = builder.insert_value(found, number, k)
+    return found
+
+
+def _words(builder: Any, raw: Any) -> list[Any]:
+    """The numbers that an element is."""
+    count = _count(raw.type)
+    return [raw] if count == 1 else [builder.extract_value(raw, k) for k in range(count)]
+
+
 def _size(element: Any) -> int:
+    if isinstance(element, ir.LiteralStructType):
+        return sum(map(_size, element.elements))
     if isinstance(element, ir.IntType):
         return max(1, element.width // 8)
     return 8 if isinstance(element, ir.DoubleType) else 4
@@ -252,194 +267,6 @@ def dynamic(_typing: Any, dtype: Any, offset: Any) -> Any:
     return Elements(kind)(dtype, offset), generate
 
 
-# numbers --------------------------------------------------------------------------------------------------------------
-
-
-def _unsigned(name: str, emit: str, doc: str) -> Any:
-    """A quotient or remainder of indices, which are never negative: an unsigned division, which is quicker."""
-
-    def typed(_typing: Any, a: Any, b: Any) -> Any:
-        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            return getattr(builder, emit)(*args)
-
-        return _types.int64(_types.int64, _types.int64), generate
-
-    typed.__name__, typed.__doc__ = name, doc
-    return _intrinsic(typed)
-
-
-def _rounding(name: str, llvm_name: str) -> Any:
-    def typed(_typing: Any, x: Any) -> Any:
-        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            kind = args[0].type
-            full = f"llvm.{llvm_name}.{kind.intrinsic_name}"
-            return builder.call(_declared(builder, full, kind, [kind]), args)
-
-        return x(x), generate
-
-    typed.__name__, typed.__doc__ = name, f"llvm.{llvm_name} of a float."
-    return _intrinsic(typed)
-
-
-def _extremum(name: str, *, largest: bool) -> Any:
-    """The larger or smaller of two floats; nan where either is nan; 0.0 is above -0.0."""
-
-    def typed(_typing: Any, a: Any, _b: Any) -> Any:
-        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            x, y = args
-            bits = _I64 if isinstance(x.type, ir.DoubleType) else _I32
-            join = builder.and_ if largest else builder.or_
-            zeros = builder.bitcast(join(builder.bitcast(x, bits), builder.bitcast(y, bits)), x.type)
-            first = builder.select(builder.fcmp_ordered(">" if largest else "<", x, y), x, y)
-            found = builder.select(builder.fcmp_ordered("==", x, y), zeros, first)
-            found = builder.select(builder.fcmp_unordered("uno", y, y), y, found)
-            return builder.select(builder.fcmp_unordered("uno", x, x), x, found)
-
-        return a(a, a), generate
-
-    typed.__name__, typed.__doc__ = name, _extremum.__doc__
-    return _intrinsic(typed)
-
-
-@_intrinsic
-def absolute(_typing: Any, x: Any) -> Any:
-    """A number without its sign, of its own type."""
-
-    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        kind = args[0].type
-        if isinstance(kind, ir.IntType):
-            negative = builder.icmp_signed("<", args[0], ir.Constant(kind, 0))
-            return builder.select(negative, builder.neg(args[0]), args[0])
-        return builder.call(_declared(builder, f"llvm.fabs.{kind.intrinsic_name}", kind, [kind]), args)
-
-    return x(x), generate
-
-
-@_intrinsic
-def widened(_typing: Any, bits: Any) -> Any:
-    """A half float, by its bits, in single precision."""
-
-    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        function = _declared(builder, "llvm.convert.from.fp16.f32", ir.FloatType(), [ir.IntType(16)])
-        return builder.call(function, args)
-
-    return _types.float32(bits), generate
-
-
-@_intrinsic
-def narrowed(_typing: Any, x: Any) -> Any:
-    """The bits of the nearest half float."""
-
-    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        kind = args[0].type
-        function = _declared(builder, f"llvm.convert.to.fp16.{kind.intrinsic_name}", ir.IntType(16), [kind])
-        return builder.call(function, args)
-
-    return _types.uint16(x), generate
-
-
-@_intrinsic
-def leap(_typing: Any, high: Any, low: Any, by_high: Any, by_low: Any, and_high: Any, and_low: Any) -> Any:
-    """A product and a sum of 128 bits, each by its upper and its lower half."""
-    word, wide = _types.uint64, ir.IntType(128)
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        shift = ir.Constant(wide, 64)
-        x, y, z = (
-            builder.or_(builder.shl(builder.zext(args[k], wide), shift), builder.zext(args[k + 1], wide))
-            for k in (0, 2, 4)
-        )
-        found = builder.add(builder.mul(x, y), z)
-        parts = [builder.trunc(builder.lshr(found, shift), _I64), builder.trunc(found, _I64)]
-        return context.make_tuple(builder, sig.return_type, parts)
-
-    return _types.UniTuple(word, 2)(*[word] * 6), generate
-
-
-@_intrinsic
-def unit_of_pcg(_typing: Any, high: Any, low: Any) -> Any:
-    """The number from 0 to 1 that a state of PCG64 gives."""
-
-    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        mixed, count = builder.xor(*args), builder.lshr(args[0], ir.Constant(_I64, 58))
-        left = builder.and_(builder.sub(ir.Constant(_I64, 64), count), ir.Constant(_I64, 63))
-        turned = builder.or_(builder.lshr(mixed, count), builder.shl(mixed, left))
-        whole = builder.uitofp(builder.lshr(turned, ir.Constant(_I64, 11)), ir.DoubleType())
-        return builder.fmul(whole, ir.Constant(ir.DoubleType(), 2.0**-53))
-
-    return _types.float64(_types.uint64, _types.uint64), generate
-
-
-def _function(formula: Callable[..., Value]) -> Any:
-    """A formula of `vecmath`, for operands of one kind of float."""
-
-    def emit(kind: Any) -> Any:
-        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            emitter = Emitter(builder, kind.bitwidth, 0, has_fma=True, register=64)
-            return formula(*(Value(emitter, argument) for argument in args)).raw
-
-        return generate
-
-    def of_one(_typing: Any, x: Any) -> Any:
-        return x(x), emit(x)
-
-    def of_two(_typing: Any, a: Any, b: Any) -> Any:
-        return a(a, b), emit(a)
-
-    typed = of_one if len(signature(formula).parameters) == 1 else of_two
-    typed.__name__, typed.__doc__ = formula.__name__, formula.__doc__
-    return _intrinsic(typed)
-
-
-class _CardEmitter(Emitter):
-    """Instructions that NVVM's language lacks, by others."""
-
-    def call(self, name: str, *values: Value) -> Value:
-        """As the general one."""
-        if name == "fshl":
-            first, second, count = values
-            return (first << count) | Value(self, self.builder.lshr(second.unsigned_shift(1).raw, (63 - count).raw))
-        if name == "ctlz" and values[0].raw.type.width > 64:
-            return self._zeros_of_wide(values[0])
-        return super().call(name, *values)
-
-    def _zeros_of_wide(self, number: Value) -> Value:
-        builder = self.builder
-        count = _declared(builder, "llvm.ctlz.i64", _I64, [_I64, ir.IntType(1)])
-        plain = ir.Constant(ir.IntType(1), 0)
-        high, low = number.unsigned_shift(64).resized(64).raw, number.resized(64).raw
-        below = builder.add(builder.call(count, [low, plain]), ir.Constant(_I64, 64))
-        is_zero = builder.icmp_signed("==", high, ir.Constant(_I64, 0))
-        found = builder.select(is_zero, below, builder.call(count, [high, plain]))
-        return Value(self, found).resized(number.raw.type.width)
-
-
-def _trigonometric(name: str) -> Any:
-    """The sine, cosine or tangent: arguments that are large are reduced apart."""
-
-    def typed(_typing: Any, x: Any) -> Any:
-        def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-            value = Value(_CardEmitter(builder, x.bitwidth, 0, has_fma=True, register=64), args[0])
-            plain = trig.of_quadrant(name, *trig.reduced(value)).raw
-            large = trig.is_large(value).raw
-            start, kind = builder.block, args[0].type
-            with builder.if_then(large, likely=False):
-                wide = args[0] if x.bitwidth == 64 else builder.fpext(args[0], ir.DoubleType())
-                exact = Value(_CardEmitter(builder, 64, 0, has_fma=True, register=64), wide)
-                found = trig.of_quadrant(name, *trig.reduced_large(exact)).raw
-                found = found if x.bitwidth == 64 else builder.fptrunc(found, kind)
-                last = builder.block
-            merged = builder.phi(kind)
-            merged.add_incoming(plain, start)
-            merged.add_incoming(found, last)
-            return merged
-
-        return x(x), generate
-
-    typed.__name__, typed.__doc__ = name, _trigonometric.__doc__
-    return _intrinsic(typed)
-
-
 NAMES: dict[str, Any] = {
     "thread": _register("tid.x", "The number of the thread in its block."),
     "block": _register("ctaid.x", "The number of the block."),
@@ -450,21 +277,5 @@ NAMES: dict[str, Any] = {
     "store": store,
     "shared": shared,
     "dynamic": dynamic,
-    "quotient": _unsigned("quotient", "udiv", "a // b of numbers that are not negative."),
-    "rest": _unsigned("rest", "urem", "a % b of numbers that are not negative."),
-    **{name: _rounding(name, name) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
-    "max_propagate": _extremum("max_propagate", largest=True),
-    "min_propagate": _extremum("min_propagate", largest=False),
-    **{
-        name: _function(getattr(module, name))
-        for module in (formulas, hyperbolic, inverse, roots, unit)
-        for name in module.__all__
-    },
-    **{name: _trigonometric(name) for name in ("sin", "cos", "tan")},
-    "math": math,
-    "abs": absolute,
-    "leap": leap,
-    "unit_of_pcg": unit_of_pcg,
-    "widened": widened,
-    "narrowed": narrowed,
+    **NUMBERS,
 }

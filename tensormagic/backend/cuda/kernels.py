@@ -63,8 +63,6 @@ class _Lowering:
         nests = self.kernel.nests
         if len(nests) != len(self.kernel.parts):
             raise UnsupportedError("checks and regions")
-        if any(s.root.type.dtype.kind == "c" for nest in nests for s in nest.stages):
-            raise UnsupportedError("complex numbers")
         first, *rest = nests
         if any(s.kind == "sequence" and not s.domain for nest in nests for s in nest.stages):
             raise UnsupportedError("lines of one element")

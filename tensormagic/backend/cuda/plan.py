@@ -1,16 +1,20 @@
-"""The steps of a graph for a GPU: loops and branches are never parts of kernels, the host runs them."""
+"""The steps of a graph for a GPU: loops and branches are never parts of kernels, the host runs them.
+
+Complex numbers are added up by their parts: two sums of one pass.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from tensormagic.backend.cuda.halves import in_single
-from tensormagic.backend.inline import expand_all, marked
+from tensormagic.backend.inline import by_parts, expand_all, marked
 from tensormagic.backend.kinds import graphs_of, refuse
 from tensormagic.backend.plan import Arranged, arranged
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, replaced, topological
+from tensormagic.ops.fold import SUM
 
 DRIVEN = -(1 << 40)  # marks the regions of plans for a GPU: those of plans for the processor may be kernels
 
@@ -27,6 +31,8 @@ def _driven(results: Sequence[Node]) -> list[Node]:
     memo: dict[Node, Node] = {}
     for node in topological(results):
         new = replaced(node, memo)
+        if new.op is SUM:
+            new = by_parts(new) or new
         if graphs_of(node):
             new = marked(new, DRIVEN)
             refuse(new)

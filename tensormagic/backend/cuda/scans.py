@@ -113,7 +113,7 @@ class _Scan:
         """Where a line begins in the result, and how far apart its elements are there."""
         if self.inner == 1:
             return [("base = i * count", None)], ""
-        inner = text.size(self.inner)
+        inner = text.product(self.inner)
         return [(f"base = quotient(i, {inner}) * (count * {inner}) + rest(i, {inner})", None)], f" * {inner}"
 
     # threads that go along lines

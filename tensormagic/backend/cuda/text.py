@@ -71,7 +71,7 @@ class CudaText(KernelText):
         if dtype.kind == "b":
             return "True" if value else "False"
         if dtype.kind == "c":
-            raise UnsupportedError("complex numbers")
+            return f"complex({self.number(value.real)}, {self.number(value.imag)})"
         if dtype.kind in "iu" and -(2**63) <= int(value) < 2**63:
             return str(int(value)) if dtype == np.int64 else f"np.{dtype.name}({int(value)})"
         if dtype.kind == "f" and (abs(float(value)) in _PLAIN or not np.isfinite(value)):

@@ -95,6 +95,13 @@ class FakeArray:
         interface = dict(self._held.__array_interface__)
         return interface | {"version": 3, "stream": 1}
 
+    def __dlpack__(self, stream: Any = None, max_version: Any = None) -> Any:
+        """What stands for a capsule: the array itself."""
+        return self
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
     def _call(self, name: str, function: Callable[..., Any], *args: Any, stores: bool = False) -> Any:
         return self.device.does(name, function, self, *args, stores=stores)
 
@@ -287,8 +294,9 @@ class FakeDevice:
         return self.inside(self.does("read", lambda x: x.copy(), array))[()]
 
     def adopt(self, value: Any) -> FakeArray | None:
-        """Its own arrays."""
-        return value if isinstance(value, FakeArray) else None
+        """Its own arrays, and those of other libraries that have them."""
+        found = value if isinstance(value, FakeArray) or not hasattr(value, "__dlpack__") else value.__dlpack__()
+        return found if isinstance(found, FakeArray) else None
 
     @contextmanager
     def errors(self) -> Generator[None]:

@@ -30,6 +30,8 @@ def arguments(name: str, size: int, dtype: str):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CLASSES)
 def test_each_class_at_each_size(name: str, dtype: str, size: int):
+    if name == "scan" and size == 1:
+        pytest.skip("lines of one element are the library's (test_scans.py)")
     holds(CLASSES[name][0], *arguments(name, size, dtype), ulps=16 if size < 4096 else 64)
 
 

@@ -102,3 +102,29 @@ def test_lines_of_one_element_are_the_librarys(device: Device):
         found = cuda.run(graph, [device.put(x)], device)
     for one, other in zip(found, both(x), strict=True):
         np.testing.assert_array_equal(device.fetch(one) if device.is_array(one) else one, other)
+
+
+IN_PARTS = {
+    "cumsum": lambda x: (np.cumsum(x, axis=0), np.cumsum(x, axis=1)),
+    "cumulative extrema": lambda x: (np.maximum.accumulate(x, axis=0), np.minimum.accumulate(x, axis=1)),
+    "places": lambda x: (np.argmax(x, axis=0), np.argmin(x, axis=1)),
+    "folds": lambda x: (np.sum(x, axis=0), np.max(x, axis=1), np.sum(x)),
+    "softmax": lambda x: (
+        np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
+    ),
+    "squares": lambda x: x.T * 2 + np.ones_like(x.T),
+    "gathers": lambda x: (x[np.array([3, 0, 2])] * 2, x[:, np.array([1, 1])] + 1),
+    "stores": lambda x: (np.roll(x, 1, axis=0) + x, np.concatenate([x, x * 2]) - 1),
+    "broadcast": lambda x: x * x[0] + x[:, 1][:, None],
+}
+
+
+@compiles
+@pytest.mark.parametrize("name", IN_PARTS)
+@pytest.mark.parametrize("shape", [(9, 11), (70, 41), (5, 1300), (1300, 5)])
+def test_sizes_that_are_sums(name: str, shape: tuple[int, int]):
+    """Of parts and of arrays that are put together: such a size is a factor, too."""
+    if name in {"places", "gathers", "cumulative extrema"}:
+        holds(lambda x: IN_PARTS[name](x[1:, 2:]), np.round(normals(shape) * 9))
+    else:
+        holds(lambda x: IN_PARTS[name](x[1:, 2:]), normals(shape), ulps=40 if "sum" in name or name == "folds" else 4)

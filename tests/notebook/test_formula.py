@@ -120,8 +120,41 @@ def test_a_loop_is_a_named_block(data):
     data.ok("%%tensor --show none\nfor k in range(100):\n    w = np.sin(w) + k\ns = w.sum()")
     text = str(data["s"].formula())
     assert "w′ = loop_1(w)" in text
+    assert "←" not in text  # of numbers alone
     assert "loop 1 is the loop at In[1] line 2, 100 times" in text
     assert r"\operatorname{loop}_{1}\left(w\right)" in data["s"].formula().latex
+
+
+def test_an_iteration_of_a_loop_over_numbers_is_written(data):
+    """In the order of the code: a line uses what the lines before have made."""
+    cell = "v, z = 1.0, b\nfor k in range(50):\n    v = v - 0.1 * np.sin(z) / len(w)\n    z = z + k * v\nend = z**2 + v"
+    data.ok(f"%%tensor --show none\n{cell}")
+    formula = data["end"].formula()
+    lines = str(formula).splitlines()
+    assert lines[:5] == [
+        "end = z**2 + v",
+        "z = loop_1(1, b)[1]",
+        "v = loop_1(1, b)[0]",
+        "v ← v - 0.1 * sin(z)/3",
+        "z ← z + k * v",
+    ]
+    assert r"v &\leftarrow v - " in formula.latex
+    assert "←" in formula._repr_svg_()
+
+
+def test_an_iteration_of_a_while_that_is_the_value_itself(data):
+    data.ok("%%tensor --show none\nz = b\nwhile z * z - b > 1e-12:\n    z = (z + b / z) / 2\nroot = z")
+    assert str(data["root"].formula()).splitlines()[:2] == ["z = while_1(b)", "z ← (z + b/z)/2"]
+
+
+def test_iterations_that_change_what_later_lines_need_are_left_out(data):
+    """``p`` of the iteration before is needed after ``p`` was changed: no order of lines says that."""
+    data.ok(
+        "%%tensor --show none\np, q = b, 1.0\nfor k in range(9):\n    o = p\n    p = p + q\n    q = q * o\ns = p + q"
+    )
+    told = str(data["s"].formula())
+    assert "p ← p + q\nq ←" not in told
+    assert "(p, q) ← (p + q, q * p)" in told
 
 
 def test_a_branch_is_a_named_block(data):

@@ -43,7 +43,7 @@ _UPRIGHT = {  # in thousandths of an em, characters of that width
     667: "BCR",
     722: "ADGHKNOQUVXYw",
     778: "&m%",
-    944: "MW@",
+    944: "MW@←",
     480: "{}",
     200: "|",
     290: "′·",

@@ -21,9 +21,12 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
 from tensormagic.notebook.formulas.formula import MOST, Writer
-from tensormagic.notebook.formulas.latex import Cut, Expression, Name, Part, Slope, latex, plain
+from tensormagic.notebook.formulas.iterations import iterations, outside
+from tensormagic.notebook.formulas.latex import Cut, Expression, Name, Next, Part, Slope, latex, plain
 from tensormagic.notebook.formulas.structure import guards_infinity
 from tensormagic.notebook.formulas.typeset import WIDEST, broken, typeset
+from tensormagic.notebook.pictures.adaptor import source_of
+from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.ops.leaf import CONSTANT, INPUT
 from tensormagic.ops.scalars.comparison import where
 
@@ -74,12 +77,13 @@ class Formula:
         rows: list[str] = []
         for left, right in self.lines:
             first, *others = (line for line, _ in broken(_bounded(latex(right))))
-            rows += [f"{latex(left)} &= {first}", *(rf"&\quad {line}" for line in others)]
+            sign = r"\leftarrow" if isinstance(left, Next) else "="
+            rows += [f"{latex(left)} &{sign} {first}", *(rf"&\quad {line}" for line in others)]
         rows += ["&" + r",\ \ ".join(map(_note, row)) for row in _packed(self.notes)]
         return "\\begin{aligned}" + r" \\[2pt] ".join(rows) + "\\end{aligned}"
 
     def __str__(self) -> str:
-        rows = [f"{plain(left)} = {plain(right)}" for left, right in self.lines]
+        rows = [f"{plain(left)} {'←' if isinstance(left, Next) else '='} {plain(right)}" for left, right in self.lines]
         if self.notes:
             rows.append(f"    where {', '.join(self.notes)}")
         return "\n".join(rows)
@@ -295,22 +299,28 @@ class _Page:
             left = Name(f"{left.text}′")  # the name is bound anew, from its old value
         writer = Writer(names, self._letters.of(shown.closed, shown.graph), shown.own)
         writer.blocks = self._blocks
+        told = iterations(shown.graph, Naming(site.Lens(shown.closed.mapping).within, source_of)) if parts else {}
+        writer.named = {loop: tuple(one.names) for loop, one in told.items()}
         lens = site.Lens(shown.closed.mapping)
         here = _cell(lens, root)
-        pending: list[tuple[Expression, Node]] = [(left, root)]
+        pending: list[tuple[Expression | None, Node]] = [(left, root)]  # None: what an iteration of a loop does
         written = {root}
         while pending and len(written) <= MOST_LINES + 1:
             to, node = pending.pop(0)
-            used = dict(writer.used)
-            letters, right = _fitting(writer, node)
-            cell = _cell(lens, node)
-            if node is not root and cell != here and _is_cut(right):  # of another cell, and too long to be read
-                writer.used = used
-                self._elsewhere.setdefault(cell, []).append(names[node])
-                continue
-            self.lines.append((Part(to, tuple(map(Name, letters))) if letters else to, right))
+            if to is None:
+                self.lines += told.pop(node).lines(outside(writer))
+            else:
+                used = dict(writer.used)
+                letters, right = _fitting(writer, node)
+                cell = _cell(lens, node)
+                if node is not root and cell != here and _is_cut(right):  # of another cell, and too long to be read
+                    writer.used = used
+                    self._elsewhere.setdefault(cell, []).append(names[node])
+                    continue
+                self.lines.append((Part(to, tuple(map(Name, letters))) if letters else to, right))
             inner = [n for n in writer.used if n not in shown.graph.parameters and n not in written]
             pending += [(Name(names[n]), n) for n in inner] if parts else []
+            pending += [(None, loop) for loop in writer.blocks if loop in told and (None, loop) not in pending]
             written.update(inner)
         if writer.finite:
             self.notes.setdefault("for finite numbers")

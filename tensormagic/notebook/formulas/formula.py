@@ -110,6 +110,8 @@ class Writer:
         self.names = names
         self.used: dict[Node, None] = {}  # the named nodes that were written, in order
         self.blocks: dict[Node, str] = {}  # loops and branches, which have names alone
+        self.given: Mapping[Node, Expression] = {}  # what comes from outside of a loop
+        self.named: Mapping[Node, Sequence[int]] = {}  # which results of a loop have names, where only these are told
         self.letters = letters
         self.finite = False  # whether something was left out that only infinite numbers need
         self._own = own
@@ -161,6 +163,8 @@ class Writer:
         if node in self.names and node is not self._root:
             self.used.setdefault(node)
             return self._part(Name(self.names[node]), index)
+        if node in self.given:
+            return self._part(self.given[node], index if isinstance(self.given[node], Name) else ())
         if node.op is BROADCAST and not node.args[0].type.shape:  # a number for every element
             node, index = narrow(node), ()
             return self.write(node, index, depth)
@@ -182,9 +186,8 @@ class Writer:
         kind = node.op.kind
         if node.op in REDUCTIONS and index is not None:
             return self._reduction(node, index, depth)
-        writer = self._writers.get(node.op)
-        if writer is not None:
-            return writer(node, index, depth)
+        if node.op in self._writers:
+            return self._writers[node.op](node, index, depth)
         if kind == "move" and getattr(node.op, "index", None) is not None and index is not None:
             return self._moved(node, index, depth)
         if kind == "pointwise" and (index is not None or self._is_plain_pointwise(node)):
@@ -202,8 +205,7 @@ class Writer:
         if node.op is multiply:
             return times(written)
         op = _OF_TRUTHS.get(node.op, node.op) if node.type.dtype == np.dtype(bool) else node.op
-        known = POINTWISE.get(op)
-        return known(*written) if known is not None else Call(op.name, tuple(written))
+        return POINTWISE[op](*written) if op in POINTWISE else Call(op.name, tuple(written))
 
     def _choice(self, node: Node, index: _Indices, depth: int) -> Expression:
         """One of two; inside each it is known whether the condition holds."""
@@ -256,23 +258,24 @@ class Writer:
 
     def _call(self, node: Node, index: _Indices, depth: int) -> Expression:
         """Anything by its name and whole operands; regions by a name of their own."""
-        name = node.op.name
         if node.op is ITEM:
             region = node.args[0]
             called = self._block(region, depth) if region.op in BLOCKS else self._call(region, None, depth)
-            several = len(region.types) > 1
-            return self._part(Part(called, (Number(node["index"]),)) if several else called, index)
+            order = self.named.get(region, range(len(region.types)))
+            number = Number(order.index(node["index"]))
+            return self._part(Part(called, (number,)) if len(order) > 1 else called, index)
         if node.op in BLOCKS:
             return self._part(self._block(node, depth), index)
         arguments = tuple(self.write(a, None, depth + 1) for a in node.args)
-        return self._part(Call(name, arguments), index)
+        return self._part(Call(node.op.name, arguments), index)
 
     def _block(self, node: Node, depth: int) -> Expression:
         kind = _BLOCKS.get(node.op, node.op.name)
         if node not in self.blocks:
             self.blocks[node] = f"{kind}#{sum(b.partition('#')[0] == kind for b in self.blocks.values()) + 1}"
         carried = node.args[int(node.op is LOOP) :]
-        return Call(self.blocks[node], tuple(self.write(a, None, depth + 2) for a in carried))
+        shown = [carried[k] for k in self.named.get(node, range(len(carried)))]
+        return Call(self.blocks[node], tuple(self.write(a, None, depth + 2) for a in shown))
 
     def _part(self, base: Expression, index: _Indices) -> Expression:
         return base if not index else Part(base, tuple(map(self._index, index)))
@@ -303,7 +306,7 @@ class Writer:
         self._release(letters)
         if node.op is LOGSUMEXP:
             return Call("log", (Big("sum", tuple(bounds), Power(None, body)),))
-        if node.op is SUM and isinstance(body, Negative):
+        if node.op is SUM and isinstance(body, Negative):  # its sign goes in front
             return negative(Big("sum", tuple(bounds), body.body))
         return Big(node.op.name, tuple(bounds), body)
 

@@ -18,6 +18,7 @@ __all__ = [
     "Fence",
     "Name",
     "Negative",
+    "Next",
     "Number",
     "Part",
     "Power",
@@ -179,6 +180,13 @@ class Table(Expression):
 
     body: Expression
     indices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Next(Expression):
+    """What a variable becomes in an iteration: the left side of such a line."""
+
+    base: Expression
 
 
 # LaTeX ----------------------------------------------------------------------------------------------------------------
@@ -411,6 +419,7 @@ _LATEX: dict[type[Expression], Callable[[Any], str]] = {
     Cases: _cases_latex,
     Relation: lambda e: f"{_held(e.left, _SUM)} {_SIGNS[e.sign]} {_held(e.right, _SUM)}",
     Row: lambda e: f"\\left({', '.join(map(latex, e.items))}\\right)",
+    Next: lambda e: latex(e.base),
     Table: lambda e: f"\\left[{latex(e.body)}\\right]_{{{''.join(e.indices)}}}",
 }
 
@@ -479,5 +488,6 @@ _PLAIN: dict[type[Expression], Callable[[Any], str]] = {
     Cases: lambda e: f"where({plain(e.condition)}, {plain(e.then)}, {plain(e.otherwise)})",
     Relation: lambda e: f"{_held_plain(e.left, _SUM)} {e.sign} {_held_plain(e.right, _SUM)}",
     Row: lambda e: f"({', '.join(map(plain, e.items))}{',' * (len(e.items) == 1)})",
+    Next: lambda e: plain(e.base),
     Table: lambda e: f"[{plain(e.body)}]_{{{','.join(e.indices)}}}",
 }

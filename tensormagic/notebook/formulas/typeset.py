@@ -35,7 +35,7 @@ _SIGNS = {  # what a command draws, and how it stands in a line
     "\\ldots": ("…", "inner"),
     **{
         f"\\{name}": (sign, "relation")
-        for name, sign in {"lt": "<", "gt": ">", "le": "≤", "ge": "≥", "ne": "≠", "sim": "∼"}.items()
+        for name, sign in {"leftarrow": "←", "lt": "<", "gt": ">", "le": "≤", "ge": "≥", "ne": "≠", "sim": "∼"}.items()
     },
     "=": ("=", "relation"),
     **{

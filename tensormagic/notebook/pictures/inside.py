@@ -75,9 +75,7 @@ class Inside:
         begun, count = time.perf_counter(), max(_count_inside(node), 1)
         most = min(MOST_ITERATIONS, max(self.room // (2 * count), min(self.room // count, 1)))
         if most < 1 or self.left <= 0:
-            self.note = (
-                "Only the first loops and branches show the values inside: there was no time or room for all."
-            )
+            self.note = "Only the first loops and branches show the values inside: there was no time or room for all."
             value, whole = self._run(node, operands, Looking(end))
             return Region(value, whole, _seconds(time.perf_counter() - begun), {})
         counting = _Counting(end)

@@ -24,7 +24,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.move import broadcast, concatenate, reshape, slice_
 from tensormagic.ops.move_kind import normalise_axis, same
-from tensormagic.ops.scalars.scalar import equal
+from tensormagic.ops.scalars.scalar import equal, maximum, minimum, remainder
 
 MISSING = np._NoValue  # type: ignore[attr-defined] # noqa: SLF001 (NumPy's own mark for an option that is not given)
 
@@ -46,6 +46,17 @@ def agreeing(node: Node, left: Size, right: Size, message: str) -> Node:
     if capture is not None:
         capture.guards.append((left, "==", right))
     return node
+
+
+def by_mode(index: Node, extent: Any, mode: str) -> Node:
+    """Indices by ``mode=``: modulo an extent, moved to its ends, or as they are where those out of bounds are errors."""
+    if mode == "wrap":
+        return remainder(index, extent)
+    if mode == "clip":
+        return minimum(maximum(index, 0), extent - 1)
+    if mode != "raise":
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+    return index
 
 
 def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, tables
+from tensormagic.capture.casts import check_output
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_itself, is_read, is_table
 from tensormagic.capture.inputs import Snapshot
@@ -228,7 +229,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
             checked_power(self, other)
         operand = node_of(other)
         try:
-            check_cast(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
+            check_output(op.resolve([self.type, operand.type])[1], self.dtype, op.name)
         except DTypeError:
             _refuse_chosen(operand)
             raise
@@ -252,7 +253,7 @@ def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False)
     if target.type.form != "array":
         raise DTypeError(f"return arrays must be of ArrayType: {target.type} is a number")
     if not reduced:
-        check_cast(node.type.dtype, target.dtype, name)
+        check_output(node.type.dtype, target.dtype, name)
     cast = astype(node, target.dtype)
     if reduced and not _alike(cast.type.shape, target.type.shape):
         own, given = show(target.type.shape), show(cast.type.shape)
@@ -262,15 +263,6 @@ def store_result(target: Tensor, node: Any, name: str, *, reduced: bool = False)
         raise ShapeError(f"non-broadcastable output operand with shape {own} doesn't match the broadcast shape {given}")
     target.place.write(context.record(broadcast(cast, target.type.shape)))
     return target
-
-
-def check_cast(dtype: np.dtype[Any], target: np.dtype[Any], name: str) -> None:
-    """Refuse, as NumPy does, results of a dtype that the array they are stored in cannot take."""
-    if not np.can_cast(dtype, target, "same_kind"):
-        raise DTypeError(
-            f"Cannot cast ufunc '{name}' output from {dtype!r} to {target!r} with casting rule 'same_kind'",
-            "Write x = x + y, which makes a new array of the wider type.",
-        )
 
 
 def _alike(left: Sequence[Size], right: Sequence[Size]) -> bool:

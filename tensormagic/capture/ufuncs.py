@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import by_class, context
+from tensormagic.capture.casts import check_cast, check_output
 from tensormagic.capture.door import is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.ufunc_methods import method_of
 from tensormagic.capture.makers import is_numpys
 from tensormagic.capture.names import FUNCTIONS, computed, unknown
 from tensormagic.capture.operands import build, node_of
-from tensormagic.capture.operators import check_cast, checked_power, divmod_of, labelled, store_result
+from tensormagic.capture.operators import checked_power, divmod_of, labelled, store_result
 from tensormagic.capture.oracle import in_numpys_words
 from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.staging.outside import with_arrays
@@ -76,7 +77,7 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
         operands = (_beside(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
     op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
     if op is not None:  # the dtype is wrong before the shape is
-        check_cast(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
+        check_output(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
     result = _ufunc_result(ufunc, method, operands, options)
     results = result if isinstance(result, tuple) else (result,)
     if dtype is not None and len(results) == 1 and results[0].dtype != dtype:
@@ -107,10 +108,7 @@ def _chosen(result: Tensor, out: Any, where: Any) -> Tensor:
     if where is True:
         return result
     mask = constant(np.asarray(where, bool)) if isinstance(where, list | tuple | int) else node_of(where)
-    if mask.type.dtype.kind != "b":
-        raise DTypeError(
-            f"Cannot cast array data from {mask.type.dtype!r} to dtype('bool') according to the rule 'safe'"
-        )
+    check_cast(mask.type.dtype, bool)
     old = node_of(out) if out is not None else constant(result.dtype.type(0))
     if not np.can_cast(result.dtype, old.type.dtype, "same_kind"):
         return result
@@ -186,10 +184,8 @@ def _into(target: Any, result: Tensor, name: str, reduced: bool) -> Any:
     if context.current() is not None:
         not_own(f"np.{name} with out=, or an in-place operator such as +=,")
     casting: Any = "unsafe" if reduced else "same_kind"
-    if not np.can_cast(result.dtype, target.dtype, casting):
-        raise DTypeError(
-            f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule 'same_kind'"
-        )
+    if not reduced:
+        check_output(result.dtype, target.dtype, name)
     value = (
         np.broadcast_to(np.asarray(result.numpy()), target.shape)
         if result.ndim <= target.ndim

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import ArgumentError, DTypeError, ShapeError
+from tensormagic.capture.casts import check_cast
+from tensormagic.ir.errors import ArgumentError, ShapeError
 from tensormagic.ir.size import Size, evaluate, nodes_of
 from tensormagic.ir.type import Type
 
@@ -35,10 +36,7 @@ def arrays_for(out: Any, types: Sequence[Type], *, single: bool) -> Arrays:
             raise ArgumentError("return arrays must be of ArrayType")
         if not array.flags.writeable:
             raise ShapeError("output array is read-only")
-        if not np.can_cast(kind.dtype, array.dtype, "same_kind"):
-            raise DTypeError(
-                f"Cannot cast array data from {kind.dtype!r} to {array.dtype!r} according to the rule 'same_kind'"
-            )
+        check_cast(kind.dtype, array.dtype, "same_kind")
     return list(given)
 
 

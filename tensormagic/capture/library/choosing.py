@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import MISSING, done, given, into_out, known, strong, tensor
+from tensormagic.capture.arguments import MISSING, by_mode, done, given, into_out, known, strong, tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library.selection import nonzero
 from tensormagic.capture.names import implements
@@ -206,14 +206,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     parts = [node_of(c) for c in (tensor(choices) if isinstance(choices, Tensor | np.ndarray) else choices)]
     dtype = np.result_type(*(p.type.dtype for p in parts))
     index = astype(index, np.int64)
-    if mode == "wrap":
-        index = scalar.remainder(index, len(parts))
-    elif mode == "clip":
-        index = scalar.minimum(scalar.maximum(index, 0), len(parts) - 1)
-    elif mode == "raise":
+    index = by_mode(index, len(parts), mode)
+    if mode == "raise":
         index = in_range(index, 0, len(parts), "invalid entry in choice array")
-    else:
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
     shape = broadcast_shapes([n.type.shape for n in (index, *parts)])
     result = constant(dtype.type(0))
     for k, part in enumerate(parts):

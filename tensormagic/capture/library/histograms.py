@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
+from tensormagic.capture.casts import cast_error, cast_to
 from tensormagic.capture.library.creation import linspace
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded
@@ -217,12 +218,7 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any 
 
 
 def _real_weights(weights: Any) -> Node:
-    node = node_of(weights)
-    if not np.can_cast(node.type.dtype, np.float64, "safe"):
-        raise DTypeError(
-            f"Cannot cast array data from {node.type.dtype!r} to dtype('float64') according to the rule 'safe'"
-        )
-    return astype(node, np.float64)
+    return cast_to(node_of(weights), np.float64)
 
 
 @implements(np.bincount)
@@ -232,7 +228,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if index.type.ndim != 1:
         raise ShapeError("object too deep for desired array" if index.type.ndim else "object of too small depth")
     if index.type.dtype.kind not in "biu":
-        raise DTypeError("Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'")
+        raise cast_error(np.float64, np.int64)
     if not isinstance(minlength, Tensor) and minlength < 0:
         raise ValueError("'minlength' must not be negative")
     values = constant(np.int64(1)) if weights is None else _real_weights(weights)

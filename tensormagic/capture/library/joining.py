@@ -21,6 +21,7 @@ from tensormagic.capture.arguments import (
     shape_of,
     tensor,
 )
+from tensormagic.capture.casts import cast_error, cast_to
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
@@ -29,7 +30,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.operands import is_ours, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, wrap
-from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
+from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, apply, hint
@@ -49,12 +50,7 @@ from tensormagic.ops.scalars import scalar
 def _promoted(arrays: Sequence[Any], dtype: Any = None, casting: str = "same_kind") -> list[Node]:
     nodes = [node_of(a) for a in arrays]
     common = np.result_type(*(n.type.dtype for n in nodes)) if dtype is None else np.dtype(dtype)
-    for node in nodes:
-        if not np.can_cast(node.type.dtype, common, casting):  # type: ignore[arg-type]
-            raise DTypeError(
-                f"Cannot cast array data from {node.type.dtype!r} to {common!r} according to the rule '{casting}'"
-            )
-    return [astype(n, common) for n in nodes]
+    return [cast_to(n, common, casting) for n in nodes]
 
 
 def _weakly(t: Type) -> Any:
@@ -399,9 +395,7 @@ def _repeated(counts: Node, x: Node, axis: int) -> Node:
     if counts.type.ndim != 1:
         raise ShapeError("object too deep for desired array")
     if counts.type.dtype.kind not in "biu":
-        raise DTypeError(
-            f"Cannot cast array data from {counts.type.dtype!r} to dtype('int64') according to the rule 'safe'"
-        )
+        raise cast_error(counts.type.dtype, np.int64)
     numbers, length = constant_value(counts), counts.type.shape[0]
     if numbers is not None and isinstance(length, int) and length != 1:
         return constant(np.repeat(np.arange(extent_number(x, axis)), np.broadcast_to(numbers, (length,))))

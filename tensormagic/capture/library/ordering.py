@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.arguments import agreeing, array_alone, done, into_out, one_axis, pad_empty_axes, tensor
+from tensormagic.capture.arguments import (
+    agreeing,
+    array_alone,
+    by_mode,
+    done,
+    into_out,
+    one_axis,
+    pad_empty_axes,
+    tensor,
+)
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import has_lazy, node_of
@@ -78,12 +87,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
             x, index = _of_rows(x, index, number)
     if mode != "raise":
         extent = size_node(x.type.size if axis is None else x.type.shape[axes_of(x, axis)[0]])
-        if mode == "wrap":
-            index = scalar.remainder(index, extent)
-        elif mode == "clip":
-            index = scalar.minimum(scalar.maximum(index, 0), extent - 1)
-        else:
-            raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
+        index = by_mode(index, extent, mode)
     return into_out(gather.gather(x, index, None if axis is None else int(axis)), out, "take")
 
 

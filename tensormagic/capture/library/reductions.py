@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
+from tensormagic.capture.casts import check_cast
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
@@ -35,10 +36,7 @@ def _mask(where: Any, x: Node) -> Node | None:
     if where is True or not given(where):
         return None
     mask = node_of(where)
-    if mask.type.dtype.kind != "b":
-        raise DTypeError(
-            f"Cannot cast array data from {mask.type.dtype!r} to dtype('bool') according to the rule 'safe'"
-        )
+    check_cast(mask.type.dtype, bool)
     if mask.type.ndim > x.type.ndim:
         raise ShapeError("input operand has more dimensions than allowed by the axis remapping")
     return broadcast(mask, x.type.shape)

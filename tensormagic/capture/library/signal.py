@@ -8,6 +8,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.arguments import agreeing, done, given, known, one_axis, several_axes, tensor
+from tensormagic.capture.casts import cast_error
 from tensormagic.capture.library.choosing import choose_from
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import implements
@@ -226,9 +227,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """``np.interp``: the line between the two neighbours in ``xp``, which are found by bisection."""
     places, knots, values = tensor(x), tensor(xp), tensor(fp)
     if places.dtype.kind == "c" or knots.dtype.kind == "c":
-        raise DTypeError(
-            "Cannot cast array data from dtype('complex128') to dtype('float64') according to the rule 'safe'"
-        )
+        raise cast_error(np.complex128, np.float64)
     if knots.ndim != 1 or values.ndim != 1:
         raise ShapeError("Data points must be 1-D sequences")
     alike = "fp and xp are not of the same length" + ("." if period is None else "")

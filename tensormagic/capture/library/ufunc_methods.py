@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.arguments import MISSING, done, extent_number, given, one_axis, pad_empty_axes, reduced_axis
+from tensormagic.capture.casts import cast_error
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.reductions import folded, of_integers, running
 from tensormagic.capture.library.statistics import nan_extreme
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import BoundsError, DTypeError
+from tensormagic.ir.errors import BoundsError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
 from tensormagic.ops.effects.checks import require
@@ -162,7 +163,7 @@ def _reduceat(op: Pointwise, array: Any, indices: Any, axis: Any = 0, dtype: Any
     axis = one_axis(axis, x.type.ndim)
     starts = as_indices(indices)
     if starts.type.dtype.kind not in "iu":
-        raise DTypeError("Cannot cast array data from dtype('float64') to dtype('int64') according to the rule 'safe'")
+        raise cast_error(np.float64, np.int64)
     if x.type.shape[axis] == 0 and starts.type.shape[0] != 0:
         raise BoundsError(f"index 0 out-of-bounds in {op.name}.reduceat [0, 0)")
     extent = size_node(x.type.shape[axis])

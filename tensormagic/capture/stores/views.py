@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.arguments import agreeing, done, shape_of, tensor
+from tensormagic.capture.arguments import agreeing, by_mode, done, shape_of, tensor
+from tensormagic.capture.casts import cast_error, check_cast
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
@@ -257,25 +258,15 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     listed = isinstance(ind, list | tuple)  # whose numbers are converted, where an array of floats is refused
     places = _safe(list(ind), np.dtype(np.intp)) if listed else node_of(entries(ind)[0])
     extent = size_node(x.type.size)
-    if mode == "wrap":
-        places = scalar.remainder(places, extent)
-    elif mode == "clip":
-        places = scalar.minimum(scalar.maximum(places, 0), extent - 1)
-    elif mode != "raise":
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got '{mode}')")
-    flat = astype(places, np.int64)
+    flat = astype(by_mode(places, extent, mode), np.int64)
     Flat(x)[wrap(reshape(flat, (flat.type.size,)))] = v
 
 
 def _safe(value: Any, dtype: np.dtype[Any]) -> Node:
     """Values that keep what they are in an array of ``dtype``: numbers and lists are converted in any case."""
     node = value_of(value, dtype)
-    if (
-        isinstance(value, Tensor | np.ndarray)
-        and node.type.form == "array"
-        and not np.can_cast(node.type.dtype, dtype, "safe")
-    ):
-        raise DTypeError(f"Cannot cast array data from {node.type.dtype!r} to {dtype!r} according to the rule 'safe'")
+    if isinstance(value, Tensor | np.ndarray) and node.type.form == "array":
+        check_cast(node.type.dtype, dtype)
     return node
 
 
@@ -321,16 +312,11 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     x = own_array(dst, "np.copyto")
     node = value_of(src, x.dtype) if type(src) in {int, bool} else node_of(src)
     if not _can_cast(node, x.dtype, casting):
-        raise DTypeError(
-            f"Cannot cast array data from {node.type.dtype!r} to {x.dtype!r} according to the rule '{casting}'"
-        )
+        raise cast_error(node.type.dtype, x.dtype, casting)
     new = as_stored(node, x.dtype, x.type.shape)
     if where is not True:
         mask = node_of(where)
-        if mask.type.dtype.kind != "b":
-            raise DTypeError(
-                f"Cannot cast array data from {mask.type.dtype!r} to dtype('bool') according to the rule 'safe'"
-            )
+        check_cast(mask.type.dtype, bool)
         chosen = fitted(mask, x.type.shape, "could not broadcast where mask from shape {} into shape {}")
         new = scalar.where(chosen, new, x.node)
     x.place.write(context.record(new))

@@ -52,11 +52,11 @@ class Names:
         Names of what an iteration may append to, or of what holds that.
     """
 
-    bound: tuple[str, ...]
-    entering: tuple[str, ...]
-    leaving: tuple[str, ...]
-    anew: tuple[str, ...]
-    stored: tuple[str, ...]
+    bound: tuple[str, ...] = ()
+    entering: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+    anew: tuple[str, ...] = ()
+    stored: tuple[str, ...] = ()
     grown: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
 

@@ -11,12 +11,11 @@ from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
-from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.grown import GrownList, until_typed
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.plainly import PLAIN, plainly
 from tensormagic.capture.staging.ranges import items_of, used
-from tensormagic.capture.staging.repeating import staged_each
+from tensormagic.capture.staging.repeating import Body, staged_each
 from tensormagic.capture.staging.trial import attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.staging.world import World
@@ -177,7 +176,7 @@ def _filled(iterable: Any, iteration: Callable[..., Any], one: Callable[[Any], A
 
     run.__wrapped__ = iteration  # type: ignore[attr-defined]  (what it reaches is what the user's function reaches)
     try:
-        staged_each(items, run, None, Names((), (), (), (), ()), [found])
+        staged_each(items, Body(run, lists=[found]))
     except Exception:  # noqa: BLE001 (Python goes over it, and meets the same error, if it is one)
         return None
     raising.settle()
@@ -216,7 +215,7 @@ def _grown(iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: I
 
     def go_over() -> None:
         if items is not None:
-            staged_each(items, run, None, Names((), (), (), (), ()), [found], varies=True)
+            staged_each(items, Body(run, lists=[found]), varies=True)
             return
         with holding(iterable):
             for item in iterable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -55,7 +55,7 @@ def each(
 
     ``named`` says that what is gone over has a name, by which code may go on with it.
     """
-    body = Body(iteration, stop, Names(*map(tuple, told)))
+    body = Body(iteration, stop or never, Names(*map(tuple, told)))
     iterable = iterable if named and body.early else gone_over(iterable)
     if called is not None and type(iterable) in PLAIN and (left := plainly(iterable, [iteration], called, iterable)):
         return left
@@ -72,23 +72,41 @@ def each(
     return _by_python(iterable, items, failed, body, called)
 
 
+def never() -> bool:
+    """Of a ``for`` that goes on to its end: it is not left."""
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
-    """What a ``for`` does: an iteration, what is asked before each where the loop may be left, and what the syntax says."""
+    """What a loop does, of a ``for``, a ``while`` or a comprehension.
 
-    iteration: Callable[[Any], None]
-    stop: Thunk | None
-    names: Names
+    Parameters
+    ----------
+    iteration
+        Runs one; of a ``for``, for what is gone over.
+    asked
+        What is asked before each: of a ``while``, whether to go on; of a ``for``, whether it is left.
+    names
+        What the syntax says.
+    lists
+        What iterations append to, beside what the syntax names.
+    """
+
+    iteration: Callable[..., None]
+    asked: Thunk = never
+    names: Names = field(default_factory=Names)
+    lists: Sequence[list[Any] | Journaled] = ()
 
     @property
     def early(self) -> bool:
         """Whether the loop may be left before its end."""
-        return self.stop is not None
+        return self.asked is not never
 
     @property
     def functions(self) -> list[Callable[..., Any]]:
         """Those that are called."""
-        return [self.iteration, *([self.stop] if self.stop else [])]
+        return [self.iteration, *([self.asked] if self.early else [])]
 
     @property
     def users(self) -> list[Any]:
@@ -100,11 +118,9 @@ def _staged_for(items: Items, body: Body) -> Exception | None:
     """Stage a ``for``; gives what stands in the way."""
     known = _known(items.count())
     rest = left_before(body.users[0].__code__, known)
-    stage = partial(staged_each, items, body.iteration, body.stop, body.names)
+    long = body.early or known is None or known > UNROLLED
     return rest.reason() or rest.noted(
-        _staged_as_needed(
-            lambda varies: stage(varies=varies), body.users, body.names, body.early or known is None or known > UNROLLED
-        )
+        _staged_as_needed(lambda varies: staged_each(items, body, varies=varies), body, long=long)
     )
 
 
@@ -138,9 +154,7 @@ def _known(count: Size) -> int | None:
     return None if nodes_of(count) else hint(count)
 
 
-def _staged_as_needed(
-    stage: Callable[[bool], None], functions: Sequence[Any], names: Names, long: bool
-) -> Exception | None:
+def _staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) -> Exception | None:
     """Stage a loop; gives what stands in the way.
 
     Where Python cannot run it (or not well: it is ``long``), arrays may change their length in it, and lists get a data-dependent length.
@@ -155,18 +169,15 @@ def _staged_as_needed(
         return None
     if isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError) or not long:
         return found
-    if values_are_there():  # then Python runs the rest
-        return (
-            _staged_with_lists(lambda _: stage(False), functions, names, found) if isinstance(found, Grows) else found
-        )
-    return _staged_with_lists(stage, functions, names, found)
+    computes = values_are_there()
+    if computes and not isinstance(found, Grows):
+        return found  # Python runs the rest
+    return _staged_with_lists(lambda: stage(not computes), body, found)
 
 
-def _staged_with_lists(
-    stage: Callable[[bool], None], functions: Sequence[Any], names: Names, failed: Exception
-) -> Exception | None:
+def _staged_with_lists(stage: Thunk, body: Body, failed: Exception) -> Exception | None:
     try:
-        lists = growing(functions, names.lists, lambda: stage(True))
+        lists = growing(body.users, body.names.lists, stage)
         if values_are_there():
             lists.listed()
     except Untyped as error:
@@ -197,7 +208,7 @@ def _went_on(items: Items, body: Body) -> bool:
         body.iteration(item)
 
     with holding(items):
-        _iterations([items.at(0)], Body(first, body.stop, body.names), 0)
+        _iterations([items.at(0)], Body(first, body.asked, body.names), 0)
     return bool(ran)
 
 
@@ -251,12 +262,12 @@ def _iterations(items: Iterable[Any], body: Body, lazy: int) -> None:
     """Run iterations, ``lazy`` of them before their conditions are computed; a loop that is left takes nothing more from an iterator."""
     with Driving(lazy) as driving:
         taking = iter(items)
-        asked, guarded = taking is not items, 0
+        asked, guarded, early = taking is not items, 0, body.early
         if not asked:
             refuse_taken(items)
         while True:
             driving.begin()
-            condition = False if body.stop is None else decided(body.stop())
+            condition = decided(body.asked()) if early else False
             if not asked and not isinstance(condition, bool):
                 if values_are_there():
                     condition = computed(condition)
@@ -300,38 +311,29 @@ def _guarded(stopped: Node, body: Body, item: Any) -> bool:
     return False
 
 
-def staged_each(
-    items: Items,
-    iteration: Callable[[Any], None],
-    stop: Thunk | None,
-    names: Names,
-    lists: Sequence[list[Any] | Journaled] = (),
-    *,
-    varies: bool = False,
-) -> None:
-    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early; ``lists`` are what iterations append to."""
+def staged_each(items: Items, body: Body, *, varies: bool = False) -> None:
+    """A ``for`` as a region: a ``loop``, or a ``while`` where data may end it early."""
     count: Size = items.count()
     once = is_at_least(count, 1)
     index = index_node("index", 0, count)
 
     def run() -> tuple[Any, Any]:
         with holding(items):
-            before = stop() if stop is not None else False
-            iteration(items.at(wrap(index)))
-            return before, stop() if stop is not None else False
+            before = body.asked()
+            body.iteration(items.at(wrap(index)))
+            return before, body.asked()
 
-    users = Body(iteration, stop, names).users
-    loop = Loop(users, names, run, once=once, lists=lists, over=items, varies=varies)
+    loop = Loop(body.users, body.names, run, once=once, lists=body.lists, over=items, varies=varies)
     loop.index = index
     loop.trace()
-    if not isinstance(items, Rest) and (stop is None or values_are_there()):
+    if not isinstance(items, Rest) and (not body.early or values_are_there()):
         loop.check_begin()
     if isinstance(count, int) and not loop.is_lazy(index):
         raise PlainPython
     if loop.appended and not isinstance(count, int):
         if nodes_of(count):
             raise Grows("a list grows a data-dependent number of times", "Fill an array of the largest size.")
-        staged_each(First(items, int(extent(count))), iteration, stop, names, lists, varies=varies)
+        staged_each(First(items, int(extent(count))), body, varies=varies)
         return
     if loop.appended and isinstance(count, int) and count <= FEW:
         raise NeedsPython(f"a list gets no more than {FEW} values", "They stay separate values.")
@@ -354,46 +356,75 @@ def repeat(
     if left := plainly(True, [iteration, test], called):
         return left
     with Driving(UNROLLED) as driving:
-        _repeat(test, iteration, Names(*map(tuple, told)), driving)
+        _While(Body(iteration, test, Names(*map(tuple, told))), driving).run()
     return NOTHING
 
 
-def _repeat(test: Thunk, iteration: Thunk, names: Names, driving: Driving) -> None:
-    capture, condition = context.current(), decided(test())
-    failed: Exception | None = None
-    iterations, due = 0, math.inf if capture is None else UNROLLED + 1 if capture.driven else 0
-    while condition is not False:
-        if not isinstance(condition, bool) and failed is None:
-            failed = _staged(test, iteration, names, condition)
-            if failed is None:
-                return
-        elif failed is None and iterations >= due and condition is True:
-            due = 3 * iterations + 1 if iterations <= UNROLLED else math.inf
-            if iterations > UNROLLED and _staged_while_known(test, iteration, names):
-                return
-            if iterations <= UNROLLED:  # what is known of these iterations may depend on data in later ones
-                condition, failed = _first_iteration(test, iteration, names)
-                if condition is None:
-                    return
-                if failed is None:
-                    iterations += 1
-                    continue
-        if not isinstance(condition, bool) and _is_over(condition, failed, iteration):
-            return
-        driving.lazy = 0 if failed is not None else UNROLLED
-        driving.begin()
-        iteration()
-        iterations += 1
-        failed = None if iterations == 1 and _begins_otherwise(failed, UNROLLED + 1) else failed
-        condition = truth(test()) if failed is None and not isinstance(condition, bool) else decided(test())
+class _While:
+    """A ``while`` that is run: by Python, iteration by iteration, until a region holds what is left of it.
 
+    Parameters
+    ----------
+    body
+        What it does.
+    driving
+        Python's part.
+    """
 
-def _staged_while_known(test: Thunk, iteration: Thunk, names: Names) -> bool:
-    """Stage what is left of a long ``while`` whose test is known so far; gives whether that was done."""
-    capture = context.current()
-    rest = Left() if capture is None else capture.rests.setdefault(iteration.__code__, Left())
-    stage = partial(staged_repeat, test, iteration, names, True, known=True)
-    return (rest.reason() or rest.noted(_staged_as_needed(lambda _: stage(), [iteration, test], names, False))) is None
+    def __init__(self, body: Body, driving: Driving) -> None:
+        self._body, self._driving = body, driving
+        self._capture = context.current()
+        self._failed: Exception | None = None  # why no region holds it
+        self._iterations = 0
+        self._due = math.inf if self._capture is None else UNROLLED + 1 if self._capture.driven else 0
+
+    def run(self) -> None:
+        """Run it."""
+        condition = decided(self._body.asked())
+        while condition is not False:
+            condition = self._goes_on(condition)
+
+    def _goes_on(self, condition: bool | Node) -> bool | Node:
+        """Whether there is to be another iteration, after one, or after all that a region holds."""
+        if self._failed is None and not isinstance(condition, bool):
+            self._failed = _staged_while(self._body, condition)
+            if self._failed is None:
+                return False
+        elif self._failed is None and self._iterations >= self._due:
+            done = self._go_on_asking()
+            if done is not None:
+                return done
+        if not isinstance(condition, bool) and _is_over(condition, self._failed, self._body.iteration):
+            return False
+        return self._by_python(condition)
+
+    def _go_on_asking(self) -> bool | Node | None:
+        """Of one whose test is known so far: whether to go on after an iteration, or a region; None where Python is to run one."""
+        if self._iterations > UNROLLED:
+            self._due = math.inf
+            return False if self._is_staged_while_known() else None
+        self._due = 3 * self._iterations + 1
+        # what is known of these iterations may depend on data in later ones
+        going, self._failed = _first_iteration(self._body)
+        self._iterations += self._failed is None
+        return going if self._failed is None else None
+
+    def _by_python(self, condition: bool | Node) -> bool | Node:
+        self._driving.lazy = 0 if self._failed is not None else UNROLLED
+        self._driving.begin()
+        self._body.iteration()
+        self._iterations += 1
+        if self._iterations == 1 and _begins_otherwise(self._failed, UNROLLED + 1):
+            self._failed = None
+        known = self._failed is not None or isinstance(condition, bool)
+        return decided(self._body.asked()) if known else truth(self._body.asked())
+
+    def _is_staged_while_known(self) -> bool:
+        """Whether what is left of a long one, whose test is known so far, has been staged."""
+        capture, body = self._capture, self._body
+        rest = Left() if capture is None else capture.rests.setdefault(body.iteration.__code__, Left())
+        stage = partial(staged_repeat, body, True, known=True)
+        return (rest.reason() or rest.noted(_staged_as_needed(lambda _: stage(), body, long=False))) is None
 
 
 def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
@@ -419,50 +450,45 @@ def _is_over(condition: Node, failed: Exception | None, iteration: Thunk) -> boo
     return not computed(condition)
 
 
-def _staged(test: Thunk, iteration: Thunk, names: Names, condition: bool | Node) -> Exception | None:
+def _staged_while(body: Body, condition: bool | Node) -> Exception | None:
     """Stage a ``while``; gives what stands in the way."""
-    return _staged_as_needed(
-        lambda varies: staged_repeat(test, iteration, names, condition, varies=varies), [iteration, test], names, True
-    )
+    return _staged_as_needed(lambda varies: staged_repeat(body, condition, varies=varies), body, long=True)
 
 
-def _first_iteration(test: Thunk, iteration: Thunk, names: Names) -> tuple[bool | Node | None, Exception | None]:
+def _first_iteration(body: Body) -> tuple[bool | Node, Exception | None]:
     """One iteration of a ``while`` whose test is known: it stands, if the test is known after it, else the loop is staged.
 
-    Gives whether to go on, None where the loop is done; and what stands in the way of staging it.
+    Gives whether to go on, and what stands in the way of staging it.
     """
     checks, computes = raising.noted(), values_are_there()
 
     def run() -> tuple[bool | Node, bool]:
-        iteration()
-        return truth(test()), raising.noted() is checks or not computes
+        body.iteration()
+        return truth(body.asked()), raising.noted() is checks or not computes
 
     def stands(found: tuple[bool | Node, bool]) -> bool:
         return isinstance(found[0], bool) and found[1]  # Python runs what relies on something that it can look at
 
     try:
-        going, sure = attempt(World((iteration, test)), run, stands).result
+        going, sure = attempt(World(body.functions), run, stands).result
         if isinstance(going, bool):
             return (going, None) if sure else (True, NeedsPython("an iteration relies on a value that depends on data"))
     except Grows:
         pass
     except Exception as error:  # noqa: BLE001 (as above)
         return True, error
-    failed = _staged(test, iteration, names, True)
-    return (None, None) if failed is None else (True, failed)
+    return False, _staged_while(body, True)
 
 
-def staged_repeat(
-    test: Thunk, iteration: Thunk, names: Names, first: bool | Node, *, varies: bool = False, known: bool = False
-) -> None:
+def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known: bool = False) -> None:
     """A ``while`` as a region; one whose test is ``known`` so far, only if there is something lazy in it."""
 
     def run() -> tuple[Any, Any]:
-        before = test()
-        iteration()
+        before = body.asked()
+        body.iteration()
         return before, None
 
-    loop = Loop([iteration, test], names, run, once=first is True, varies=varies)
+    loop = Loop(body.users, body.names, run, once=first is True, varies=varies)
     loop.trace()
     if known and not loop.is_lazy(None):
         raise PlainPython

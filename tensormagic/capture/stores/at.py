@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.index_arrays import Items, resolve
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import not_own, refuse
-from tensormagic.capture.stores.storing import Items, arranged, by_places, entries, fitted, is_advanced, resolve, spread
+from tensormagic.capture.stores.storing import arranged, by_places, entries, fitted, is_advanced, spread
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.indices import scatter

@@ -9,11 +9,9 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.fancy import fitting, is_mask, names_any, within_bounds
+from tensormagic.capture.index_arrays import Index, Items, chooses, is_mask, resolve, shape_of
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
-from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
-from tensormagic.capture.library.selection import coordinates
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.alias import may_share
@@ -29,43 +27,13 @@ from tensormagic.ops.indices import scatter
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
 from tensormagic.ops.indices.unselected import unselected
-from tensormagic.ops.leaf import constant, iota, size_node, size_of
+from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.move import broadcast, reshape, transpose
-from tensormagic.ops.move_kind import broadcast_shapes, show
+from tensormagic.ops.move_kind import show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
-Items = list[Any]
-
-
 # what an index names --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Index:
-    """An index with arrays in it: a view, and the axes of it that arrays choose from.
-
-    Parameters
-    ----------
-    view
-        The array with the slices and new axes of the index done.
-    places, arrays
-        Axes of ``view``, and for each the integers that choose along it.
-    mask, at
-        In place of these: one mask, the only entry that is an array, and the first axis of ``view`` that it covers.
-    apart
-        Whether something stands between the arrays: what they choose comes first then.
-    alone
-        Whether the mask is all of the index.
-    """
-
-    view: Tensor
-    places: tuple[int, ...]
-    arrays: tuple[Node, ...]
-    mask: Node | None
-    at: int
-    apart: bool
-    alone: bool = False
 
 
 def entries(index: Any) -> Items:
@@ -92,77 +60,7 @@ def spread(items: Items, ndim: int) -> Items:
 
 def is_advanced(items: Items) -> bool:
     """Whether an index has arrays, masks or integers that are known only when the graph runs."""
-    return any(_chooses(i) for i in items)
-
-
-def _chooses(item: Any) -> bool:
-    if item is None or isinstance(item, slice) or item is Ellipsis:
-        return False
-    return is_mask(item) or getattr(item, "ndim", 0) > 0 or _is_open(item)
-
-
-def _is_open(item: Any) -> bool:
-    return isinstance(item, Tensor) and size_of(item.node) is None and static_value(item.node) is None
-
-
-def resolve(x: Tensor, items: Items) -> Index:
-    """What the entries name in ``x``, where there are arrays among them."""
-    advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
-    apart = advanced[-1] - advanced[0] >= len(advanced)
-    masks = [k for k in advanced if is_mask(items[k])]
-    others = [k for k in advanced if k not in masks]
-    if len(masks) == 1 and not any(_chooses(items[k]) for k in others):
-        node = node_of(items[masks[0]])
-        view = _view(x, items, keep=set(masks))
-        at = sum(i is None or isinstance(i, slice) for i in items[: masks[0]])
-        node = fitting(node, x.node, _axis(items, masks[0]))
-        return Index(view, (), (), node, at, apart, len(items) == 1)
-    places: list[int] = []
-    arrays: list[Node] = []
-    axis = 0
-    for k, item in enumerate(items):
-        if k in masks:
-            node = node_of(item)
-            if not node.type.ndim:
-                refuse(
-                    "a store with an index that has a truth value beside arrays",
-                    "Store through np.where(condition, new, old).",
-                )
-            found = coordinates(fitting(node, x.node, _axis(items, k)))
-            places += range(axis, axis + len(found))
-            arrays += found
-            axis += len(found)
-        else:
-            if k in others:
-                places.append(axis)
-                arrays.append(_checked(item, x, items, k))
-            axis += 1
-    return Index(_view(x, items, keep=set(advanced)), tuple(places), tuple(arrays), None, 0, apart)
-
-
-def _view(x: Tensor, items: Items, keep: set[int]) -> Tensor:
-    """``x`` with every entry done but those of ``keep``, whose axes stay whole."""
-    index: Items = []
-    for k, item in enumerate(items):
-        if k in keep:
-            index += [slice(None)] * (node_of(item).type.ndim if is_mask(item) else 1)
-        else:
-            index.append(item)
-    return x[(*index, Ellipsis)]
-
-
-def _axis(items: Items, k: int) -> int:
-    """The axis of the array that entry ``k`` begins at."""
-    return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:k])
-
-
-def _checked(item: Any, x: Tensor, items: Items, k: int) -> Node:
-    """An index as a node of integers; one that is known and out of bounds is an error at once."""
-    node = as_indices(item)
-    axis = _axis(items, k)
-    if not node.type.shape or names_any([i for i in items if not (i is None or isinstance(i, slice))]):
-        within_bounds(node, x.type.shape[axis], axis, x)
-    return node
+    return any(chooses(i) for i in items)
 
 
 # x[index] = value -----------------------------------------------------------------------------------------------------
@@ -351,13 +249,7 @@ class Arranged:
 def arranged(index: Index) -> tuple[Node, Arranged]:
     """The view with the axes that arrays choose from merged and in front, and how to get back."""
     node = index.view.node
-    try:
-        shape = broadcast_shapes([n.type.shape for n in index.arrays])
-    except ShapeError:
-        shapes = " ".join(show(n.type.shape) for n in index.arrays)
-        raise BoundsError(
-            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
-        ) from None
+    shape = shape_of(index.arrays)
     places = index.places
     others = tuple(k for k in range(node.type.ndim) if k not in places)
     extents = tuple(node.type.shape[k] for k in places)

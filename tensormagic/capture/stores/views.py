@@ -14,8 +14,8 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import agreeing, by_mode, done, shape_of, tensor
 from tensormagic.capture.casts import cast_error, check_cast
 from tensormagic.capture.deprecated import told
-from tensormagic.capture.fancy import is_mask
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.index_arrays import is_mask, resolve
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import not_own, refuse
@@ -27,7 +27,6 @@ from tensormagic.capture.stores.storing import (
     entries,
     fitted,
     is_advanced,
-    resolve,
     spread,
     storable,
     store,

@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture.arguments import done
-from tensormagic.capture.index_arrays import is_mask, kept, resolve, shape_of
+from tensormagic.capture.index_arrays import arranged, is_mask, kept, resolve, shape_of
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, is_at_least, product
+from tensormagic.ir.size import Size, is_at_least
 from tensormagic.ops.indices import selection
 from tensormagic.ops.indices.gather import gather, take_along_axis
-from tensormagic.ops.leaf import IOTA, size_node
+from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import BROADCAST, broadcast, reshape, transpose
-from tensormagic.ops.scalars import scalar
 
 
 @implements("getitem")
 def getitem(x: Tensor, items: list[Any]) -> Tensor:
     """``x[items]``, one item an axis (a mask for several), where at least one is an array or a truth value."""
     index = resolve(*_with_numbers_first(*_with_masks(x, items)), numbers_first=False)
-    view, places = index.view.node, index.places
+    view, places, arrays = index.view.node, index.places, index.arrays
     if index.mask is not None:
         return done(_selected(view, index.mask, index.at))
-    shape = shape_of(index.arrays)
     if len(places) == 1:
-        return done(gather(view, index.arrays[0], places[0]))
-    return done(_taken(view, places, [broadcast(n, shape) for n in index.arrays], adjacent=not index.apart))
-
-
-def _taken(x: Node, places: Sequence[int], nodes: list[Node], *, adjacent: bool) -> Node:
-    """The elements of ``x`` at indices of one shape into several axes."""
-    rest = [k for k in range(x.type.ndim) if k not in places]
-    extents = [x.type.shape[k] for k in places]
-    counted = next((k for k, n in enumerate(nodes) if _counts(n, extents[k])), None)
-    if counted is not None and len(places) == 2:
-        return _of_each(x, places[counted], places[1 - counted], nodes[1 - counted], adjacent)
-    merged = reshape(transpose(x, (*places, *rest)), (product(tuple(extents)), *(x.type.shape[k] for k in rest)))
-    result = gather(merged, _flat(nodes, extents), 0)
-    # adjacent: the new axes stand where these stood
-    return _moved(result, nodes[0].type.ndim, places[0]) if adjacent else result
+        return done(gather(view, arrays[0], places[0]))
+    counted = next((k for k, n in enumerate(arrays) if _counts(n, view.type.shape[places[k]])), None)
+    if counted is not None and len(places) == 2 and len(shape_of(arrays)) == 1:
+        return done(_of_each(view, places[counted], places[1 - counted], arrays[1 - counted], not index.apart))
+    front, arrange = arranged(index)
+    return done(arrange.taken(front))
 
 
 def _counts(index: Node, extent: Size) -> bool:
@@ -108,25 +96,3 @@ def _selected(x: Node, mask: Node, first: int) -> Node:
     behind = x.type.shape[first + mask.type.ndim :]
     merged = reshape(x, (*x.type.shape[:first], mask.type.size, *behind))
     return gather(merged, selection.places(mask), first)
-
-
-def _flat(nodes: list[Node], extents: list[Size]) -> Node:
-    """Indices into several axes as one into their product; one out of bounds stays so."""
-    flat: Node | None = None
-    fits: Node | None = None
-    for node, extent in zip(nodes, extents, strict=True):
-        size = size_node(extent)
-        inside = scalar.logical_and(scalar.greater_equal(node, -size), scalar.less(node, size))
-        position = scalar.where(scalar.less(node, 0), node + size, node)
-        flat = position if flat is None else flat * size + position
-        fits = inside if fits is None else scalar.logical_and(fits, inside)
-    if flat is None or fits is None:
-        raise AssertionError
-    return scalar.where(fits, flat, size_node(product(tuple(extents))))
-
-
-def _moved(result: Node, count: int, position: int) -> Node:
-    """The first ``count`` axes, moved behind ``position`` others."""
-    others = range(count, result.type.ndim)
-    order = (*others[:position], *range(count), *others[position:])
-    return transpose(result, order)

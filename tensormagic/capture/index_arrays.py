@@ -16,11 +16,12 @@ from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, hint, nodes_of, size_text
+from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices.gather import gather
+from tensormagic.ops.indices.scatter import merged
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node, size_of
-from tensormagic.ops.move import broadcast, concatenate
+from tensormagic.ops.move import broadcast, concatenate, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.scalars import scalar
 
@@ -140,6 +141,66 @@ def _view(x: Tensor, items: Items, keep: set[int]) -> Tensor:
 def _axis(items: Items, k: int) -> int:
     """The axis of the array that entry ``k`` begins at."""
     return sum(0 if i is None else node_of(i).type.ndim if is_mask(i) else 1 for i in items[:k])
+
+
+# as indices into one axis ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """How arrays of indices into several axes become indices into one axis, the first.
+
+    Parameters
+    ----------
+    indices
+        Into the merged axes.
+    order
+        The permutation that brought these axes to the front.
+    extents, rest
+        The extents of the merged axes and of the others.
+    shape
+        The common shape of the arrays.
+    position
+        Where the axes of ``shape`` stand in what the index names.
+    """
+
+    indices: Node
+    order: tuple[int, ...]
+    extents: tuple[Size, ...]
+    rest: tuple[Size, ...]
+    shape: tuple[Size, ...]
+    position: int
+
+    @property
+    def result(self) -> tuple[Size, ...]:
+        """The shape of what the index names."""
+        return (*self.rest[: self.position], *self.shape, *self.rest[self.position :])
+
+    def back(self, stored: Node) -> Node:
+        """The view's value for that of the merged array."""
+        apart = reshape(stored, (*self.extents, *self.rest))
+        return transpose(apart, tuple(self.order.index(k) for k in range(len(self.order))))
+
+    def taken(self, front: Node) -> Node:
+        """What the index names now, in NumPy's order of axes."""
+        found = gather(front, self.indices, 0)
+        count = len(self.shape)
+        others = range(count, found.type.ndim)
+        return transpose(found, (*others[: self.position], *range(count), *others[self.position :]))
+
+
+def arranged(index: Index) -> tuple[Node, Arranged]:
+    """The view with the axes that arrays choose from merged and in front, and how to get back."""
+    node = index.view.node
+    shape = shape_of(index.arrays)
+    places = index.places
+    others = tuple(k for k in range(node.type.ndim) if k not in places)
+    extents = tuple(node.type.shape[k] for k in places)
+    rest = tuple(node.type.shape[k] for k in others)
+    front = reshape(transpose(node, (*places, *others)), (product(extents), *rest))
+    nodes = [broadcast(n, shape) for n in index.arrays]
+    flat = nodes[0] if len(nodes) == 1 else merged(extents, nodes)
+    return front, Arranged(flat, (*places, *others), extents, rest, shape, 0 if index.apart else places[0])
 
 
 # whether it fits -----------------------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
-from tensormagic.capture.index_arrays import Items, resolve
+from tensormagic.capture.index_arrays import Items, arranged, resolve
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import not_own, refuse
-from tensormagic.capture.stores.storing import arranged, by_places, entries, fitted, is_advanced, spread
+from tensormagic.capture.stores.storing import by_places, chosen_first, entries, fitted, is_advanced, spread
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.indices import scatter
@@ -46,7 +46,7 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
         return
     found = resolve(x, items)
     front, arrange = arranged(found) if found.mask is None else by_places(found, found.mask)
-    given = arrange.values(astype(values, loop))
+    given = chosen_first(arrange, astype(values, loop))
     if name == "subtract":
         given = -given
     stored = scatter.scatter(AT[name], front, arrange.indices, given)

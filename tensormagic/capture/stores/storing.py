@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.index_arrays import Index, Items, chooses, is_mask, resolve, shape_of
+from tensormagic.capture.index_arrays import Arranged, Index, Items, arranged, chooses, is_mask, resolve
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.operands import has_lazy, node_of
@@ -188,76 +187,20 @@ def store(index: Index, value: Node, dtype: np.dtype[Any]) -> None:
         new = _masked(index, index.mask, kept)
     else:
         front, arrange = arranged(index)
-        new = arrange.back(scatter.scatter_set(front, arrange.indices, arrange.values(kept)))
+        new = arrange.back(scatter.scatter_set(front, arrange.indices, chosen_first(arrange, kept)))
     storable(value, dtype)  # shapes are what NumPy looks at first
     index.view.place.write(context.record(new))
 
 
-@dataclass(frozen=True)
-class Arranged:
-    """How arrays of indices into several axes become indices into one axis, the first.
-
-    Parameters
-    ----------
-    indices
-        Into the merged axes.
-    order
-        The permutation that brought these axes to the front.
-    extents, rest
-        The extents of the merged axes and of the others.
-    shape
-        The common shape of the arrays.
-    position
-        Where the axes of ``shape`` stand in what the index names.
-    """
-
-    indices: Node
-    order: tuple[int, ...]
-    extents: tuple[Size, ...]
-    rest: tuple[Size, ...]
-    shape: tuple[Size, ...]
-    position: int
-
-    @property
-    def result(self) -> tuple[Size, ...]:
-        """The shape of what the index names."""
-        return (*self.rest[: self.position], *self.shape, *self.rest[self.position :])
-
-    def values(self, value: Node, *, stretch: bool = True) -> Node:
-        """A value that is stored, broadcast as by :func:`fitted`, with the axes that are chosen from first."""
-        kept = value.type.shape[max(value.type.ndim - len(self.result), 0) :]
-        if 0 in kept:
-            value = reshape(value, kept)  # NumPy drops leading axes of any extent, where there are no elements
-        value = fitted(value, self.result, _MISMATCH, stretch=stretch)
-        count, at = len(self.shape), self.position
-        others = [k for k in range(value.type.ndim) if not at <= k < at + count]
-        return transpose(value, (*range(at, at + count), *others))
-
-    def back(self, stored: Node) -> Node:
-        """The view's value for that of the merged array."""
-        apart = reshape(stored, (*self.extents, *self.rest))
-        return transpose(apart, tuple(self.order.index(k) for k in range(len(self.order))))
-
-    def taken(self, front: Node) -> Node:
-        """What the index names now, in NumPy's order of axes."""
-        found = gather(front, self.indices, 0)
-        count = len(self.shape)
-        others = range(count, found.type.ndim)
-        return transpose(found, (*others[: self.position], *range(count), *others[self.position :]))
-
-
-def arranged(index: Index) -> tuple[Node, Arranged]:
-    """The view with the axes that arrays choose from merged and in front, and how to get back."""
-    node = index.view.node
-    shape = shape_of(index.arrays)
-    places = index.places
-    others = tuple(k for k in range(node.type.ndim) if k not in places)
-    extents = tuple(node.type.shape[k] for k in places)
-    rest = tuple(node.type.shape[k] for k in others)
-    front = reshape(transpose(node, (*places, *others)), (product(extents), *rest))
-    nodes = [broadcast(n, shape) for n in index.arrays]
-    flat = nodes[0] if len(nodes) == 1 else scatter.merged(extents, nodes)
-    return front, Arranged(flat, (*places, *others), extents, rest, shape, 0 if index.apart else places[0])
+def chosen_first(arrange: Arranged, value: Node, *, stretch: bool = True) -> Node:
+    """A value that is stored, broadcast as by :func:`fitted`, with the axes that are chosen from first."""
+    kept = value.type.shape[max(value.type.ndim - len(arrange.result), 0) :]
+    if 0 in kept:
+        value = reshape(value, kept)  # NumPy drops leading axes of any extent, where there are no elements
+    value = fitted(value, arrange.result, _MISMATCH, stretch=stretch)
+    count, at = len(arrange.shape), arrange.position
+    others = [k for k in range(value.type.ndim) if not at <= k < at + count]
+    return transpose(value, (*range(at, at + count), *others))
 
 
 # through a mask -------------------------------------------------------------------------------------------------------
@@ -322,7 +265,7 @@ def _placed(index: Index, mask: Node, value: Node) -> Node:
     """As :func:`_masked`, for values of their own for every place."""
     front, arrange = by_places(index, mask)
     try:
-        values = arrange.values(value, stretch=False)
+        values = chosen_first(arrange, value, stretch=False)
     except ShapeError:
         if index.view.ndim != mask.type.ndim:
             raise
@@ -332,7 +275,7 @@ def _placed(index: Index, mask: Node, value: Node) -> Node:
         ) from None
     whole = unselected(values, arrange.indices, 0, front.type.shape[0])
     if whole is None:
-        return arrange.back(scatter.scatter_set(front, arrange.indices, arrange.values(value)))
+        return arrange.back(scatter.scatter_set(front, arrange.indices, chosen_first(arrange, value)))
     chosen = spread_mask(reshape(broadcast(mask, arrange.extents), (front.type.shape[0],)), front, 0)
     return arrange.back(scalar.where(chosen, whole, front))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensormagic.capture import context, door
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
@@ -36,25 +36,10 @@ def value_here(node: Node, what: str) -> Any:
     def size(s: Size) -> int:
         return s if isinstance(s, int) else evaluate(s, number)
 
-    for one in _pending(node, table):
+    missing = (n for n in topological([node], stop=lambda n: n in table) if n not in table)
+    for one in list(missing):
         table[one] = _leaf(one, capture, what) if one.op is INPUT else _computed(one, table, size)
     return table[node]
-
-
-def _pending(node: Node, table: dict[Node, Any]) -> list[Node]:
-    """What has to be computed for a node, operands first."""
-    order: list[Node] = []
-    seen: set[Node] = set()
-    stack = [(node, False)]
-    while stack:
-        one, ready = stack.pop()
-        if ready:
-            order.append(one)
-        elif one not in table and one not in seen:
-            seen.add(one)
-            stack.append((one, True))
-            stack += [(a, False) for a in one.needs]
-    return order
 
 
 def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -> Any:

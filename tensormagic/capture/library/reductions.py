@@ -28,7 +28,7 @@ from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
-__all__ = ["axis_of", "computed_in", "folded", "mean_of", "reduction_of", "variance"]
+__all__ = ["axis_of", "computed_in", "cumulative_of", "folded", "mean_of", "reduction_of", "variance"]
 
 
 def _mask(where: Any, x: Node) -> Node | None:
@@ -319,7 +319,9 @@ def running(op: folds.Fold, x: Node, axis: Any) -> Node:
     return folds.row(op, x, axes_of(x, axis_of(axis)))
 
 
-def _cumulative(op: folds.Fold) -> Any:
+def cumulative_of(op: folds.Fold) -> Any:
+    """``np.cumsum`` and ``np.cumprod``."""
+
     def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         if isinstance(axis, tuple):
             raise DTypeError("'tuple' object cannot be interpreted as an integer")
@@ -330,8 +332,8 @@ def _cumulative(op: folds.Fold) -> Any:
     return cumulative
 
 
-implements(np.cumsum, method="cumsum")(_cumulative(folds.CUMSUM))
-implements(np.cumprod, method="cumprod")(_cumulative(folds.CUMPROD))
+implements(np.cumsum, method="cumsum")(cumulative_of(folds.CUMSUM))
+implements(np.cumprod, method="cumprod")(cumulative_of(folds.CUMPROD))
 
 
 def _array_api(op: folds.Fold, first: int) -> Any:

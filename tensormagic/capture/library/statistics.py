@@ -12,17 +12,19 @@ from tensormagic.capture.library.choosing import clip
 from tensormagic.capture.library.diagonals import diag
 from tensormagic.capture.library.reductions import (
     computed_in,
+    cumulative_of,
     folded,
     mean_,
     mean_of,
+    reduction_of,
     refuse_spread_in,
-    running,
     variance,
 )
 from tensormagic.capture.library.shaping import squeeze
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.value import wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
@@ -183,31 +185,21 @@ def _wide(node: Node, axes: tuple[int, ...], keepdims: Any) -> Node:
     return expand_dims(node, axes) if given(keepdims) and keepdims else node
 
 
-def _without_nan(op: folds.Fold, neutral: float) -> Callable[..., Any]:
-    """``np.nansum`` and ``np.nanprod``."""
+def _without_nan(plain: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    """A sum or a product, of all or as it grows along an axis, in which nan counts for nothing."""
 
-    def reduction(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = MISSING,
-        where: Any = True,
-    ) -> Any:
+    def reduction(a: Any, *args: Any, **options: Any) -> Any:
         x = node_of(a)
         mask = _numbers(x)
-        x = x if mask is None else scalar.where(mask, x, neutral)
-        x = computed_in(x, dtype, out)
-        wide = given(keepdims) and bool(keepdims)
-        result = folded(op, x, axis, keepdims=wide, initial=initial, where=where)
-        return into_out(astype(result, dtype) if given(dtype) else result, out, f"nan{op.name}")
+        return plain(a if mask is None else wrap(scalar.where(mask, x, neutral)), *args, **options)
 
     return reduction
 
 
-implements(np.nansum)(_without_nan(folds.SUM, 0.0))
-implements(np.nanprod)(_without_nan(folds.PROD, 1.0))
+implements(np.nansum)(_without_nan(reduction_of(folds.SUM), 0.0))
+implements(np.nanprod)(_without_nan(reduction_of(folds.PROD), 1.0))
+implements(np.nancumsum)(_without_nan(cumulative_of(folds.CUMSUM), 0.0))
+implements(np.nancumprod)(_without_nan(cumulative_of(folds.CUMPROD), 1.0))
 
 
 def _nan_extreme(op: folds.Fold, far: float) -> Callable[..., Any]:
@@ -319,20 +311,3 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *option
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *options: Any, **named: Any) -> Any:
     """``np.nanstd``."""
     return into_out(scalar.sqrt(_spread(a, axis, dtype, *options, **named)), out, "nanstd")
-
-
-def _nan_running(op: folds.Fold, neutral: float) -> Callable[..., Any]:
-    def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        x = node_of(a)
-        mask = _numbers(x)
-        x = x if mask is None else scalar.where(mask, x, neutral)
-        if isinstance(axis, tuple):
-            raise DTypeError("'tuple' object cannot be interpreted as an integer")
-        result = running(op, computed_in(x, dtype, out), axis)
-        return into_out(astype(result, dtype) if given(dtype) else result, out, f"nan{op.name}")
-
-    return cumulative
-
-
-implements(np.nancumsum)(_nan_running(folds.CUMSUM, 0.0))
-implements(np.nancumprod)(_nan_running(folds.CUMPROD, 1.0))

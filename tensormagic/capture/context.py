@@ -117,8 +117,6 @@ class Capture:
     stdout, told, until
         Where ``print`` wrote to when the capture began: code that redirects it has another; whether the code prints, or raises
         errors, when the graph runs; and what stands for all of that until the function has met an error.
-    held
-        What is gone over by loops whose iterations are running.
     deciding
         What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
     assumed

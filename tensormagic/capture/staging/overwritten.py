@@ -18,44 +18,50 @@ def overwritten(node: ast.FunctionDef, whose: Iterable[str] | None = None) -> fr
     With ``whose``, those that share memory with one of these, whatever is stored.
     """
     parameters = frozenset(a.arg for a in node.args.args)
-    groups = _Groups()
-    stored: list[str] = []
-    for part in walk(node):
-        if isinstance(part, ast.List):
-            return parameters
-        if isinstance(part, ast.Assign | ast.For):
-            targets, value = (part.targets, part.value) if isinstance(part, ast.Assign) else ([part.target], part.iter)
-            if any(_is_kept(t, value) for t in targets if not isinstance(t, ast.Attribute)):  # a shape
-                return parameters
-            bound = [n for t in targets for n in walk(t)]
-            stored += [name for n in bound if isinstance(n, ast.Subscript) for name in _shared(n)]
-            names = [n.id for n in bound if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-            if names:  # else numbers are copied
-                groups.join((*names, *_shared(value)))
-        elif isinstance(part, ast.AugAssign):
-            stored += _shared(part.target)
-        elif is_store(part):
-            stored += _shared(part.args[0])
-        elif is_into(part):
-            stored += _shared(part.args[-1])
-    changed = set(map(groups.of, stored if whose is None else whose))
-    return frozenset(name for name in parameters if groups.of(name) in changed)
+    memory = _Memory()
+    if not all(map(memory.follows, walk(node))):
+        return parameters
+    changed = set(map(memory.of, memory.stored if whose is None else whose))
+    return frozenset(name for name in parameters if memory.of(name) in changed)
 
 
-class _Groups:
-    """Names that may mean the same memory."""
+class _Memory:
+    """Which names may mean the same memory, and which of them are stored into."""
 
     def __init__(self) -> None:
+        self.stored: list[str] = []
         self._next: dict[str, str] = {}
 
+    def follows(self, part: ast.AST) -> bool:
+        """Note what a part of a text binds and stores into; False where lists or tuples may hold arrays."""
+        if isinstance(part, ast.Assign | ast.For):
+            targets, value = (part.targets, part.value) if isinstance(part, ast.Assign) else ([part.target], part.iter)
+            return self._binds([t for t in targets if not isinstance(t, ast.Attribute)], value)  # which is a shape
+        if isinstance(part, ast.AugAssign):
+            self.stored += _shared(part.target)
+        elif is_store(part):
+            self.stored += _shared(part.args[0])
+        elif is_into(part):
+            self.stored += _shared(part.args[-1])
+        return not isinstance(part, ast.List)
+
+    def _binds(self, targets: list[ast.expr], value: ast.expr) -> bool:
+        if any(_is_kept(t, value) for t in targets):
+            return False
+        bound = [n for t in targets for n in walk(t)]
+        self.stored += [name for n in bound if isinstance(n, ast.Subscript) for name in _shared(n)]
+        names = [n.id for n in bound if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        if names:  # else numbers are copied
+            self._join((*names, *_shared(value)))
+        return True
+
     def of(self, name: str) -> str:
-        """The name that stands for a group."""
+        """The name that stands for all that may mean the same memory."""
         while name in self._next:
             name = self._next[name]
         return name
 
-    def join(self, names: tuple[str, ...]) -> None:
-        """Make one group of those of names."""
+    def _join(self, names: tuple[str, ...]) -> None:
         for name in names[1:]:
             first, second = self.of(names[0]), self.of(name)
             if first != second:

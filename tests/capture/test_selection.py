@@ -1,5 +1,7 @@
 """What data selects: reading through masks, nonzero, unique and their kin, as parts of one graph, against NumPy."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -327,3 +329,13 @@ def test_one_element_of_each_row(name: str, count: int):
     if count:
         with pytest.raises(IndexError, match="index 7 is out of bounds" if name == "columns" else "out of bounds"):
             tm.tensor(f)(z, np.full(count, 7))
+
+
+@pytest.mark.parametrize("text", ["x[None, m]", "x[None, :, m]", "x[..., None, m]", "x[m]", "x[:, m]"])
+def test_the_axis_that_a_mask_does_not_fit_is_told_as_numpy_tells_it(text):
+    x, m = np.zeros((4, 3)), np.array([True, False])
+    read = eval(f"lambda x, m: {text}")
+    with pytest.raises(IndexError) as numpys:
+        read(x, m)
+    with pytest.raises(IndexError, match=re.escape(str(numpys.value))):
+        tm.tensor(read)(x, m)

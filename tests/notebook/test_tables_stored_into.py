@@ -193,3 +193,12 @@ def test_the_index_of_chosen_rows(notebook, text):
     wanted = notebook.ok(text).value
     found = notebook.ok(f"%%tensor\n{text}").value
     assert list(found) == list(wanted) if not isinstance(wanted, int) else found == wanted
+
+
+def test_a_function_of_the_notebook_may_change_a_table_in_place(notebook):
+    notebook(START)
+    notebook("def raised(t):\n    t += 1\n")
+    ran = notebook("%%tensor\nm = x.mean()\nraised(df)\nw = df['a'] * m\nw.sum()")
+    assert ran.error is None
+    assert notebook.shell.user_ns["df"]["a"].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert float(ran.value) == 21 * 2.5

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 BLOCK = 16  # chunks whose parts one task puts together: a power of two, so that the tree is that of all chunks
 LOOK = 0.25  # seconds between two looks at what is done
-LATE = 1.0, 3.0  # seconds, and times what a chunk takes, after which the last ones are computed a second time
+LATE = 1.0, 3.0  # seconds, and times what a chunk has taken, after which what is left is computed a second time where workers are free
+STALLED = 60.0  # seconds after which it is, though all of them are said to be busy: a scheduler may have lost what it handed out
 TRIES = 5  # times that a chunk is handed out again
 _GONE = {"lost", "cancelled", "error"}
 
@@ -122,9 +123,15 @@ class Handed:
             now = time.perf_counter()
             if self.progress.done > done:
                 done, last = self.progress.done, now
-            elif now - last > max(LATE[0], LATE[1] * (now - began) * len(self.cluster.workers) / max(done, 1)):
+            elif now - last > self._patience(last - began):
                 self._double()
                 last = now
+
+    def _patience(self, taken: float) -> float:
+        """How many seconds may go by without anything being done, where what is done has taken so many."""
+        if not self.progress.done:
+            return STALLED
+        return max(LATE[0], LATE[1] * taken * len(self.cluster.workers) / self.progress.done)
 
     def _is_there(self, block: int) -> bool:
         """Whether a block is put together; its chunks are let go then."""

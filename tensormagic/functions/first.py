@@ -12,8 +12,8 @@ import numpy as np
 
 from tensormagic.capture.staging.conditioned import Looks, Lost, alike
 from tensormagic.capture.staging.ordinary import Ordinary, ordinary
+from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_graph import graphs_of
-from tensormagic.capture.staging.text_values import UnseenError
 from tensormagic.config import config
 from tensormagic.functions.left import young
 from tensormagic.transform.rewriting import rewrite_nodes

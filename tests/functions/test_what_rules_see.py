@@ -79,6 +79,53 @@ def looped(draw: random.Random) -> str:
     return f"import numpy as np\n{helpers}def f(x, y, c, n):\n    " + "\n    ".join(body) + "\n"
 
 
+MEANS = ("np.mean", "np.sum", "np.std", "np.var", "np.max", "np.min")
+AXES = (
+    "",
+    ", axis=0",
+    ", axis=0, keepdims=True",
+    ", axis=1, keepdims=True",
+    ", 0",
+    ", axis=(0, 1)",
+    ", axis=-1, keepdims=True",
+)
+
+
+def folded(draw: random.Random) -> str:
+    """A function with sums and means of tables, and of sums and means, and with what may lose digits in them."""
+    lines: list[str] = []
+    there = ["w", "x", "w * x", "w[1:2]", "w[:, :2]", "w[n]", "y * w", "y", "w - x", "w.T", "x[None, :]"]
+
+    def part() -> str:
+        return draw.choice(there)
+
+    for k in range(draw.randint(2, 6)):
+        what, name = draw.random(), f"a{k}"
+        if what < 0.45:
+            of = part()
+            inner = draw.choice(
+                ("{0}", "{0}", "{0} * {0}", "{0}**2", "np.exp({0})", "{0} * {1}", "np.log({0})", "np.abs({0})")
+            )
+            value = f"{draw.choice(MEANS)}({inner.format(of, part())}{draw.choice(AXES)})"
+            lines.append(f"{name} = {value}")
+        else:
+            left, right = draw.choice(LOSES)
+            u, v = part(), part()
+            text = (
+                f"{left} {right}"
+                if what < 0.8
+                else draw.choice(("u - w", "u / w", "np.log(u) - w", "np.exp(u - w)", "u - w * w"))
+            )
+            text = text.replace("/ 5", "/ n")
+            lines.append(
+                f"{name} = " + "".join(f"({u})" if t == "u" else f"({v})" if t == "w" else t for t in _tokens(text))
+            )
+        there.append(name)
+        there.append(name)
+    results = ", ".join(dict.fromkeys(draw.choices([n for n in there if n.startswith("a")], k=2)))
+    return "import numpy as np\ndef f(w, x, y, n):\n    " + "\n    ".join([*lines, f"return {results}"]) + "\n"
+
+
 def _tokens(text: str) -> list[str]:
     found, word = list[str](), ""
     for letter in f"{text} ":
@@ -125,6 +172,23 @@ def blind() -> dict[str, Any]:
 
 def _copies(arguments: tuple[Any, ...]) -> list[Any]:
     return [v.copy() if isinstance(v, np.ndarray) else v for v in arguments]
+
+
+@pytest.mark.share(8)
+@pytest.mark.parametrize("seed", range(320))
+def test_where_rules_see_nothing_in_sums_and_means_none_changes_digits(seed, tmp_path, monkeypatch):
+    draw = random.Random(seed)
+    text = folded(draw)
+    found = told(text, tables(draw, seed), tmp_path, monkeypatch)
+    if found is not None and found[0]:
+        assert not found[1], text
+
+
+def tables(draw: random.Random, seed: int) -> tuple[Any, ...]:
+    """Arguments of a folded function."""
+    numbers = np.random.default_rng(seed)
+    w, x = numbers.random((4, 4)), numbers.random(4)
+    return w, x, numbers.random(draw.choice(((4, 1), (1, 4), (4, 4)))), draw.choice((1, 2))
 
 
 @pytest.mark.share(8)
@@ -199,6 +263,11 @@ SEEN = {
     "an outer product": "return 1 / np.outer(x, x) - 1 / (x[:, None] * x)",
     "stored into a row": "b = np.zeros((3, 4))\n    b[0, :] = np.sqrt(x + 1)\n    return b[0] - np.sqrt(x)",
     "stored into all axes": "b = np.zeros((3, 4))\n    b[:, :] = np.sqrt(x + 1)\n    return b - np.sqrt(x)",
+    "a sum of one element": "return np.sqrt(x + 1) - np.sqrt(np.sum(x[:, None], axis=1))",
+    "a mean of one element": "return np.sqrt(x + 1) - np.sqrt(x[:, None].mean(axis=-1))",
+    "a difference of means": "a = np.mean(w * w, axis=1)\n    return a - np.mean(w, axis=1) ** 2",
+    "in a mean of sums": "return np.mean(np.log(np.sum(np.exp(w), axis=1)))",
+    "of what has been added up": "s = w.sum(axis=1)\n    return np.sum(np.sqrt(s + 1) - np.sqrt(s), axis=0)",
     "stored up to the end": "b = np.zeros(4)\n    b[:len(x)] = np.sqrt(x + 1)\n    return b - np.sqrt(x)",
 }  # fmt: skip
 ALIKE = (
@@ -268,6 +337,55 @@ def test_rules_see_nothing_in_stencils(body, tmp_path):
     known = ordinary(of(text, tmp_path / "given.py"))
     assert known is not None
     assert first._Rules(known, (np.ones((5, 5)), np.ones((5, 5)), 4)).see_nothing()
+
+
+NORMAL = """
+def normal(a):
+    m = np.mean(a, axis=0, keepdims=True)
+    return (a - m) / np.sqrt(np.std(a, axis=0, keepdims=True) + 1e-5)
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return normal(w)",
+        "return normal(np.maximum(normal(w), 0))",
+        "return normal(np.sum(w[:, :, None] * x, axis=1))",
+        "for i in range(3):\n        w[:, i] = np.sum(w * b, axis=1)\n    return normal(w)",
+        "m = w.mean(axis=1)\n    return (w - m[:, None]) / np.std(w, axis=1)[:, None]",
+    ],
+    ids=["once", "twice", "of sums", "of what a loop stores", "with axes added"],
+)
+def test_rules_see_nothing_in_what_is_normalised(body, tmp_path, monkeypatch):
+    text = f"import numpy as np\n{NORMAL}def f(w, x, b):\n    {body}\n"
+    w = np.linspace(0.1, 0.9, 16).reshape(4, 4)
+    assert told(text, (w, np.ones(4), np.linspace(0.1, 0.9, 4)[:, None]), tmp_path, monkeypatch) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "body", ["return w - b[0]", "return w * len(b.T) - w", "return w @ b - w", "b[:] = w[:, :1]\n    return b"]
+)
+def test_axes_of_one_element_are_seen_as_such_or_not_told(body, tmp_path):
+    text = f"import numpy as np\ndef f(w, b):\n    c = np.log(w) - w\n    {body}, c\n"
+    known = ordinary(of(text, tmp_path / "given.py"))
+    assert known is not None
+    told = first._Rules(known, (np.ones((4, 4)), np.ones((4, 1)))).see_nothing()
+    assert told == ("b[:]" in body)
+
+
+def test_what_is_folded_of_one_element_is_noted_however_it_is_written(tmp_path):
+    body = "x = x[:1]\n    return np.sum(x), x.mean(axis=0), np.exp(x).max() - 1, np.sum(y)"
+    text = f"import numpy as np\ndef f(x, y):\n    {body}\n"
+    function = of(text, tmp_path / "given.py")
+    known = ordinary(function)
+    assert known is not None
+    x, y = np.linspace(0.1, 0.9, 4), np.ones(2)
+    for look in ({}, blind()):
+        shorts: dict[tuple[Any, ...], int] = {}
+        found = known.asking(itertools.repeat(True), look, shorts)(x, y)
+        assert found == pytest.approx(function(x, y))
+        assert {place[2] for place in shorts} == {11, 22, 38}
 
 
 def test_integers_of_many_digits_are_no_error_of_the_first_call(tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -19,16 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensormagic.capture import pythons
-from tensormagic.capture.staging import numpys, source
+from tensormagic.capture.staging import numpys, short, source
 from tensormagic.capture.staging.cancelling import ONE, Flow, Mode, Passed, Told, told
 from tensormagic.capture.staging.conditioned import looked_at
 from tensormagic.capture.staging.known_text import OPERATORS, Written, written
 from tensormagic.capture.staging.overwritten import overwritten
-from tensormagic.capture.staging.trees import changed, copied, placed_at
+from tensormagic.capture.staging.trees import changed, copied, placed_at, walk
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
-
-EITHER = 2  # what is noted of a loop that has no iteration one time, and one another time
 _LOOKS = 8  # numbers that take as long to look at as half of a small array
 _DEEPEST = 4  # loops in one another
 _BUILTIN = set(pythons.called(pythons.ORDINARY))
@@ -84,26 +81,28 @@ class Ordinary(NamedTuple):
         return sum(_LOOKS * checks * extent ** min(_depth(node), _DEEPEST) for node, checks in told)
 
     def asking(
-        self, clock: Iterator[bool], look: dict[str, Any], shorts: dict[tuple[str, int], int] | None = None
+        self, clock: Iterator[bool], look: dict[str, Any], shorts: short.Shorts | None = None
     ) -> Callable[..., Any]:
         """The function, whose loops and calls take one from a clock each time, and whose differences are looked at by ``look``, if any.
 
-        ``shorts`` is told of loops of no iteration and of one, by their files and lines.
+        ``shorts`` is told of loops of no iteration and of one, and of what is folded of one element.
         """
         own: Any = self.function  # no method: it is held as it is
         looks = bool(look) and self.looks
         watch: Callable[..., Any] = partial(itertools.compress, selectors=clock)
+        notes = shorts is not None and any(short.folds(found.node) for found in self.reached.values())
         if shorts is not None:
-            watch = partial(_noting, shorts, watch)
-        if self.asks and not self.hands and not looks and self.reached[own].ranges:  # as it is written
-            space = {**own.__globals__, "range": lambda *of: watch(range(*of))}
+            watch = partial(short.of_loop, shorts, watch)
+            look = look | short.names(shorts)
+        if self.asks and not self.hands and not looks and not notes and self.reached[own].ranges:  # as it is written
+            space = {**own.__globals__, "range": short.of_range(watch)}
             return FunctionType(own.__code__, space, own.__name__, own.__defaults__)
         spaces: dict[int, dict[str, Any]] = {}
         made: dict[FunctionType, FunctionType] = {}
         for function in self.reached:
             space = function.__globals__
             space = spaces.setdefault(id(space), {**space, WATCH: watch, TICK: clock.__next__} | look)
-            code = _asking(function.__code__, self.asks, looks, self.mode)
+            code = _asking(function.__code__, self.asks, looks, notes, self.mode)
             made[function] = FunctionType(code, space, function.__name__, function.__defaults__)
         for function, found in self.reached.items():
             for name, _ in found.called:
@@ -243,21 +242,24 @@ def _told(function: FunctionType | CodeType, found: Written, mode: Mode) -> Told
 
 
 @lru_cache(maxsize=256)
-def _asking(code: CodeType, asks: bool, looks: bool, mode: Mode) -> CodeType:
+def _asking(code: CodeType, asks: bool, looks: bool, notes: bool, mode: Mode) -> CodeType:
     """The code of a function whose loops, and whose beginning, ask whether there is time left, and whose differences are looked at.
 
     Where anything is looked at, NumPy warns of nothing, and blocks have no say on that.
     """
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
-    checks: dict[Any, str] = _told(code, found, mode).checks
-    node = changed(found.node, partial(_changed, checks, asks, looks), {node.lineno for node in checks})
+    checks: dict[Any, str] = _told(code, found, mode).checks if looks else {}
+    lines = {node.lineno for node in checks} | {n.lineno for n in walk(found.node) if notes and short.is_fold(n)}  # type: ignore[attr-defined]
+    node = changed(found.node, partial(_changed, checks, asks, looks, code if notes else None), lines)
     if asks:
         node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]
     return source.compiled_anew(node, code)
 
 
-def _changed(checks: dict[ast.AST, str], asks: bool, looks: bool, written: ast.AST, node: ast.AST) -> ast.AST:
+def _changed(
+    checks: dict[ast.AST, str], asks: bool, looks: bool, noted: CodeType | None, written: ast.AST, node: ast.AST
+) -> ast.AST:
     """What stands for a part of a function: ``node``, which is ``written`` with its own parts changed, or more."""
     if asks and isinstance(node, ast.For | ast.While):
         node = copied(node)
@@ -267,18 +269,10 @@ def _changed(checks: dict[ast.AST, str], asks: bool, looks: bool, written: ast.A
             node.test = placed_at(ast.BoolOp(ast.And(), [_ask(), node.test]), node.test)
     if looks and isinstance(node, ast.With):
         return placed_at(ast.If(ast.Constant(True), node.body, []), node)
-    return looked_at(node, checks[written]) if written in checks else node
-
-
-def _noting(shorts: dict[tuple[str, int], int], watch: Callable[..., Any], values: Any) -> Any:
-    """What a loop goes over; of one of at most one iteration it is noted how many it has, or :data:`EITHER`."""
-    if type(values) is range and len(values) < 2:
-        frame: Any = inspect.currentframe()
-        while frame.f_code.co_filename == __file__:
-            frame = frame.f_back  # to the loop's
-        place = frame.f_code.co_filename, frame.f_lineno
-        shorts[place] = len(values) if shorts.get(place, len(values)) == len(values) else EITHER
-    return watch(values)
+    looked: Any = looked_at(node, checks[written]) if written in checks else node
+    if noted and isinstance(written, ast.Call) and short.is_fold(written):
+        return short.noting(noted, written, looked)
+    return looked
 
 
 def _depth(node: ast.AST) -> int:

@@ -12,9 +12,11 @@ import numpy as np
 from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.in_text import is_of_sizes, is_users, name_of
 from tensormagic.capture.staging.known_text import OPERATORS
+from tensormagic.capture.staging.short import Shorts, place_of
+from tensormagic.capture.staging.text_folds import FOLDS, OF_ONE, Folded, UnseenError
 from tensormagic.capture.staging.text_indices import Indices
-from tensormagic.capture.staging.text_places import Place
-from tensormagic.capture.staging.text_values import Array, UnseenError, View
+from tensormagic.capture.staging.text_places import Place, adds_axes
+from tensormagic.capture.staging.text_values import Array, View
 from tensormagic.capture.staging.trees import children
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import CONSTANT, constant
@@ -30,6 +32,8 @@ _PICKED = {"min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "args
 _PRODUCTS = {"dot", "inner", "vdot", "tensordot"}
 _NO_SUMS = {"einsum", "outer"}
 _OF_MANY = {"cumsum", "argsort", "nonzero"}
+_SAME = {"amax": "max", "amin": "min"}
+_OF_FOLDS = {"axis", "keepdims", "ddof"}
 _BINARY: dict[type[ast.AST], str] = {
     ast.Add: "add",
     ast.Sub: "subtract",
@@ -54,6 +58,7 @@ class Expressions(Indices):
         super().__init__(numbers=numbers)
         self.computes_with_numbers = False
         self._space: dict[str, Any] = {}
+        self.file, self.shorts = "", Shorts()
         self._rolled = 0
 
     def users(self, call: ast.Call) -> Any:
@@ -142,6 +147,8 @@ class Expressions(Indices):
         place = self.index(index)
         if is_whole(place):
             return self.element(array)
+        if array in self.thin and not adds_axes(place):
+            raise UnseenError  # parts of one element may be all of it
         return self.part(array, place, item=self._counts(index) == self.ranks.get(array))
 
     def _counts(self, index: ast.expr) -> int:
@@ -178,6 +185,8 @@ class Expressions(Indices):
         return View(part, whole) if isinstance(whole, Array) else part
 
     def _view(self, of: Any, place: Any) -> Any:
+        if of in self.thin or (isinstance(of, View) and of.of in self.thin):
+            raise UnseenError
         element = self.moved(self.element(of), place)
         whole = of.of if isinstance(of, View) else of
         return View(element, whole) if isinstance(whole, Array) else element
@@ -210,7 +219,7 @@ class Expressions(Indices):
             return self._size(call)
         if name in _NO_SUMS:
             raise UnseenError
-        if name in numpys.FOLDS or name in _PICKED:
+        if name in numpys.FOLDS or name in _PICKED or name in FOLDS:
             return self._folded(name, args, call)
         if name in _VIEWS and args:
             options = [(k.arg, self.place(k.value)) for k in call.keywords]
@@ -244,12 +253,36 @@ class Expressions(Indices):
         elements = [self._of(a) for a in args if not isinstance(a, ast.Constant)]
         if name in _PRODUCTS and (len(elements) < len(args) or any(map(self.is_number, elements))):
             raise UnseenError  # no sum
+        name = _SAME.get(name, name)
         if name in {"max", "min"} and len(elements) > 1:
             return self.any((name, *elements), of=elements)
         options = [("axis", self.place(a)) for a in args if isinstance(a, ast.Constant)]
         options += [(str(k.arg), self.place(k.value)) for k in call.keywords]
         number = len(args) == 1 and not options and name not in _OF_MANY
-        return self.sum(str((name, options)), elements, number=number)
+        asked = self._asked(name, elements, args, call)
+        if asked is not None and place_of(self.file, call) in self.shorts:
+            return OF_ONE.get(name, _itself)(asked.element)
+        if asked is not None:
+            return self.fold(asked, number=number)
+        if name not in numpys.FOLDS and name not in _PICKED:
+            raise UnseenError
+        return self.sum((name, *options), elements, number=number)
+
+    def _asked(self, name: str, elements: list[Node], args: list[ast.expr], call: ast.Call) -> Folded | None:
+        """What is folded, of which rules are asked; None for what they are not asked about."""
+        if name not in FOLDS or len(elements) != 1 or self.is_number(elements[0]):
+            return None
+        options = {str(k.arg): k.value for k in call.keywords} | ({"axis": args[1]} if len(args) > 1 else {})
+        less = options.get("ddof", ast.Constant(0))
+        if (
+            len(args) > 2
+            or options.keys() - _OF_FOLDS
+            or not isinstance(less, ast.Constant)
+            or type(less.value) is not int
+        ):
+            return None
+        axes = self.place(options["axis"]) if "axis" in options else isinstance(call.func, ast.Name) or None
+        return Folded(name, elements[0], less.value, axes, "keepdims" in options)
 
 
 _READS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
@@ -265,6 +298,10 @@ _READS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
     ast.Attribute: Expressions.attribute,
     ast.Call: Expressions.called,
 }
+
+
+def _itself(element: Node) -> Node:
+    return element
 
 
 def is_whole(place: Any) -> bool:

@@ -14,19 +14,18 @@ import numpy as np
 
 from tensormagic.capture.staging.in_text import is_into, is_users, name_of
 from tensormagic.capture.staging.known_text import Written
-from tensormagic.capture.staging.ordinary import EITHER
+from tensormagic.capture.staging.short import EITHER, Shorts
 from tensormagic.capture.staging.text_expressions import Expressions, is_whole
+from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_places import Place
-from tensormagic.capture.staging.text_values import Array, State, UnseenError, View
+from tensormagic.capture.staging.text_values import Array, State, View
 from tensormagic.capture.staging.trees import walk
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import python
-from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.leaf import CONSTANT, constant, constant_value
 from tensormagic.ops.pointwise import Pointwise
 
-Shorts = Mapping[tuple[str, int], int]
-_LEAST = 2  # elements along an axis
 _DEEPEST = 8  # calls of the user's functions in one another
 
 
@@ -47,7 +46,7 @@ def graphs_of(
     args
         Its arguments: arrays and numbers.
     shorts
-        How many iterations the loops have that have at most one, by their files and lines.
+        How many iterations the loops have that have at most one, and what is folded of one element.
 
     Raises
     ------
@@ -65,7 +64,8 @@ def _of_numbers(results: list[Node]) -> list[Node]:
     alone: dict[Node, None] = {}
     inside = set[Node]()
     for node in topological(results):
-        if node.type.form == "python" and all(not a.args or a in alone for a in node.args):
+        own = all(a in alone for a in node.args) if node.args else node.op is CONSTANT or node.type.form == "python"
+        if own:
             alone[node] = None
             inside.update(node.args)
     return [n for n in alone if n.args and n not in inside]
@@ -76,13 +76,13 @@ class _Reading(Expressions):
 
     def __init__(self, reached: Mapping[FunctionType, Written], shorts: Shorts, *, numbers: bool) -> None:
         super().__init__(numbers=numbers)
-        self._reached, self._shorts = reached, shorts
-        self._file, self._depth = "", 0
+        self._reached, self.shorts = reached, shorts
+        self.file, self._depth = "", 0
 
     def read_through(self, function: FunctionType, args: tuple[Any, ...]) -> list[Node]:
         """The values of a call."""
-        if any(isinstance(v, np.ndarray) and min(v.shape, default=_LEAST) < _LEAST for v in args):
-            raise UnseenError  # sizes are numbers there, and sums are none
+        if any(isinstance(v, np.ndarray) and 0 in v.shape for v in args):
+            raise UnseenError
         try:
             arrays = [self.given(v) for v in args]
             self.ends(self._call(function, dict(zip(function.__code__.co_varnames, arrays, strict=False))))
@@ -90,10 +90,12 @@ class _Reading(Expressions):
             raise UnseenError from error
         self.ends(tuple(arrays))
         results = self.needed()
-        nodes = topological(results)
+        nodes = self.through(results)
+        if self.thin and not self.sizes.isdisjoint(nodes):
+            raise UnseenError  # sizes of 1 are numbers in captured code
         if not self.sums_are_apart(nodes) or not self.parts_are_apart(nodes):
             raise UnseenError
-        return results
+        return self.as_rules_see(results)
 
     def users(self, call: ast.Call) -> Any:
         function = self._space.get(name_of(call.func))
@@ -113,12 +115,12 @@ class _Reading(Expressions):
             if not isinstance(defaults.get(name), bool | int | float | complex):
                 raise UnseenError
             given[name] = self.array(self.number((code, name), defaults[name]))
-        before = self.state.names, self._space, self._file
-        self.state.names, self._space, self._file = given, function.__globals__, code.co_filename
+        before = self.state.names, self._space, self.file
+        self.state.names, self._space, self.file = given, function.__globals__, code.co_filename
         self._depth += 1
         returned = self._block(self._reached[function].node.body)
         self._depth -= 1
-        self.state.names, self._space, self._file = before
+        self.state.names, self._space, self.file = before
         return returned
 
     # statements
@@ -227,7 +229,7 @@ class _Reading(Expressions):
             raise UnseenError
         if not isinstance(over, ast.Call) or name_of(over.func) != "range":
             raise UnseenError
-        least = self._shorts.get((self._file, over.lineno))
+        least = self.shorts.get((self.file, over.lineno))
         if least == EITHER and not self._rolled:
             raise UnseenError
         if least in {0, EITHER}:

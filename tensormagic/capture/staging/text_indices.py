@@ -6,6 +6,7 @@ import ast
 from typing import Any, cast
 
 from tensormagic.capture.staging.in_text import is_of_sizes, name_of
+from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_places import (
     FULL,
     SIZE,
@@ -17,7 +18,7 @@ from tensormagic.capture.staging.text_places import (
     linear,
     place,
 )
-from tensormagic.capture.staging.text_values import UnseenError, Values
+from tensormagic.capture.staging.text_values import Values
 from tensormagic.ir.node import Node
 from tensormagic.ops.leaf import constant_value
 

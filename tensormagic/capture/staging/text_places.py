@@ -95,6 +95,11 @@ def between(lower: Linear | None, upper: Linear | None) -> Between:
     return Between(lower or ZERO, upper)
 
 
+def adds_axes(place: Any) -> bool:
+    """Whether a place is all of an array, with axes of one element more or none."""
+    return isinstance(place, Place) and all(i == FULL or isinstance(i, New) for i in place.items)
+
+
 def within(outer: Any, inner: Any) -> Place | None:
     """The place in an array of a place in a part of it; None where that is not known."""
     if not isinstance(outer, Place) or not isinstance(inner, Place):

@@ -6,24 +6,21 @@ Of some numbers nothing is known: of arguments, of what a loop hands on, of a pa
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from tensormagic.capture.staging import numpys
-from tensormagic.capture.staging.text_places import Place, within
+from tensormagic.capture.staging.text_folds import Folded, UnseenError, arrays_of
+from tensormagic.capture.staging.text_places import Place, adds_axes, within
 from tensormagic.capture.staging.trees import children
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, constant, parameter
 
 _MOST = 2000  # numbers of which nothing is known: to look at more takes longer than to capture the function
-
-
-class UnseenError(Exception):
-    """Something in a text of which it is not told here what rules see of it."""
 
 
 class Content(NamedTuple):
@@ -79,6 +76,18 @@ class State:
         return self.content.get(value) if isinstance(value, Array) else None
 
 
+def _reached(nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[Node]:
+    """What nodes are computed from, and what those are that something is ``inside`` of."""
+    found = dict.fromkeys(topological(nodes))
+    pending = [*found]
+    while pending:
+        own = inside(pending.pop())
+        more = [n for n in topological(own) if n not in found] if own else []
+        found.update(dict.fromkeys(more))
+        pending += more
+    return [*found]
+
+
 def _either(*contents: Content | None) -> Content:
     return Content(None, dict(enumerate(n for c in contents if c for n in c.nodes)))
 
@@ -91,10 +100,13 @@ class Values:
         self.results: list[Node] = []
         self.made_of: dict[Node, list[Node]] = {}  # what is needed for a number of which nothing is known
         self.sums: dict[Node, Node] = {}  # what is added up of others, and parts of it: what it is a part of
+        self.folded: dict[Node, Folded] = {}  # of these, what rules are asked about
         self.viewed: set[Array] = set()
         self.read: set[Array] = set()
         self.constants: set[Node] = set()
         self.ranks: dict[Array, int] = {}  # where they are known
+        self.thin: set[Array] = set()  # arrays that have axes of one element
+        self._thin: set[Node] = set()  # what they are made of
         self._are_constants = numbers
         self._known: dict[Any, Node] = {}  # by what they are
         self._data: set[Node] = set()  # of these, those that captured code has no value of
@@ -108,6 +120,10 @@ class Values:
         """The results, and what is needed for numbers in them of which rules know nothing."""
         return self._needed(self.results)[0]
 
+    def as_rules_see(self, results: list[Node]) -> list[Node]:
+        """The same with arrays where something is folded."""
+        return arrays_of(results, self.folded, self._numbers) if self.folded else results
+
     def depends_on_data(self, value: Node) -> bool:
         """Whether captured code does not know a value."""
         return not self._data.isdisjoint(self._needed([value])[1])
@@ -115,33 +131,35 @@ class Values:
     def _needed(self, pending: list[Node]) -> tuple[list[Node], set[Node]]:
         found, seen = dict[Node, None](), set[Node]()
         while pending:
-            found.update(dict.fromkeys(n for n in pending if n.args))
-            leaves = [n for n in topological(pending) if n.op is PARAMETER and n not in seen]
+            found.update(dict.fromkeys(n for n in pending if n.args or n in self.folded))
+            leaves = [n for n in self.through(pending) if n.op is PARAMETER and n not in seen]
             seen.update(leaves)
-            pending = [n for leaf in leaves for n in self.made_of[leaf]]
+            pending = [n for leaf in leaves if leaf not in self.folded for n in self.made_of[leaf]]
         return [*found], seen
 
+    def through(self, nodes: list[Node]) -> list[Node]:
+        """What nodes are computed from, also through what is folded and asked about."""
+        return _reached(nodes, lambda n: self.made_of[n] if n in self.folded else [])
+
     def sums_are_apart(self, nodes: list[Node]) -> bool:
-        """Whether sums are of nothing that rules know sums of: of exponentials, and two of one array."""
-        found = [whole for n in nodes if (whole := self.sums.get(n))]
-        summed: list[Node] = []
-        for whole in found:
-            parts = self._summed(whole)
-            if any(n.op.name in numpys.EXPONENTIALS for n in parts):
-                return False
-            summed += {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
-        return len(summed) == len(set(summed)) and len(found) == len(set(found))
+        """Whether sums that rules are not asked about are of nothing that they know sums of: of exponentials, and two of one array."""
+        found = [self.sums[n] for n in nodes if n in self.sums and n not in self.folded]
+        parts = [self._summed(whole) for whole in found]
+        if any(n.op.name in numpys.EXPONENTIALS for own in parts for n in own):
+            return False
+        summed = [w for own in parts for w in self._wholes(own)]
+        if not self._thin.isdisjoint(summed):
+            return False  # of one element they may be none
+        asked = {w for n in nodes if n in self.folded for w in self._wholes(self._summed(n))}
+        return len(asked.union(summed)) == len(asked) + len(summed) and len(found) == len(set(found))
+
+    def _wholes(self, parts: Iterable[Node]) -> set[Node]:
+        """The arrays that elements are of."""
+        return {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
 
     def _summed(self, whole: Node) -> list[Node]:
         """What a sum is made of, and what sums in it are made of."""
-        found = dict.fromkeys(topological(self.made_of[whole]))
-        pending = [*found]
-        while pending:
-            inner = self.sums.get(pending.pop())
-            more = [] if inner is None else [n for n in topological(self.made_of[inner]) if n not in found]
-            found.update(dict.fromkeys(more))
-            pending += more
-        return [*found]
+        return _reached(self.made_of[whole], lambda n: self.made_of[self.sums[n]] if n in self.sums else [])
 
     def parts_are_apart(self, nodes: list[Node]) -> bool:
         """Whether parts of arrays that are others here are others in captured code."""
@@ -173,11 +191,17 @@ class Values:
         self.sizes.add(found)
         return found
 
-    def sum(self, name: str, args: list[Node], *, number: bool = False) -> Node:
+    def sum(self, key: Any, args: list[Node], *, number: bool = False) -> Node:
         """What is added up, or picked, of others."""
         kind = np.result_type(np.float32, *[a.type.dtype for a in args]) if args else np.dtype(float)
-        found = self.any((name, *args), kind, of=args, number=number)
+        found = self.any((key, *args), kind, of=args, number=number)
         self.sums[found] = found
+        return found
+
+    def fold(self, what: Folded, *, number: bool) -> Node:
+        """What is folded, and asked about."""
+        found = self.sum(what, [what.element], number=number)
+        self.folded[found] = what
         return found
 
     def given(self, value: Any) -> Array:
@@ -187,6 +211,9 @@ class Values:
             self._data.add(found)
             made = self.array(found)
             self.ranks[made] = value.ndim
+            if 1 in value.shape:
+                self.thin.add(made)
+                self._thin.add(found)
             return made
         return self.array(self.number(object(), value))
 
@@ -262,6 +289,8 @@ class Values:
 
     def _part(self, leaf: Node, place: Any) -> Node:
         """What is not known at another place: a part of a part is a part of the whole."""
+        if leaf in self.folded:
+            return leaf if adds_axes(place) else self._part_of_folded(self.folded[leaf], place)
         whole, way = self._ways.get(leaf, (leaf, Place(())))
         if place == way == "T":
             return whole
@@ -277,6 +306,12 @@ class Values:
         if leaf in self._shaped or (reshapes and place[0] != "roll") or (again and not reshapes):
             self._shaped.add(part)
         return part
+
+    def _part_of_folded(self, what: Folded, place: Any) -> Node:
+        """What is folded at another place."""
+        if not (what.keeps_axes or what.axes == constant(-1)):
+            place = "folded", what.axes, place
+        return self.fold(what._replace(element=self.moved(what.element, place)), number=False)
 
     def bound(self, value: Any) -> Any:
         """What a name is bound to: a number that is known is an operand of formulas."""
@@ -355,7 +390,9 @@ class Values:
             if parts:  # no iteration reads what others have stored: they may be computed at once
                 first, *more = parts
                 self.state.content[array] = (
-                    Content(None, content.parts) if more or not first.args else Content(first, {})
+                    Content(None, content.parts)
+                    if more or not (first.args or first in self.folded)
+                    else Content(first, {})
                 )
 
 

@@ -1,0 +1,89 @@
+"""What is noted of a run, since captured code has none of it: loops of one iteration, and sums, means and extremes of one element."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.staging.in_text import name_of
+from tensormagic.capture.staging.text_folds import FOLDS
+from tensormagic.capture.staging.trees import copied, placed_at, walk
+
+Shorts = dict[tuple[Any, ...], int]
+"""Of loops, by their files and lines, that have at most one iteration: how many, or :data:`EITHER`. Of folds, by their columns too: 1."""
+
+EITHER = 2  # what is noted of a loop that has no iteration one time, and one another time
+_FOLDS, _METHODS = "__tensor_fold__", "__tensor_fold_method__"
+
+
+def of_loop(shorts: Shorts, watch: Callable[..., Any], values: Any) -> Any:
+    """What a loop goes over; of one of at most one iteration it is noted how many it has, or :data:`EITHER`."""
+    if type(values) is range and len(values) < 2:
+        frame: Any = inspect.currentframe()
+        frame = frame.f_back
+        while frame.f_code.co_filename == __file__:
+            frame = frame.f_back  # to the loop's
+        place = frame.f_code.co_filename, frame.f_lineno
+        shorts[place] = len(values) if shorts.get(place, len(values)) == len(values) else EITHER
+    return watch(values)
+
+
+def of_range(watch: Callable[..., Any]) -> Callable[..., Any]:
+    """``range`` for loops that are as they are written."""
+    return lambda *of: watch(range(*of))
+
+
+def names(shorts: Shorts) -> dict[str, Any]:
+    """What notes folds, by the names that code has for it."""
+
+    def noted(place: tuple[Any, ...], value: Any, result: Any) -> Any:
+        if np.size(value) == np.size(result):
+            shorts[place] = 1
+        return result
+
+    return {
+        _FOLDS: lambda place, fold, value, *rest, **options: noted(place, value, fold(value, *rest, **options)),
+        _METHODS: lambda place, name, value, *rest, **options: noted(
+            place, value, getattr(value, name)(*rest, **options)
+        ),
+    }
+
+
+def is_fold(node: ast.AST) -> bool:
+    """Whether something is folded: what is noted."""
+    return isinstance(node, ast.Call) and name_of(node.func) in FOLDS
+
+
+def folds(root: ast.AST) -> bool:
+    """Whether anything is folded in a text."""
+    return any(map(is_fold, walk(root)))
+
+
+def place_of(file: str, call: ast.Call) -> tuple[Any, ...]:
+    """What is noted of a fold by."""
+    return file, call.lineno, call.col_offset
+
+
+def noting(code: CodeType, written: ast.Call, node: ast.Call) -> ast.Call:
+    """A call that folds, ``node``, which is ``written``, and that is noted."""
+    place: Any = ast.Constant("")
+    place.value = place_of(code.co_filename, written)
+    function, own = node.func, copied(node)
+    if isinstance(function, ast.Attribute) and not _is_module(function.value, code):
+        own.func, own.args = _name(_METHODS), [place, ast.Constant(function.attr), function.value, *node.args]
+    elif node.args:
+        own.func, own.args = _name(_FOLDS), [place, function, *node.args]
+    return placed_at(own, node)
+
+
+def _is_module(node: ast.expr, code: CodeType) -> bool:
+    return isinstance(node, ast.Name) and node.id not in code.co_varnames
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())

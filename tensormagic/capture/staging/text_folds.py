@@ -1,0 +1,140 @@
+"""Sums, means and extremes in the texts of functions: numbers while a text is read, and sums of arrays when rules are asked.
+
+Each array has for rules as many axes as there are sums over axes in one another. They see as much in that as in the arrays there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+from tensormagic.capture.library.reductions import mean_of, variance
+from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import symbol
+from tensormagic.ir.type import Type
+from tensormagic.ops import fold as folds
+from tensormagic.ops.leaf import PARAMETER, parameter
+from tensormagic.ops.move import expand_dims, reshape
+from tensormagic.ops.pointwise import Cast, astype
+from tensormagic.ops.scalars import scalar
+
+
+class UnseenError(Exception):
+    """Something in a text of which it is not told here what rules see of it."""
+
+
+class Folded(NamedTuple):
+    """What is folded: an element of it, by which function, with how many degrees of freedom less, and over which axes, as is written."""
+
+    name: str
+    element: Node
+    ddof: int
+    axes: Any
+    keeps_axes: bool
+
+
+_Axes = tuple[int, ...]
+FOLDS: dict[str, Callable[[Node, _Axes, int], Node]] = {
+    "sum": lambda x, axes, _: folds.reduce_sum(x, axes),
+    "mean": lambda x, axes, _: mean_of(x, axes),
+    "var": variance,
+    "std": lambda x, axes, ddof: scalar.sqrt(variance(x, axes, ddof)),
+    "max": lambda x, axes, _: folds.fold(folds.MAX, x, axes),
+    "min": lambda x, axes, _: folds.fold(folds.MIN, x, axes),
+}
+"""Functions of one array that rules are asked about, by their names: of an array, axes and degrees of freedom."""
+OF_ONE: dict[str, Callable[[Node], Node]] = {
+    "var": lambda x: (x - x) * (x - x),
+    "std": lambda x: scalar.sqrt((x - x) * (x - x)),
+}
+"""Those that give something else of one element than that."""
+
+
+def arrays_of(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: AbstractSet[Node]) -> list[Node]:
+    """What numbers are computed from, as arrays: what is folded is, and what is no number is as long.
+
+    Parameters
+    ----------
+    results
+        The numbers.
+    folded
+        Of numbers of which nothing is known: what is folded there.
+    numbers
+        Others, which are the same for all elements.
+
+    Raises
+    ------
+    UnseenError
+        Where one array is folded over axes that are written in two ways, and where what is folded has no axes.
+    """
+    return _Arrays(folded, numbers, _rank(results, folded, numbers)).through(results)
+
+
+class _Arrays:
+    """Arrays of so many axes for numbers."""
+
+    def __init__(self, folded: Mapping[Node, Folded], numbers: AbstractSet[Node], rank: int) -> None:
+        self._folded, self._numbers = folded, numbers
+        self._shape = tuple([symbol(f"length{k}") for k in range(rank)])
+        self._made: dict[Node, Node] = {}
+        self._axes: dict[Node, Any] = {}  # of what is folded: what is written of them
+
+    def through(self, nodes: Sequence[Node]) -> list[Node]:
+        """What stands for nodes, and for all that they are computed from."""
+        for node in topological(nodes):
+            if node not in self._made:
+                self._made[node] = self._array(node)
+        return [self._made[n] for n in nodes]
+
+    def _array(self, node: Node) -> Node:
+        if node in self._folded:
+            return self._fold(self._folded[node])
+        if node.op is PARAMETER:
+            t = Type(node.type.dtype, self._shape)
+            return node if _is_number(node, self._numbers) else parameter(node["index"], t)
+        if not node.args:
+            return node
+        args = [self._made[a] for a in node.args]
+        return astype(args[0], node.type.dtype) if isinstance(node.op, Cast) else node.op(*args)  # type: ignore[operator]
+
+    def _fold(self, what: Folded) -> Node:
+        (array,) = self.through([what.element])
+        there = [k for k, extent in enumerate(array.type.shape) if extent != 1]
+        if not there or self._axes.setdefault(array, what.axes) != what.axes:
+            raise UnseenError
+        own = tuple(there if what.axes is None else there[-1:])
+        found = FOLDS[what.name](array, own, what.ddof)
+        if what.axes is None:
+            return reshape(found, ()) if found.type.shape else found
+        return expand_dims(found, own) if len(self._shape) > 1 else found
+
+
+def _rank(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: AbstractSet[Node]) -> int:
+    """How many axes arrays have, so that each sum of sums has one."""
+    left: dict[Node, float] = {}  # how many sums over axes all of a node is made of
+    most = 1
+
+    def through(nodes: Sequence[Node]) -> None:
+        nonlocal most
+        for node in topological(nodes):
+            if node in left:
+                continue
+            what = folded.get(node)
+            if what is not None:
+                through([what.element])
+                left[node] = math.inf if what.axes is None else left[what.element] + 1
+                most = max(most, left[what.element] + 1) if left[what.element] < math.inf else most
+            elif node.args:
+                left[node] = min(left[a] for a in node.args)
+            else:
+                left[node] = 0 if node.op is PARAMETER and not _is_number(node, numbers) else math.inf
+
+    through(results)
+    return int(most)
+
+
+def _is_number(leaf: Node, numbers: AbstractSet[Node]) -> bool:
+    """Whether a number of which nothing is known is the same for all elements."""
+    return leaf in numbers or leaf.type.form != "scalar"

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 BLOCK = 16  # chunks whose parts one task puts together: a power of two, so that the tree is that of all chunks
 LOOK = 0.25  # seconds between two looks at what is done
-LATE = 1.0, 3.0  # seconds, and times what a chunk has taken, after which what is left is computed a second time where workers are free
-STALLED = 60.0  # seconds after which it is, though all of them are said to be busy: a scheduler may have lost what it handed out
+LATE = (
+    1.0,
+    3.0,
+)  # seconds, and times what a chunk has taken, after which what is left is computed a second time where workers are free
+STALLED = 60.0  # seconds after which that is looked at where nothing has been done yet
 TRIES = 5  # times that a chunk is handed out again
 _GONE = {"lost", "cancelled", "error"}
 
@@ -212,6 +215,7 @@ class Handed:
         free, and blocks are put together there. A worker keeps on with what was cancelled, while the scheduler holds it to be
         free: which ones took long is remembered.
         """
+        self._refuse_paused()
         busy = {w for w, tasks in self._client.processing().items() if tasks}
         if busy.issuperset(self.cluster.workers):
             return
@@ -225,6 +229,19 @@ class Handed:
             if self._blocks[b].status == "pending"
             and all(k in self._chunks and self._chunks[k].status == "finished" for k in members)
         )
+
+    def _refuse_paused(self) -> None:
+        """Dask has workers that use much memory pause, and what waits for these alone would wait for ever."""
+
+        def paused(dask_scheduler: Any) -> list[bool]:  # inside: a scheduler need not have this package
+            return [w.status.name == "paused" for w in dask_scheduler.workers.values()]
+
+        workers = self._client.run_on_scheduler(paused)
+        if workers and all(workers):
+            raise GuardError(
+                f"all {len(workers)} workers of the cluster are paused, as they have used most of the memory that Dask leaves them",
+                "Give workers more memory (memory_limit= of the cluster), or make chunks of fewer rows.",
+            )
 
     def _elsewhere(self) -> dict[str, Any]:
         """What has Dask prefer the workers at which nothing took long."""

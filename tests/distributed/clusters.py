@@ -10,7 +10,12 @@ distributed = pytest.importorskip("distributed", reason="Dask is an optional ext
 def cluster(count: int) -> Any:
     """A cluster of ``count`` workers, to be entered and left."""
     return distributed.LocalCluster(
-        n_workers=count, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
+        n_workers=count,
+        threads_per_worker=1,
+        processes=False,
+        memory_limit=0,  # else workers pause where this process, with all tests before, has more than a share of the machine
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
     )
 
 

@@ -20,6 +20,7 @@ distributed = pytest.importorskip("distributed", reason="Dask is an optional ext
 import dask.array as da  # noqa: E402  (after the check that it is there)
 
 from tensormagic.distributed import distribute, sources, tasks, watching  # noqa: E402
+from tensormagic.ir.errors import GuardError  # noqa: E402
 from tests.distributed.clusters import cluster, lose  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
@@ -161,6 +162,27 @@ def test_what_takes_long_is_computed_twice(client: Any, monkeypatch: pytest.Monk
     assert f.report is not None
     assert 1 <= f.report.doubled < f.report.chunks  # and those that waited behind it
     assert "computed twice, as it took long" in f.report.title
+
+
+def test_a_cluster_whose_workers_are_all_paused_is_an_error(client: Any, monkeypatch: pytest.MonkeyPatch):
+    workers = list(client.cluster.workers.values())
+    monkeypatch.setattr(watching, "STALLED", 0.2)
+    monkeypatch.setattr(watching, "LOOK", 0.05)
+    x, y = tm.shard(X, rows=500), tm.shard(Y)
+    before = bits(tm.distribute(STEP, client)(x, y, P))
+    for worker in workers:
+        client.sync(_set_status, worker, distributed.Status.paused)
+    try:
+        with pytest.raises(GuardError, match=r"all 2 workers of the cluster are paused(.|\n)*memory_limit="):
+            tm.distribute(STEP, client)(x, y, P)
+    finally:
+        for worker in workers:
+            client.sync(_set_status, worker, distributed.Status.running)
+    assert bits(tm.distribute(STEP, client)(x, y, P)) == before
+
+
+async def _set_status(worker: Any, status: Any) -> None:
+    worker.status = status
 
 
 def test_an_interrupt_stops_the_cluster(client: Any, monkeypatch: pytest.MonkeyPatch):

@@ -123,3 +123,31 @@ def test_where_a_nan_came_from_on_the_device(notebook, device):
     told(notebook, "%%tensor --device gpu\nlow = X * 0 - 1\nnp.log(low).sum()")
     ran, _ = told(notebook, "%tensor_nan")
     assert "* line 3  log        [0, 0]        -1" in ran.data["text/plain"]
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+def test_the_time_of_each_line_on_the_device(notebook, device, monkeypatch, tier):
+    """By the library node by node, and by kernels, whose time the lines share that they compute."""
+    monkeypatch.setattr(tm.config, "tier", tier)
+    cell = (
+        "%%tensor --device gpu --show profile --grad w\nz = X @ w\nv = np.sort(z)\nloss = np.mean(np.exp(v) * 2)\nloss"
+    )
+    ran, _ = told(notebook, cell)
+    shown = ran.data["text/plain"]
+    assert re.search(r"profile: .* on the GPU, one run", shown)
+    assert all(line in shown for line in ("z = X @ w", "v = np.sort(z)", "loss = np.mean(np.exp(v) * 2)"))
+    assert len(re.findall(r"\d(?:\.\d+)? ?(?:ms|µs|s)\b", shown)) >= 4
+
+
+def test_a_clock_charges_what_is_inside_to_itself_alone(device):
+    from tensormagic.backend.cuda import clock
+
+    first, second = tm.tensor(np.ones(3)).node, tm.tensor(np.zeros(3)).node
+    with clock.timed(device) as found:
+        with clock.at(first), clock.at(second):
+            pass
+        with clock.at(second):
+            pass
+    assert not clock.runs()
+    assert set(found.seconds) == {(first,), (second,)}
+    assert all(s >= 0 for s in found.seconds.values())

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.cuda import memory
+from tensormagic.backend.cuda import clock, memory
 from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.kernels import lower
@@ -32,6 +33,7 @@ from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.cuda.streams import Arriving
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kinds import is_base, kind_of
+from tensormagic.backend.plan import nodes_of_kernel
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.steps import Check, needed, produced
 from tensormagic.backend.telling import tell_once
@@ -192,19 +194,26 @@ class Execution:
         self.sizes = _Sizes(symbols, self.operand)
         self.held.update(zip(self.plan.graph.parameters, values, strict=True))
         for number, step in enumerate(self.plan.steps):
-            launches = self.of.launched(step)
-            if launches is not None and isinstance(step, Kernel):
-                self._at_line(launches, step)
-            elif isinstance(step, Kernel):
-                self._by_library(step)
-            else:
-                self.held[step] = self._own(self._called(step))
+            with clock.at(*self._computed(step)) if clock.runs() else nullcontext():
+                self._step(step)
             for node in self.of._dies.get(number, ()):  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
                 self.held.pop(node, None)
                 self.packs.pop(node, None)
         if self._is_wrong():
             return None
         return [self.operand(r) for r in self.plan.block.results]
+
+    def _step(self, step: Kernel | Node) -> None:
+        launches = self.of.launched(step)
+        if launches is not None and isinstance(step, Kernel):
+            self._at_line(launches, step)
+        elif isinstance(step, Kernel):
+            self._by_library(step)
+        else:
+            self.held[step] = self._own(self._called(step))
+
+    def _computed(self, step: Kernel | Node) -> Sequence[Node]:
+        return nodes_of_kernel(step, self.plan.is_stored) if isinstance(step, Kernel) else (step,)
 
     def _is_wrong(self) -> bool:
         if not self.faults:

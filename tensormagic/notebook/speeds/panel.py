@@ -13,6 +13,7 @@ from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_te
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.speeds import strip
+from tensormagic.notebook.speeds.device_lines import device_lines
 from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
 from tensormagic.notebook.speeds.on_device import COPIES, THERE
 from tensormagic.notebook.speeds.profiled import Profile
@@ -292,13 +293,14 @@ def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
 
 
 def profile(shown: Portrait, source: str) -> Drawn:
-    """The time that each line takes in NumPy, after rewriting, gradients and all."""
-    lines = line_seconds(shown, shown.executable.graph)
+    """The time that each line takes in NumPy, or on the GPU where the cell is computed there, after rewriting, gradients and all."""
+    there = shown.device == "gpu"
+    lines = device_lines(shown) if there else line_seconds(shown, shown.executable.graph)
     if not lines:
         return nothing(
             f"no line of {shown.cell or 'the cell'} computes it; ask in the cell that does, by %%tensor --show profile"
         )
-    title = f"profile: {seconds_text(sum(lines.values()))} in NumPy, one run"
+    title = f"profile: {seconds_text(sum(lines.values()))} {'on the GPU' if there else 'in NumPy'}, one run"
     parts = strip.parts(title, Profile(lines), source)
     sheet = Sheet(_WIDE)
     strip.draw(sheet, parts, MARGIN + 12)

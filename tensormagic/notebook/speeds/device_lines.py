@@ -1,0 +1,41 @@
+"""The time of each line of a cell on the device, from one run in which it is waited for between kernels and calls of the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensormagic import residence, session
+from tensormagic.backend.cuda import clock
+from tensormagic.backend.cuda.device import current
+from tensormagic.backend.cuda.transfers import asked_for
+from tensormagic.config import config
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.views import places
+
+__all__ = ["device_lines"]
+
+
+def device_lines(shown: Portrait) -> dict[int, float]:
+    """Seconds by line, gradients and all. What lines have in common is shared out among them.
+
+    The first run compiles, or takes from the library what has no kernels yet; the second is measured.
+    """
+    tier = "numba" if config.tier != "numpy" else "numpy"
+    with asked_for(), config.using(device="gpu", tier=tier):
+        program = session.executable(shown.graph, shown.level)
+        given: list[Any] = [residence.resident(v) for v in shown.values]
+        program.resident(given)
+        with clock.timed(current()) as measured:
+            program.resident(given)
+    spans, found = places(shown.lens, shown.cell), dict[int, float]()
+
+    def line_of(node: Node) -> int | None:
+        return min((s.line for s in (*spans(node), *site.of(node)) if s.cell == shown.cell), default=None)
+
+    for nodes, seconds in measured.seconds.items():
+        lines = {line for line in map(line_of, nodes) if line is not None}
+        for line in lines:
+            found[line] = found.get(line, 0.0) + seconds / len(lines)
+    return found

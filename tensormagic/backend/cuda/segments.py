@@ -139,7 +139,7 @@ def store(device: Device, step: str, target: DeviceArray, places: DeviceArray, v
     step
         One of `STEPS`.
     target, values
-        Of one dtype; ``values`` has the axes of ``places`` in place of the axis.
+        ``values`` has the axes of ``places`` in place of the axis; of another dtype, it is converted.
     places
         From 0 on, and inside.
     axis
@@ -151,6 +151,8 @@ def store(device: Device, step: str, target: DeviceArray, places: DeviceArray, v
         Where there is no compiler, or it refuses the kernel.
     """
     xp = device.library
+    if values.dtype != target.dtype:
+        values = values.astype(target.dtype)
     count, extent = places.size, target.shape[axis]
     head, tail = int(np.prod(target.shape[:axis])), int(np.prod(target.shape[axis + 1 :]))
     columns = head * tail

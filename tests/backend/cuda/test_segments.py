@@ -68,6 +68,37 @@ def test_steps_and_dtypes(device: Device, step: str, dtype: str):
         compared(device, step, drawn(rng, 9, dtype), places, values)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "other"),
+    [("float32", "float64"), ("float64", "float32"), ("int32", "int64"), ("float32", "int64"), ("int8", "bool")],
+)
+def test_values_of_another_dtype_are_converted(device: Device, dtype: str, other: str):
+    """As NumPy does it: their bytes are not those of the target's dtype."""
+    rng = np.random.default_rng(3)
+    x, places = drawn(rng, (6, 8), dtype), np.array([5, 3, 1, 1])
+    values = (drawn(rng, (4, 8), "int64") > 3) if other == "bool" else drawn(rng, (4, 8), other)
+    for name in ("add", "multiply", "maximum"):
+
+        def program(x, values, name=name):
+            z = x.copy()
+            getattr(np, name).at(z, places, values)
+            return z
+
+        _, graph = graph_of(program, (x, values))
+        held = {"x": x, "values": values, "places": places}
+        (found,) = cuda.run(graph, [device.put(held[n]) for n in graph.names], device)
+        np.testing.assert_allclose(device.fetch(found), program(x, values), rtol=1e-6)
+    _, graph = graph_of(lambda x: _with_a_number(x, places), (x,))
+    (found,) = cuda.run(graph, [device.put({"x": x, "places": places}[n]) for n in graph.names], device)
+    np.testing.assert_allclose(device.fetch(found), _with_a_number(x, places), rtol=1e-6)
+
+
+def _with_a_number(x, places):
+    z = x.copy()
+    np.add.at(z, places, 1.5 if x.dtype.kind == "f" else 2)
+    return z
+
+
 def test_axes(device: Device):
     rng = np.random.default_rng(2)
     for axis in range(3):

@@ -30,7 +30,7 @@ from tensormagic.notebook.formulas.latex import (
     Table,
     Transposed,
 )
-from tensormagic.notebook.formulas.mathematics import POINTWISE, negative, plus, times, transposed
+from tensormagic.notebook.formulas.mathematics import POINTWISE, arguments, negative, plus, times, transposed
 from tensormagic.notebook.formulas.structure import (
     ANY_ORDER,
     BLOCKS,
@@ -266,8 +266,8 @@ class Writer:
             return self._part(Part(called, (number,)) if len(order) > 1 else called, index)
         if node.op in BLOCKS:
             return self._part(self._block(node, depth), index)
-        arguments = tuple(self.write(a, None, depth + 1) for a in node.args)
-        return self._part(Call(node.op.name, arguments), index)
+        given = arguments(self.write(a, None, depth + 1) for a in node.args)
+        return self._part(Call(node.op.name, given), index)
 
     def _block(self, node: Node, depth: int) -> Expression:
         kind = _BLOCKS.get(node.op, node.op.name)
@@ -275,7 +275,7 @@ class Writer:
             self.blocks[node] = f"{kind}#{sum(b.partition('#')[0] == kind for b in self.blocks.values()) + 1}"
         carried = node.args[int(node.op is LOOP) :]
         shown = [carried[k] for k in self.named.get(node, range(len(carried)))]
-        return Call(self.blocks[node], tuple(self.write(a, None, depth + 2) for a in shown))
+        return Call(self.blocks[node], arguments(self.write(a, None, depth + 2) for a in shown))
 
     def _part(self, base: Expression, index: _Indices) -> Expression:
         return base if not index else Part(base, tuple(map(self._index, index)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite, prod
 from typing import Any, Literal
 
@@ -26,7 +26,16 @@ from tensormagic.notebook.formulas.latex import (
 )
 from tensormagic.ops.scalars import scalar, special
 
-__all__ = ["POINTWISE", "negative", "plus", "times", "transposed"]
+__all__ = ["POINTWISE", "arguments", "negative", "plus", "times", "transposed"]
+
+
+def arguments(written: Iterable[Expression]) -> tuple[Expression, ...]:
+    """What a function is given; several that are left out beside each other are told as one."""
+    found: list[Expression] = []
+    for part in written:
+        if not (isinstance(part, Cut) and found and isinstance(found[-1], Cut)):
+            found.append(part)
+    return tuple(found)
 
 
 def _is(e: Expression, value: float) -> bool:

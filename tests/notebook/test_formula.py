@@ -142,6 +142,34 @@ def test_an_iteration_of_a_loop_over_numbers_is_written(data):
     assert "←" in formula._repr_svg_()
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "u = u + 0.1 * v\n    v = v - 0.1 * u",
+        "o = u\n    u = u + 0.1 * v\n    v = v - 0.1 * o",
+        "u, v = v, u * 0.9 + v",
+        "v = v * np.exp(-k * u) + b\n    u = u / (1 + v**2)",
+        "m = u * v\n    u = m - v\n    v = np.where(m > 0, m, -u)",
+        "if u > v:\n        u = u - v\n    else:\n        v = v - 0.5 * u",
+        "u += k\n    v = np.sqrt(abs(u)) - v\n    u = u * 0.5 + v",
+        "v = y[k] * u\n    u = u - 0.01 * v",
+    ],
+)
+def test_lines_of_an_iteration_run_in_order_give_the_loops_value(data, body):
+    data.ok(f"%%tensor --show none\nu, v = b, 0.3\nfor k in range(7):\n    {body}\nend = 2 * u + v")
+    lines = [row.split(" ← ") for row in str(data["end"].formula()).splitlines() if " ← " in row]
+    space = {name: getattr(np, name) for name in ("exp", "sqrt", "abs", "where")}
+    space |= {"b": data["b"], "y": data["y"], "u": data["b"], "v": 0.3}
+    for k in range(7):
+        space["k"] = k
+        for left, right in lines:
+            exec(f"{left} = {right}", space)
+    if lines:
+        assert 2 * space["u"] + space["v"] == pytest.approx(float(data["end"]), rel=1e-12)
+    else:  # a branch has no line of its own
+        assert "if " in body or "u, v = v" in body
+
+
 def test_an_iteration_of_a_while_that_is_the_value_itself(data):
     data.ok("%%tensor --show none\nz = b\nwhile z * z - b > 1e-12:\n    z = (z + b / z) / 2\nroot = z")
     assert str(data["root"].formula()).splitlines()[:2] == ["z = while_1(b)", "z ← (z + b/z)/2"]

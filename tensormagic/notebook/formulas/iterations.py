@@ -9,7 +9,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.notebook.formulas.formula import Writer
 from tensormagic.notebook.formulas.latex import Expression, Name, Next, Row
-from tensormagic.notebook.formulas.structure import narrow
+from tensormagic.notebook.formulas.structure import BLOCKS, narrow
 from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import LOOP, WHILE
@@ -76,7 +76,7 @@ class Iteration:
 
 
 def iterations(graph: Graph, naming: Naming) -> dict[Node, Iteration]:
-    """The loops of a graph over numbers with names, whose iterations are short enough to be written."""
+    """The loops of a graph over numbers with names, whose iterations are short enough to be written, without loops and branches inside."""
     read: dict[Node, set[int]] = {n: set() for n in graph.nodes if n.op in {LOOP, WHILE}}
     for node in graph.nodes:
         if node.op is ITEM and node.args[0] in read:
@@ -96,7 +96,8 @@ def iterations(graph: Graph, naming: Naming) -> dict[Node, Iteration]:
         numeric = all(not body.results[k].type.shape and body.results[k].type.dtype.kind in "fc" for k in wanted)
         known = all(name.isidentifier() for name in names.values()) and len(set(names.values())) == len(names) <= MOST
         distinct = len({body.results[k] for k in wanted}) == len(wanted)
-        if numeric and known and distinct and len(body.nodes) <= MOST_NODES:
+        plain = not any(n.op in BLOCKS for n in body.nodes)
+        if numeric and known and distinct and plain and len(body.nodes) <= MOST_NODES:
             found[loop] = Iteration(loop, names, naming.counter(loop) if first else "")
     return found
 

@@ -137,8 +137,9 @@ class Capture:
         In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
     chosen
         Containers between which a data-dependent condition chooses: the code may not change them.
-    made
-        What the expressions of a function have given, used or not; of a cell, what may raise when it is computed.
+    made, ahead
+        What the expressions of a function have given, used or not; of a cell, what may raise when it is computed. How many of
+        these are computed before whatever the code has printed or checked last.
     looked
         The operations of a cell that have been looked at for that.
     awaited
@@ -218,6 +219,7 @@ class Capture:
     standing: int = 0
     chosen: list[Any] = field(default_factory=list)
     made: list[Node] = field(default_factory=list[Node])
+    ahead: int = 0
     looked: set[Node] = field(default_factory=set[Node])
     awaited: list[Node] = field(default_factory=list[Node])
     whole: bool = False

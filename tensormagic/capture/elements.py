@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import number_classes
 from tensormagic.capture.living import hold
+from tensormagic.capture.number_classes import Classes, of_class
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Form, Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import reshape, slice_
-from tensormagic.ops.op import as_form
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.update import set_at
 
 
@@ -35,19 +38,55 @@ class Element(Tensor):
     def _of(self, node: Node) -> Node:
         hold(self)
         part = reshape(slice_(node, self._part(node)), node.type.shape[1:])
-        return part if part.type.shape else to_form(part, self.stack.form)
+        return part if part.type.shape else self.stack.number(part, self.number)
 
     def _into(self, old: Node, new: Node) -> Node:
         return set_at(old, reshape(new, (1, *old.type.shape[1:])), self._part(old))
 
 
 class Stack:
-    """The array of what iterations have appended, one for each iteration, in the form that each was."""
+    """The array of what iterations have appended, one for each iteration, in the form that each was.
 
-    def __init__(self, node: Node, form: Form, count: int) -> None:
+    Parameters
+    ----------
+    node
+        The array.
+    form
+        That of a value.
+    count
+        How many there are.
+    classes
+        The classes of these, where they are numbers of several, with an array that says for each of which it is.
+    types
+        That of each, where values are there.
+    """
+
+    def __init__(
+        self, node: Node, form: Form, count: int, classes: Classes | None = None, types: Sequence[Type] = ()
+    ) -> None:
         self.place = Place(Buffer(node))
         self.form: Form = form
+        self.classes = classes
+        self.types = types
         self.elements = [Element(self, k) for k in range(count)]
+
+    @property
+    def array(self) -> Node:
+        """The array that NumPy makes of them."""
+        node = self.place.buffer.node
+        if self.types:
+            return astype(node, np.result_type(*(t.dtype for t in self.types)))
+        return node if self.classes is None else number_classes.of_array(node, [self.classes])
+
+    def number(self, part: Node, index: Any) -> Node:
+        """The number at an index, of the class that it has."""
+        found = to_form(part, self.form)
+        if self.types and isinstance(index, int):
+            return number_classes.as_class(found, self.types[index])
+        if self.classes is None:
+            return found
+        code = to_form(wrap(self.classes.code)[index].node, "python")
+        return number_classes.from_among(found, Classes(code, self.classes.types))
 
 
 class Outgrown:
@@ -61,8 +100,8 @@ class Outgrown:
         Their forms in an element.
     build
         Makes an element of its numbers.
-    first
-        The types that the numbers of the elements have that it begins with.
+    classes
+        For numbers of several classes: which of the stacks, behind the others, says of which each one is, and what that may say.
     """
 
     def __init__(
@@ -70,33 +109,42 @@ class Outgrown:
         stacks: Sequence[Any],
         forms: Sequence[Form],
         build: Callable[[Sequence[Any]], Any],
-        first: Sequence[Sequence[Type]] = (),
+        classes: Mapping[int, tuple[int, Sequence[Type]]] = MappingProxyType({}),
     ) -> None:
         self.stacks = stacks
         self.forms = forms
         self.build = build
-        self.first = first
+        self.classes = classes
 
     def listed(self, stacks: Sequence[Any]) -> Any:
         """The list, where the arrays are there; the same again of others where they are not."""
         if not all(isinstance(s, np.ndarray) for s in stacks):
-            return Outgrown(stacks, self.forms, self.build, self.first)
-        columns = [s.tolist() if f == "python" else list(s) for s, f in zip(stacks, self.forms, strict=True)]
-        for k, types in enumerate(self.first):
-            for column, t in zip(columns, types, strict=True):
-                if not t.shape and t.form != "array":
-                    column[k] = as_form(np.asarray(column[k]).astype(t.dtype), t.form)
+            return Outgrown(stacks, self.forms, self.build, self.classes)
+        columns = [s.tolist() if f == "python" else list(s) for s, f in zip(stacks, self.forms, strict=False)]
+        for k, (codes, types) in self.classes.items():
+            columns[k] = [of_class(v, types[int(code)]) for v, code in zip(columns[k], stacks[codes], strict=True)]
         return [self.build(parts) for parts in zip(*columns, strict=True)]
 
 
-def stacked(values: Any) -> Node | None:
-    """The array of a list that holds the elements of one loop and nothing else; None for other lists."""
+def rows_of(values: Any) -> Node | None:
+    """The numbers or arrays of a list that holds the elements of one loop and nothing else, as one array; None for other lists."""
     if hasattr(values, "stacks"):  # its length is known when the graph runs
+        return values.rows
+    stack = _stack_of(values)
+    return None if stack is None else stack.place.buffer.node
+
+
+def stacked(values: Any) -> Node | None:
+    """The array that NumPy makes of such a list."""
+    if hasattr(values, "stacks"):
         return values.lazy.node
+    stack = _stack_of(values)
+    return None if stack is None else stack.array
+
+
+def _stack_of(values: Any) -> Stack | None:
     if not isinstance(values, list | tuple) or not values or not isinstance(values[0], Element):
         return None
     stack = values[0].stack
     own: Sequence[Element] = stack.elements
-    if len(values) != len(own) or any(a is not b for a, b in zip(values, own, strict=True)):
-        return None
-    return stack.place.buffer.node
+    return stack if len(values) == len(own) and all(a is b for a, b in zip(values, own, strict=True)) else None

@@ -221,6 +221,7 @@ def _by_itself(capture: Any) -> Generator[None]:
         if capture is not None:
             capture.nodes = count
             del capture.made[made:]
+            capture.ahead = min(capture.ahead, made)
 
 
 __all__ = ["Lending", "called_back", "is_foreign", "is_foreign_class", "librarys", "on_values"]

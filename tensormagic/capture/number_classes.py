@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
+from itertools import combinations, product
 from math import prod
 from typing import Any
 from weakref import WeakSet
@@ -23,6 +23,8 @@ from tensormagic.capture.undecided import may_be_integer
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node, make, replaced, topological
 from tensormagic.ir.type import Type
+from tensormagic.ops.effects.checks import require
+from tensormagic.ops.fold import ANY, fold
 from tensormagic.ops.form import own_form, to_form
 from tensormagic.ops.leaf import Source, constant, constant_value, input_node
 from tensormagic.ops.op import as_form
@@ -86,11 +88,11 @@ def classes_of(node: Node) -> Classes | None:
         return known[node]
     settled = WeakSet[Node]() if capture is None else capture.settled
     if node in settled:
-        return _one(node.type)
+        return one_class(node.type)
     inside = topological([node], stop=lambda n: n in known or n in settled or isinstance(n.op, Region)) if known else []
     below = [n for n in inside if n in known]
     if not below:
-        return _one(node.type)
+        return one_class(node.type)
     if prod(len(known[n].types) for n in below) > COMBINATIONS:
         return None
     found: dict[tuple[Type, ...], Type] = {}
@@ -107,7 +109,19 @@ def classes_of(node: Node) -> Classes | None:
     return chosen(found, [known[n] for n in below])
 
 
-def _one(t: Type) -> Classes:
+def from_among(node: Node, classes: Classes | None) -> Node:
+    """A number that was put among others, as one of the class that it had."""
+    if classes is None:
+        return node
+    if (t := class_of(classes.code)) is not None:
+        return as_class(node, t)
+    found = node if noted(node) is None else by_itself(node, classes)
+    note(found, classes)
+    return found
+
+
+def one_class(t: Type) -> Classes:
+    """Those of a number of one class."""
     return Classes(constant(number(t)), frozenset({t}))
 
 
@@ -118,6 +132,12 @@ def number(t: Type) -> int:
     if t not in types:
         types.append(t)
     return types.index(t)
+
+
+def types() -> list[Type]:
+    """What numbers stand for classes."""
+    capture = context.current()
+    return [] if capture is None else capture.number_types
 
 
 def class_of(code: Node | None) -> Type | None:
@@ -147,13 +167,17 @@ def as_class(node: Node, t: Type) -> Node:
     return to_form(astype(to_form(node, "scalar"), t.dtype), t.form)  # it fits
 
 
+def settle(node: Node) -> Node:
+    """A value that is of one class, whatever it is computed from."""
+    capture = context.current()
+    if capture is not None:
+        capture.settled.add(node)
+    return node
+
+
 def of_one_class(node: Node) -> Node:
     """The same number, of which it is known that it is of the class of its type: what a conversion to that class gives."""
-    capture = context.current()
-    found = own_form(node) if noted(node) is not None else node
-    if capture is not None:
-        capture.settled.add(found)
-    return found
+    return settle(own_form(node) if noted(node) is not None else node)
 
 
 def as_computed(node: Node, given: Mapping[Node, Node]) -> Node:
@@ -185,15 +209,62 @@ def holds(types: tuple[Type, ...], below: Sequence[Classes]) -> Node:
     return reduce(scalar.logical_and, conditions, constant(True))
 
 
+def of_array(array: Node, several: Sequence[Classes]) -> Node:
+    """An array of numbers as NumPy makes it: where it would be of another dtype, Python goes on when the graph runs.
+
+    Parameters
+    ----------
+    array
+        The numbers, in the type that holds them all.
+    several
+        Their classes, for each of them or for several together.
+    """
+    unsure = [c for c in several if len(c.types) > 1]
+    dtypes = {t.dtype for c in unsure for t in c.types}
+    sure = {t.dtype for c in several if len(c.types) == 1 for t in c.types}
+    found = settle(astype(array, np.result_type(*dtypes, *sure)))
+    enough: list[set[np.dtype[Any]]] = []  # the smallest sets of dtypes that make the array what it is here
+    for count in range(len(dtypes) + 1):
+        for met in map(set, combinations(dtypes, count)):
+            one = bool(met or sure) and np.result_type(*met, *sure) == found.type.dtype
+            if one and not any(known <= met for known in enough):
+                enough.append(met)
+    if set() in enough or all({d} in enough for d in dtypes):
+        return found
+    ways = [reduce(scalar.logical_and, [_met(d, unsure) for d in met], constant(True)) for met in enough]
+    other = " or ".join(sorted({str(np.result_type(d, *sure)) for d in dtypes} - {str(found.type.dtype)}))
+    text = (
+        f"an array of numbers whose classes depend on data may be {found.type.dtype} or {other}, and is not "
+        f"{found.type.dtype} for these: make them one class, 0.0 for 0 or float(v)"
+    )
+    return settle(require(found, reduce(scalar.logical_or, ways, constant(False)), text, "dtype"))
+
+
+def _met(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:
+    """Whether one of several numbers is of a dtype."""
+    found = [
+        is_of(c, [t for t in c.types if t.dtype == dtype]) for c in several if any(t.dtype == dtype for t in c.types)
+    ]
+    return reduce(scalar.logical_or, [fold(ANY, c, (0,)) if c.type.shape else c for c in found], constant(False))
+
+
 def chosen(found: Mapping[tuple[Type, ...], Type], below: Sequence[Classes]) -> Classes:
     """The classes of what is computed of numbers, for the class of each of these."""
     types = frozenset(found.values())
     if len(types) == 1:
-        return _one(*types)
+        return one_class(*types)
     code = constant(-1)
     for given, t in found.items():
         code = scalar.where(holds(given, below), constant(number(t)), code)
     return Classes(code, types)
+
+
+def computed(several: Sequence[Classes | None], beside: Sequence[Node] = ()) -> list[list[Type]]:
+    """The class of each of several numbers, which are computed together with ``beside``; none, where none are given."""
+    coded = [c.code for c in several if c is not None]
+    values = iter(hooks.compute([*coded, *beside]) if coded or beside else ())
+    known = types()
+    return [[] if c is None else [known[int(code)] for code in np.ravel(next(values))] for c in several]
 
 
 def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, Node]:

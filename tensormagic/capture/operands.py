@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, inputs, undecided, usercode
+from tensormagic.capture import context, door, inputs, number_classes, undecided, usercode
 from tensormagic.capture.elements import stacked
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.numbers import is_huge, representable
@@ -101,7 +101,11 @@ def _stacked(values: Sequence[Any]) -> Node:
                 "setting an array element with a sequence. The elements have different shapes: "
                 + ", ".join(show(n.type.shape) for n in nodes)
             )
-        return undecided.joined(concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0), nodes)
+        array = concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0)
+        if any(map(number_classes.noted, nodes)):
+            several = [number_classes.noted(n) or number_classes.one_class(n.type) for n in nodes]
+            return number_classes.of_array(array, several)
+        return undecided.joined(array, nodes)
     array = np.array(values)
     door.check_dtype(array.dtype, "the list")
     return inputs.of_list(values, array)

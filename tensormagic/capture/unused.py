@@ -10,8 +10,10 @@ from tensormagic.capture.inputs import Snapshot
 from tensormagic.ir.graph import Graph, Guard, guards_of
 from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.size import atoms, nodes_of
+from tensormagic.ops.effects.checks import SETTLED
 from tensormagic.ops.effects.failing import may_fail
-from tensormagic.ops.effects.raising import after
+from tensormagic.ops.effects.raising import AFTER, CHECK, after
+from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import INPUT, constant
@@ -69,6 +71,20 @@ def raises(node: Node) -> bool:
     return bool(op.may_raise(node)) or any(raises(n) for graph in inner for n in graph.nodes)
 
 
+def before_effect(made: Sequence[Node], token: Node) -> Node:
+    """``token``, once all is computed that may fail of what the code has ``made`` since it was there: before it prints, or checks data."""
+    new = set(made)
+    inside = topological(made, stop=lambda n: n not in new and context.is_built(n))
+    for node in inside:
+        if (
+            (node in new or not context.is_built(node))
+            and node.op not in {CHECK, AFTER, TELL}
+            and (raises(node) or node.op is SETTLED)
+        ):
+            token = after(items(_failing(node))[0], token)
+    return token
+
+
 def unused_on_trial(made: Iterable[Node], used: Sequence[Node], known: Container[Node], token: Node) -> Node:
     """``token``, once all is computed that may fail of what code on trial has ``made`` beside what is ``used`` or was ``known``."""
     reached = set(topological(used, stop=lambda n: n in known))
@@ -104,4 +120,4 @@ def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: 
     return [n for n in found if n not in foreign]
 
 
-__all__ = ["Unused", "raises", "unused_in_cell", "unused_on_trial", "within_no_function"]
+__all__ = ["Unused", "before_effect", "raises", "unused_in_cell", "unused_on_trial", "within_no_function"]

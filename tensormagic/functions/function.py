@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
 import operator
-import sys
 import types
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import process_time
 from typing import Any, ClassVar
@@ -40,10 +38,11 @@ from tensormagic.functions.reading import (
 )
 from tensormagic.functions.recaptured import Recaptured
 from tensormagic.functions.record import Record
+from tensormagic.functions.retold import but_for
 from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
-from tensormagic.ir.errors import ArgumentError, CaptureError, KindError
+from tensormagic.ir.errors import ArgumentError, CaptureError, KindError, OtherDTypeError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.effects.telling import heard
@@ -64,7 +63,9 @@ _REAL = frozenset[int]()  # of results of which values decide: all as it is like
 
 
 class _Unseen(Exception):  # noqa: N818
-    """A call was not seen before in just this form."""
+    """A call was not seen before in just this form; what it has ``printed`` until that was known."""
+
+    printed = ""
 
 
 @sealed
@@ -141,16 +142,17 @@ class Function(Specialised):
         if context.current() is not None:
             args, options = self.completed(args, options)
             return self._leveled(args, options)
+        printed = ""
         if not self.fills:
             try:
                 return self._quickly(args, options)
-            except _Unseen:
-                pass
+            except _Unseen as unseen:
+                printed = unseen.printed
             except Changed as changed:
                 return self._again(args, options, changed.log)
         args, options = self.completed(args, options)
         try:
-            with logged():
+            with logged(), but_for(printed):
                 try:
                     return self._of_kind(args, options)
                 except Changed as changed:
@@ -185,6 +187,7 @@ class Function(Specialised):
         """The result, where a call was seen before in just this form; _Unseen else."""
         known: Known | None = None
         ran = False
+        unseen = _Unseen()
         try:
             known, values = (None if options else self._as_last(args)) or self._at_a_glance(args, options)
             if known.holds():
@@ -196,13 +199,14 @@ class Function(Specialised):
                 return self._after_failing(known, args, options, error)
         except KindError as error:
             _unless_met_again(error)
+            unseen.printed = error.printed
         except Changed:
             raise
         except Exception as error:
             if known is None:
                 raise
             return self._after_failing(known, args, options, error)
-        raise _Unseen
+        raise unseen
 
     def _after_failing(self, known: Known, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
         """What Python makes of a call that fails on its data, where nothing has been changed; else the error."""
@@ -228,11 +232,13 @@ class Function(Specialised):
         What was traced is kept for each way to take such results, so that values which take turns are traced once each.
         A trace that fails, as another call went, does not say that this call goes that way: it begins anew.
         """
-        tried, met = {self._complex}, not self._complex
+        tried, met, printed = {self._complex}, not self._complex, ""
         while True:
             try:
-                return self._general(args, options)
+                with but_for(printed):
+                    return self._general(args, options)
             except KindError as error:
+                printed = max(printed, error.printed, key=len)
                 other = self._complex ^ {error.site}
                 if error.site < 0 or (met and other in tried):  # both, in the iterations of a loop
                     raise
@@ -349,7 +355,8 @@ class Function(Specialised):
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
-            return (program.commits or program.program.tells) and not isinstance(error, CaptureError | Changed)
+            fails = (program.commits or program.program.tells) and not isinstance(error, CaptureError | Changed)
+            return fails or isinstance(error, OtherDTypeError)
         return taken_back(before)
 
     def _as_python(
@@ -361,15 +368,11 @@ class Function(Specialised):
         """
         if self.plain is None:
             raise error
-        printed, said = heard() if program.program.tells else "", io.StringIO()
         try:
-            with redirect_stdout(said) if program.program.tells else nullcontext():
+            with but_for(heard() if program.program.tells else ""):
                 return self.plain(*args, **options)
         except Exception as own:  # noqa: BLE001 (the same one, as a rule)
-            raise (error if isinstance(own, type(error)) else own) from None
-        finally:
-            if said.getvalue().startswith(printed):
-                sys.stdout.write(said.getvalue()[len(printed) :])
+            raise (error if isinstance(own, type(error)) and str(own) == str(error) else own) from None
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
         key = structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values])

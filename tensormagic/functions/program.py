@@ -35,7 +35,7 @@ from tensormagic.ir.errors import CaptureError, GuardError, KindError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import logged
-from tensormagic.ops.effects.telling import hear
+from tensormagic.ops.effects.telling import MOST_HEARD, hear, heard
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +242,9 @@ class Specialisation:
             return self.program.run(sizes, *values, names=self.names)
         except BaseException as error:
             if isinstance(error, KindError) and self.program.tells:
-                error.site = -1  # what was printed is not to be printed twice
+                error.printed = heard()
+                if len(error.printed) >= MOST_HEARD:
+                    error.site = -1  # what was printed is not to be printed twice
             hooks.failed(error)
             raise
 

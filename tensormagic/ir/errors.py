@@ -99,6 +99,10 @@ class LayoutError(CaptureError):
     """Where elements lie in memory decides, and is not known: their values do not tell it."""
 
 
+class OtherDTypeError(CaptureError):
+    """An array that is of another dtype in NumPy, as data say when the graph runs: Python goes on, where it has the code."""
+
+
 class LimitError(CaptureError):
     """Captured code builds more operations than a graph may have.
 
@@ -145,9 +149,12 @@ class KindError(GuardError):
     ----------
     site
         Which of the function's results of that sort.
+    printed
+        What the function has printed until then.
     """
 
     site = -1
+    printed = ""
 
 
 class TransferError(TensorError, RuntimeError):

@@ -256,15 +256,17 @@ CHOSEN = "v = 1 if x[0] > 0 else 1.5\n"
 
 
 @pytest.mark.parametrize(
-    ("array", "make"),
+    ("array", "make", "refused"),
     [
-        ("np.array([v, 2])", lambda v: np.array([v, 2])),
-        ("np.stack([v, 2])", lambda v: np.stack([v, 2])),
-        ("np.array([v, v]).reshape(2, 1)", lambda v: np.array([v, v]).reshape(2, 1)),
+        ("np.array([v, 2])", lambda v: np.array([v, 2]), False),
+        ("np.stack([v, 2])", lambda v: np.stack([v, 2]), True),
+        ("np.array([v, v]).reshape(2, 1)", lambda v: np.array([v, v]).reshape(2, 1), False),
     ],
 )
-def test_a_float_is_not_stored_into_an_array_that_may_hold_integers(array: str, make: Any):
-    """NumPy would cut it, depending on the data: a cell asks which of them it is, a function cannot."""
+def test_a_float_is_stored_into_an_array_that_may_hold_integers_as_python_stores_it(
+    array: str, make: Any, refused: bool
+):
+    """NumPy would cut it, depending on the data: a cell asks which it is, a function leaves one case to Python or refuses both."""
     source = f"{CHOSEN}y = {array}\ny[0] = 0.5\nz = y + 0"
     for x in (2.0, -2.0):
         check(source, x=np.array([x]))
@@ -275,6 +277,11 @@ def test_a_float_is_not_stored_into_an_array_that_may_hold_integers(array: str, 
         y[0] = 0.5
         return y + 0
 
+    if not refused:
+        f = tm.tensor(stores)
+        for x in (2.0, -2.0, 2.0):
+            np.testing.assert_array_equal(f(np.array([x])), stores(np.array([x])), strict=True)
+        return
     with pytest.raises(
         CaptureError,
         match=r"float64 or Python's int64, depending on the data, and with it this is float64\[2\] or int64\[2\]",

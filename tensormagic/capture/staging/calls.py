@@ -14,7 +14,7 @@ import numpy as np
 
 from tensormagic.capture import context, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself
-from tensormagic.capture.elements import stacked
+from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.library import applying, mathematics
@@ -35,7 +35,7 @@ from tensormagic.capture.staging.quantified import quantified
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.repeating import each
-from tensormagic.capture.staging.telling import id_, instead
+from tensormagic.capture.staging.telling import id_, in_order, instead
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
@@ -132,7 +132,7 @@ def _in_place_of(function: Any) -> Any:
 
 def outside_of_rules(function: Any) -> Any:
     """The same, whatever rules say of it."""
-    if _is_abstract() and (own := instead(function)) is not None:
+    if (own := _of_effects(function)) is not None:
         return own
     if isinstance(function, np.vectorize):
         return applying.vectorized(function)
@@ -152,6 +152,13 @@ def outside_of_rules(function: Any) -> Any:
     if own is not function:
         return own
     return _as_it_is(function)
+
+
+def _of_effects(function: Any) -> Any:
+    """Ours for a function that prints or changes something outside; None for any other one."""
+    if _is_abstract():
+        return instead(function)
+    return in_order if function is print and trial() is None else None
 
 
 def _as_it_is(function: Any) -> Any:
@@ -302,7 +309,7 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
     def find(*args: Any, **options: Any) -> Any:
         args = tuple(map(whole, args))
-        rows = stacked(args[0]) if len(args) == 1 and not options else None
+        rows = rows_of(args[0]) if len(args) == 1 and not options else None
         if rows is not None:
             first, rest = ranges.first_and_rest(args[0], said(plain, ()))
             return first if _is_alone(rows, rest) else _folded(pick, first, rest)
@@ -390,7 +397,7 @@ def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) ->
 def _sum(values: Any, /, start: Any = 0) -> Any:
     """``sum``: of what a loop has made, by a loop, in the same order."""
     values = whole(values)
-    if stacked(values) is not None:
+    if rows_of(values) is not None:
         first, rest = ranges.none_and_all(values)
         return _folded(operator.add, start + first, rest)
     return sum(values, start)

@@ -27,7 +27,7 @@ def classed(function: Any, found: Any) -> Any:
         if asked_classes(owner.node) is None:
             return found
         return partial(of_call, _method, owner, function.__name__)
-    return partial(of_call, found) if _is_of_numbers(function) else found
+    return partial(of_call, found, lists=_is_pythons(function)) if _is_of_numbers(function) else found
 
 
 def _is_of_numbers(function: Any) -> bool:
@@ -40,15 +40,20 @@ def _is_of_numbers(function: Any) -> bool:
     return False
 
 
+def _is_pythons(function: Any) -> bool:
+    """Whether a function goes over lists as Python does: NumPy makes an array of one."""
+    return function in CONVERSIONS or getattr(function, "__module__", None) == "math"
+
+
 def _method(owner: Any, name: str, /, *args: Any, **options: Any) -> Any:
     from tensormagic.capture.staging.calls import called
 
     return called(getattr(owner, name))(*args, **options)
 
 
-def of_call(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """What a function of numbers alone gives, called once for each class that these may be of."""
-    given = list(_leaves((*args, *options.values())))
+def of_call(function: Callable[..., Any], /, *args: Any, lists: bool = True, **options: Any) -> Any:
+    """What a function of numbers alone gives, called once for each class that these may be of: those in ``lists`` too."""
+    given = list(_leaves((*args, *options.values()), lists))
     below = {v.node: c for v in given if (c := asked_classes(v.node)) is not None}
     if not below or any(v.ndim for v in given):
         return function(*args, **options)
@@ -66,12 +71,12 @@ def of_call(function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         return function(*args, **options)
 
 
-def _leaves(values: Iterable[Any]) -> Iterator[Tensor]:
+def _leaves(values: Iterable[Any], lists: bool) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             yield value
-        elif type(value) in {list, tuple}:
-            yield from _leaves(value)
+        elif lists and type(value) in {list, tuple}:
+            yield from _leaves(value, lists)
 
 
 def _with(value: Any, own: Mapping[Node, Tensor]) -> Any:

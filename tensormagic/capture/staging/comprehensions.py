@@ -11,7 +11,8 @@ from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
-from tensormagic.capture.staging.grown import GrownList, until_typed
+from tensormagic.capture.staging.growing import until_typed
+from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.plainly import PLAIN, plainly
 from tensormagic.capture.staging.ranges import items_of, used

@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from tensormagic.capture import context, undecided, usercode
-from tensormagic.capture.elements import Outgrown, Stack
-from tensormagic.capture.hooks import hooks
-from tensormagic.capture.staging.aliases import lead_elsewhere
+from tensormagic.capture import context, number_classes, undecided, usercode
+from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.regions import of_type, one_type, zeros_of
-from tensormagic.capture.staging.slots import Slot
+from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.watched import watch
-from tensormagic.capture.staging.world import Journaled, World
+from tensormagic.capture.staging.world import Journaled
 from tensormagic.capture.stores.alias import beside
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
-from tensormagic.ir.plain_texts import key_text
 from tensormagic.ir.size import Size, apply
-from tensormagic.ir.type import Type
+from tensormagic.ir.type import Type, python
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.position import position
 from tensormagic.ops.leaf import constant, size_node, size_of
+from tensormagic.ops.move import broadcast
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape, read_tape, record
 from tensormagic.ops.reverse.tape_stack import stack_tape, unstack_tape
 from tensormagic.ops.scalars import scalar
 
 WHAT = "a list that grows a data-dependent number of times"
-PASSES = 12
 COUNT = "count"  # the key of the length, beside those of the tapes
 
 
@@ -64,12 +62,12 @@ class GrownList(Journaled):
         self.types: list[Type] = []
         self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy for some data
         self.state: dict[str, Tensor] = {}  # its length, and a tape for each number of an element
-        self.own: list[list[Type]] = []  # of the numbers of the elements that it begins with
-        self.met: list[set[tuple[str, str]]] = []  # the forms and kinds of the numbers that are appended
+        self.classes: list[
+            frozenset[Type]
+        ] = []  # that the numbers of its elements have; beside several goes a tape that says which
+        self.only: list[Type] = []  # what each was while they were of one
         for value in self.first:
-            parts = apart(value)
-            self._learn(parts)
-            self.own.append([n.type for n in parts.nodes])
+            self._learn(apart(value))
         self.prepare()
 
     def prepare(self) -> None:
@@ -78,9 +76,23 @@ class GrownList(Journaled):
         self.state[COUNT] = wrap(constant(0))
         for k, t in enumerate(self.types):
             self.state[str(k)] = wrap(empty_tape(t))
+            if self._is_coded(k):
+                self.state[_class(k)] = wrap(empty_tape(python(int)))
         for value in self.first:
             self.append(value)
-        self.met = [set[tuple[str, str]]() for _ in self.types]
+
+    def widen(self) -> None:
+        """Hold what was appended in the types that are known by now."""
+        for k, t in enumerate(self.types):
+            tape = self.state.get(str(k))
+            if tape is None:
+                self.state[str(k)] = wrap(empty_tape(t))
+            elif tape.type.dtype != t.dtype:
+                stack = stack_tape(tape.node, self.size, Type(tape.type.dtype, t.shape))
+                self.state[str(k)] = wrap(unstack_tape(astype(stack, t.dtype)))
+            if self._is_coded(k) and _class(k) not in self.state:
+                codes = broadcast(constant(number_classes.number(self.only[k])), (self.size,))
+                self.state[_class(k)] = wrap(unstack_tape(codes))
 
     def _learn(self, parts: Parts) -> bool:
         """Note the types of an element; whether these were known."""
@@ -89,31 +101,48 @@ class GrownList(Journaled):
         types, narrowest = [n.type for n in parts.nodes], [undecided.narrowest(n) for n in parts.nodes]
         if self.like is None:
             self.like, self.types, self.narrowest = parts, types, narrowest
+            self.classes = [_classes(n).types for n in parts.nodes]
+            self.only = [next(iter(c)) for c in self.classes]
             return False
         if parts.form != self.like.form:
             raise NeedsPython(f"the elements of {WHAT} differ in kind", "Append values of the same kind.")
-        merged = [one_type(f"the elements of {WHAT} have", a, b) for a, b in zip(self.types, types, strict=True)]
-        known, self.types = merged == self.types, merged
+        merged = [_merged(a, b) for a, b in zip(self.types, types, strict=True)]
+        classes = [known | _classes(n).types for known, n in zip(self.classes, parts.nodes, strict=True)]
+        known = merged == self.types and classes == self.classes
+        self.only = [next(iter(c)) if len(c) == 1 else o for c, o in zip(self.classes, self.only, strict=True)]
+        self.types, self.classes = merged, classes
         self.narrowest = [a if np.can_cast(a, b) else b for a, b in zip(self.narrowest, narrowest, strict=True)]
         return known
+
+    def _is_coded(self, number: int) -> bool:
+        """Whether it is data-dependent of which class a number of an element is, and noted for each."""
+        return len(self.classes[number]) > 1 and all(map(number_classes.is_number, self.classes[number]))
 
     # what Python does with lists --------------------------------------------------------------------------------------
 
     def append(self, value: Any) -> None:
         """``list.append``."""
         parts = apart(value, asked=True)
-        if not self._learn(parts) or len(self.state) <= len(self.types):  # its tapes were taken back, with a trial
-            raise Untyped(self)
+        coded = sum(map(self._is_coded, range(len(self.types))))
+        if (
+            not self._learn(parts) or len(self.state) <= len(self.types) + coded
+        ):  # its tapes were taken back, with a trial
+            if trial() is not None:
+                raise Untyped(self)
+            self.widen()
         count = self.state[COUNT]
-        for met, node in zip(self.met, parts.nodes, strict=False):
-            met.add((node.type.form, node.type.dtype.kind))
         for k, (node, t) in enumerate(zip(parts.nodes, self.types, strict=True)):
-            self.state[str(k)] = wrap(record(self.state[str(k)].node, count.node, of_type(node, t)))
+            self._record(str(k), of_type(node, t))
+            if self._is_coded(k):
+                self._record(_class(k), _classes(node).code)
         self.state[COUNT] = count + 1
         watch(value)
         for leaf in flatten(value)[0]:
             if isinstance(leaf, Tensor) and leaf.type.form == "array":
                 beside(leaf.place.buffer, WHAT)  # not to be stored into any more
+
+    def _record(self, key: str, value: Node) -> None:
+        self.state[key] = wrap(record(self.state[key].node, self.count.node, value))
 
     def extend(self, values: Iterable[Any]) -> None:
         """``list.extend``."""
@@ -135,7 +164,8 @@ class GrownList(Journaled):
         """The list of some of its elements."""
         if self.like is None:
             return GrownList([])
-        return _of_stacks([wrap(s)[index] for s in self.stacks], self.like, self.types, self.narrowest)
+        codes = {k: wrap(s)[index] for k, s in self.codes.items()}
+        return _of_stacks([wrap(s)[index] for s in self.stacks], self, codes)
 
     def __eq__(self, other: object) -> Any:
         if other is self:
@@ -209,8 +239,15 @@ class GrownList(Journaled):
         """The element at a place that is known to be one."""
         if self.like is None:
             raise NeedsPython("an element of an empty list is read", "Begin with one element.")
-        parts = [_unstored(read_tape(self.state[str(k)].node, place, t)) for k, t in enumerate(self.types)]
-        return watch(self.like.build(parts))
+        return watch(self.like.build([self._number(k, place) for k in range(len(self.types))]))
+
+    def _number(self, k: int, place: Node) -> Tensor:
+        """A number, or an array, of the element at a place."""
+        found = read_tape(self.state[str(k)].node, place, self.types[k])
+        if not self._is_coded(k):
+            return _unstored(found)
+        code = read_tape(self.state[_class(k)].node, place, python(int))
+        return wrap(number_classes.from_among(found, Classes(code, self.classes[k])))
 
     @property
     def stacks(self) -> list[Node]:
@@ -221,14 +258,32 @@ class GrownList(Journaled):
         return found
 
     @property
+    def codes(self) -> dict[int, Node]:
+        """For the numbers of several classes the array of what says of which each is."""
+        coded = [k for k in range(len(self.types)) if self._is_coded(k)]
+        return {k: stack_tape(self.state[_class(k)].node, self.size, python(int)) for k in coded}
+
+    @property
+    def several(self) -> list[Classes | None]:
+        """For each number of an element its classes, where there are several, with the array of what says of which each is."""
+        codes = self.codes
+        return [Classes(codes[k], c) if k in codes else None for k, c in enumerate(self.classes)]
+
+    @property
     def lazy(self) -> Tensor:
         """The array that NumPy makes of it."""
+        rows, (several,) = self.rows, self.several
+        return wrap(rows if several is None else number_classes.of_array(rows, [several]))
+
+    @property
+    def rows(self) -> Node:
+        """Its numbers or arrays as one array."""
         if len(self.types) != 1 or self.like is None or not is_number(self.like.build([0])):
             raise NeedsPython(
                 f"an array is made of {WHAT}, but its elements are not numbers", "Append numbers or arrays."
             )
         plain = self.types[0] in {Type(np.dtype(float), (), form) for form in ("python", "scalar")}
-        return wrap(self.stacks[0] if plain else self._unless_empty(self.stacks[0]))
+        return self.stacks[0] if plain else self._unless_empty(self.stacks[0])
 
     def _unless_empty(self, node: Node) -> Node:
         """A value that is of another type where there are no elements."""
@@ -257,6 +312,11 @@ class GrownList(Journaled):
         return self.stacks[0]
 
     @property
+    def holds_numbers(self) -> bool:
+        """Whether its elements are numbers, to which Python's 0 is added."""
+        return len(self.types) == 1 and number_classes.is_number(self.types[0]) and number_classes.followed()
+
+    @property
     def zero(self) -> Any:
         """What an element is that adds nothing."""
         if self.like is None:
@@ -268,13 +328,39 @@ class GrownList(Journaled):
 
     def result(self) -> Outgrown:
         """What a function gives back of it."""
-        if any(len(met) > 1 for met in self.met):
+        if any(len(c) > 1 and not self._is_coded(k) for k, c in enumerate(self.classes)):
             raise NeedsPython(
                 f"{WHAT} gets numbers of different classes (1, 1.0, np.float64(1))",
                 "Append numbers of one class: float(x).",
             )
         build: Callable[[Sequence[Any]], Any] = (lambda _parts: []) if self.like is None else self.like.build
-        return Outgrown([wrap(s) for s in self.stacks], [t.form for t in self.types], build, self.own)
+        codes, types = self.codes, number_classes.types()
+        classes = {k: (len(self.types) + at, types) for at, k in enumerate(codes)}
+        stacks = [wrap(s) for s in (*self.stacks, *codes.values())]
+        return Outgrown(stacks, [t.form for t in self.types], build, classes)
+
+
+def _merged(first: Type, second: Type) -> Type:
+    """The type that holds numbers, or arrays, of two types: of numbers it is noted of which each is."""
+    numbers = number_classes.is_number(first) and number_classes.is_number(second) and number_classes.followed()
+    return one_type(f"the elements of {WHAT} have", first, second, promotes=numbers)
+
+
+def _class(number: int) -> str:
+    """The key of the tape that says of which class a number of each element is."""
+    return f"class {number}"
+
+
+def _classes(node: Node) -> Classes:
+    """The classes of what is appended: of an array, and where nobody can tell, the one that it has in the graph."""
+    found = None
+    if number_classes.is_number(node.type) and number_classes.followed():
+        found = number_classes.classes_of(node)
+        if found is None and number_classes.are_needed():
+            raise NeedsPython(
+                f"the class of a number in {WHAT} is data-dependent", "Append numbers of one class: float(x)."
+            )
+    return found or number_classes.one_class(node.type.with_shape((), node.type.form))
 
 
 def _unstored(node: Node) -> Tensor:
@@ -302,15 +388,19 @@ def unstacked(array: Tensor) -> GrownList:
     """The rows of an array as a list."""
     row = wrap(array.node)[0] if array.ndim > 1 else None
     t = Type(array.dtype, array.type.shape[1:], "scalar" if row is None else "array")
-    return _of_stacks([array], apart(wrap(of_type(constant(array.dtype.type(0)), t))), [t], [])
+    like = GrownList([wrap(of_type(constant(array.dtype.type(0)), t))])
+    return _of_stacks([array], like, {})
 
 
-def _of_stacks(stacks: Sequence[Tensor], like: Parts, types: list[Type], narrowest: list[np.dtype[Any]]) -> GrownList:
-    """The list whose elements are like others, where the arrays of their numbers are there."""
+def _of_stacks(stacks: Sequence[Tensor], like: GrownList, codes: Mapping[int, Tensor]) -> GrownList:
+    """The list whose elements are like those of another, where the arrays of their numbers, and of their classes, are there."""
     found = GrownList([])
-    found.like, found.types, found.narrowest = like, types, narrowest
-    tapes = {str(k): wrap(unstack_tape(s.node)) for k, s in enumerate(stacks)}
-    found.state = {COUNT: extent(stacks[0].type.shape[0]), **tapes}
+    found.like, found.types, found.narrowest, found.classes = like.like, like.types, like.narrowest, like.classes
+    arrays = {**{str(k): s for k, s in enumerate(stacks)}, **{_class(k): s for k, s in codes.items()}}
+    found.state = {
+        COUNT: extent(stacks[0].type.shape[0]),
+        **{key: wrap(unstack_tape(s.node)) for key, s in arrays.items()},
+    }
     return found
 
 
@@ -325,76 +415,3 @@ def given_back(value: Any) -> Any:
     if all(map(operator.is_, found, parts)):
         return value
     return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)
-
-
-# in place of Python's lists -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Replaced:
-    """Python's lists, and what stands in their places: the variables, what these held, and lists without a known length."""
-
-    slots: list[Slot]
-    before: list[list[Any]]
-    made: list[GrownList]
-
-    def back(self) -> None:
-        """Have the variables hold Python's lists again."""
-        for slot, value in zip(self.slots, self.before, strict=True):
-            slot.set(value)
-
-    def listed(self) -> None:
-        """Have Python's lists, where values are there, hold what was appended: elements of arrays, of which the length is computed."""
-        stacks = [m.stacks if m.like is not None else [] for m in self.made]
-        hooks.compute([*(m.count.node for m in self.made), *(n for nodes in stacks for n in nodes)])
-        self.back()
-        for value, made, nodes in zip(self.before, self.made, stacks, strict=True):
-            count = int(made.count.numpy())
-            if made.like is not None and count > len(made.first):
-                rows = [Stack(n, t.form, count).elements for n, t in zip(nodes, made.types, strict=True)]
-                value.extend(made.like.build(list(parts)) for parts in [*zip(*rows, strict=True)][len(made.first) :])
-
-
-def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> Replaced:
-    """Run ``stage`` with the lists of ``names`` as lists without a known length; they are put back where it fails."""
-    slots = _lists(World(functions), names)
-    before = [s.get() for s in slots]
-    found = Replaced(slots, before, [GrownList(v) for v in before])
-    for slot, value in zip(slots, found.made, strict=True):
-        slot.set(value)
-    try:
-        until_typed(found.made, stage)
-    except BaseException:
-        found.back()
-        raise
-    return found
-
-
-def until_typed(made: Sequence[GrownList], stage: Callable[[], None]) -> None:
-    """Run ``stage`` until the types of what lists hold are known."""
-    for passes in range(1, PASSES + 1):
-        try:
-            stage()
-        except Untyped as error:
-            if passes == PASSES or not any(error.grown is m for m in made):
-                raise
-            error.grown.prepare()
-        else:
-            return
-
-
-def _lists(world: World, names: Sequence[str]) -> list[Slot]:
-    """The variables, items and attributes that hold lists which nobody else knows: no arguments, which the caller has."""
-    found: list[Slot] = []
-    capture = context.current()
-    callers = {} if capture is None else capture.callers
-    for slot in [s for s in world.variables.values() if s.name in names]:
-        value = slot.get()
-        inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-        items = [Slot(inside, k, f"{slot.name}[{key_text(k)}]") for k in inside] if isinstance(inside, dict) else []
-        found += [s for s in (slot, *items) if type(s.get()) is list and id(s.get()) not in callers]
-    return [
-        s
-        for s in found
-        if not lead_elsewhere([s.get()], [s]) and not any(s.get() is t.get() for t in found if t is not s)
-    ]

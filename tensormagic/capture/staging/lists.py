@@ -6,7 +6,9 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture import number_classes
 from tensormagic.capture.elements import Stack
+from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.regions import zeros_of
@@ -37,11 +39,19 @@ class Append:
         The value, taken apart.
     buffers
         For each of its numbers and arrays, the array that it is; None for a number.
+    classes
+        For each, the classes of a number, where that is data-dependent.
     """
 
     into: list[Any]
     parts: Parts
     buffers: list[Buffer | None]
+    classes: list[Classes | None]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All that an iteration has to keep of it: behind its numbers and arrays what says of which class numbers are."""
+        return [*self.parts.nodes, *(c.code for c in self.classes if c is not None)]
 
 
 def own_lists(
@@ -95,7 +105,19 @@ def _taken(into: list[Any], value: Any) -> Append:
         )
     leaves = [v for v in flatten(value)[0] if is_number(v)]
     arrays = [v.place.buffer if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
-    return Append(into, parts, arrays)
+    return Append(into, parts, arrays, [_several(n) for n in parts.nodes])
+
+
+def _several(number: Node) -> Classes | None:
+    """The classes of a number, where it is data-dependent of which it is."""
+    if not number_classes.is_number(number.type) or not number_classes.followed():
+        return None
+    found = number_classes.classes_of(number)
+    if found is None and number_classes.are_needed():
+        raise NeedsPython(
+            "a number whose class is data-dependent is appended to a list", "Append numbers of one class: float(x)."
+        )
+    return None if found is None or len(found.types) == 1 else found
 
 
 def start_of(value: Node, count: Size) -> Node:
@@ -110,13 +132,20 @@ def put(stack: Node, value: Node, index: Node) -> Node:
     return set_at(stack, reshape(value, (1, *value.type.shape)), ((place, 1, 1), *whole))
 
 
-def extend(found: Sequence[Append], ends: Sequence[Node]) -> dict[Buffer, list[Buffer]]:
-    """Have the lists hold what all iterations have appended; gives where the arrays of the last iteration are now."""
+def extend(found: Sequence[Append], ends: Sequence[Node], *, asked: bool) -> dict[Buffer, list[Buffer]]:
+    """Have the lists hold what all iterations have appended; gives where the arrays of the last iteration are now.
+
+    ``asked``: values are there, and say of which class numbers are.
+    """
     given, count = iter(ends), int(hint(ends[0].type.shape[0]) or 0)
     columns: dict[int, tuple[list[Any], list[list[Any]]]] = {}
     kept: dict[Buffer, list[Buffer]] = {}
     for one in found:
-        stacks = [Stack(next(given), n.type.form, count) for n in one.parts.nodes]
+        own = [next(given) for _ in one.parts.nodes]
+        classes = [None if c is None else Classes(next(given), c.types) for c in one.classes]
+        types = number_classes.computed(classes if asked else [None] * len(classes))
+        each = zip(own, one.parts.nodes, classes, types, strict=True)
+        stacks = [Stack(s, n.type.form, count, c, known) for s, n, c, known in each]
         for buffer, stack in zip(one.buffers, stacks, strict=True):
             if buffer is not None:
                 kept.setdefault(buffer, []).append(stack.place.buffer)

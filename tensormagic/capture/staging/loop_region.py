@@ -98,7 +98,7 @@ class Leaving:
             slot.set(once.of((held[slot], left[slot])[self.ran is None :], parts.build(tensors)))
             made.append((starts[slot], after[slot], tensors))
         if self.stacks:
-            self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks])
+            self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks], asked=asked)
         self._share(made, list(starts))
 
     def _built(
@@ -255,7 +255,7 @@ def _either(defined: Node | None, ran: Node | None) -> Node | None:
 def _stacks(loop: Loop, count: Size, index: Node) -> list[Carry]:
     """The carries of what iterations append."""
     found: list[Carry] = []
-    for value in (n for a in loop.appended for n in a.parts.nodes):
+    for value in (n for a in loop.appended for n in a.nodes):
         start = start_of(value, count)
         carry = Carry("a list", start, start.type)
         carry.end = put(carry.fresh(), value, index)

@@ -186,7 +186,7 @@ class Loop:
 
     def _none_lost(self) -> None:
         """Raise where an iteration needs what a store has changed in a way that is not known."""
-        appended = [n for a in self.appended for n in a.parts.nodes]
+        appended = [n for a in self.appended for n in a.nodes]
         said = lost([*(c.end for c in self._carries() if c.end is not None), *appended], self.world.nodes())
         if said is not None:
             raise NeedsPython(f"{self.label}: {said}", "Work on copies.")

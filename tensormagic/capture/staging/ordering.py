@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
+from tensormagic.capture import context, number_classes, usercode
 from tensormagic.capture.elements import Stack
 from tensormagic.capture.names import find
+from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.raising import can_defer, note, wait
@@ -17,8 +18,9 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Form
+from tensormagic.ir.type import Form, Type
 from tensormagic.ops.form import to_form
+from tensormagic.ops.move import concatenate, expand_dims
 
 Key = Callable[[Any], Any]
 
@@ -71,9 +73,9 @@ def before(left: Any, right: Any) -> Any:
 def _order(keys: list[Any], reverse: bool) -> Node:
     """The positions in order: those of equal keys as they were, the other way round too."""
     columns = _columns(keys, "sorted() by keys")
-    for column, _ in columns:
+    for column, *_ in columns:
         _refuse_unordered(column)
-    rows = [wrap(column)[::-1] if reverse else wrap(column) for column, _ in columns]
+    rows = [wrap(column)[::-1] if reverse else wrap(column) for column, *_ in columns]
     order: Any = _numpys(np.lexsort)(rows[::-1])
     return node_of((len(keys) - 1 - order)[::-1] if reverse else order)
 
@@ -95,21 +97,37 @@ def _taken(items: list[Any], order: Node) -> list[Any]:
     """The items in a data-dependent order."""
     _, build = flatten(items[0])
     stacks = [
-        Stack(node_of(wrap(column)[wrap(order)]), form, len(items)) for column, form in _columns(items, "sorted()")
+        Stack(_at(column, order), form, len(items), None if c is None else Classes(_at(c.code, order), c.types))
+        for column, form, c in _columns(items, "sorted()")
     ]
     return [build(iter([s.elements[k] for s in stacks])) for k in range(len(items))]
 
 
-def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form]]:
-    """An array for each number of an item, and the form of these numbers."""
+def _at(column: Node, order: Node) -> Node:
+    return node_of(wrap(column)[wrap(order)])
+
+
+def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form, Classes | None]]:
+    """An array for each number of an item, the form of these numbers, and their classes where there are several."""
     if any(structure(item) != structure(items[0]) for item in items):
         refuse(f"{what} of items that are not only numbers", "Sort numbers, or tuples of numbers.")
     rows = [[_number(v, what) for v in flatten(item)[0]] for item in items]
     columns = list(zip(*rows, strict=True))
     if not columns or any(n.type != column[0].type for column in columns for n in column):
         refuse(f"{what} of numbers of several types", "Convert them to one type first: float(v).")
-    stack: Any = _numpys(np.stack)
-    return [(node_of(stack([wrap(to_form(n, "array")) for n in c])), c[0].type.form) for c in columns]
+    return [(_stack(c), c[0].type.form, _several(c)) for c in columns]
+
+
+def _stack(numbers: Sequence[Node]) -> Node:
+    return number_classes.settle(concatenate([expand_dims(to_form(n, "array"), (0,)) for n in numbers], 0))
+
+
+def _several(numbers: Sequence[Node]) -> Classes | None:
+    """The classes of numbers, where there are several, with the array of what says of which each is."""
+    if not any(map(number_classes.noted, numbers)):
+        return None
+    found = [number_classes.noted(n) or number_classes.one_class(n.type) for n in numbers]
+    return Classes(_stack([c.code for c in found]), frozenset[Type]().union(*(c.types for c in found)))
 
 
 def _number(value: Any, what: str) -> Node:

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.elements import stacked
+from tensormagic.capture.elements import rows_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.conversions import bool_
@@ -36,7 +36,7 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
         before, values = _effects(), whole(values)
         if before is not _effects():  # a loop has asked all of them
             refuse(f"{name}() of values whose computation prints, or checks data,", _LOOP)
-        rows = stacked(values)
+        rows = rows_of(values)
         if rows is not None and rows.type.ndim == 1:
             return wrap(to_form(getattr(wrap(rows), name)().node, "python"))
         if isinstance(values, Tensor) and values.ndim == 1:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
+from tensormagic.capture import context, number_classes, usercode
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
@@ -24,6 +24,7 @@ from tensormagic.capture.staging.trial import Outcome, fail_trial, place_of, ref
 from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
+from tensormagic.capture.unused import before_effect
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError
 from tensormagic.ir.modules import package_of
@@ -123,9 +124,13 @@ def _fields(site: Site) -> tuple[Any, ...]:
 def wait(holds: Node, error: Exception, place: tuple[Any, ...] = (), before: Any = None) -> Any:
     """Have the graph raise ``error`` unless ``holds``; gives what stands for all checks so far."""
     told, details = _told(error)
-    token = _checks()[CHECKS] if before is None else before
-    node = check(node_of(token), holds, type(error), told, details, place or _place())
-    return wrap(context.record(node))
+    token = so_far() if before is None else before
+    return recorded(check(node_of(token), holds, type(error), told, details, place or _place()))
+
+
+def recorded(token: Node) -> Tensor:
+    """What stands for something that is done: once, of whichever classes the numbers are that it tells of."""
+    return wrap(context.record(number_classes.settle(token)))
 
 
 def note(token: Any) -> None:
@@ -134,6 +139,17 @@ def note(token: Any) -> None:
     capture = context.current()
     if capture is not None:
         capture.told = True
+
+
+def so_far() -> Any:
+    """What stands for all checks so far, and for what the code has computed by now that may fail: what follows comes after it."""
+    capture, token = context.current(), noted()
+    if capture is None or not capture.abstract or capture.standing:
+        return token
+    holder: Any = capture.trials[-1] if capture.trials else capture
+    made = holder.made[holder.ahead :]
+    holder.ahead = len(holder.made)
+    return wrap(before_effect(made, node_of(token))) if made else token
 
 
 def noted() -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensormagic.capture.agreement import agreed_size
-from tensormagic.capture.elements import Stack, stacked
+from tensormagic.capture.elements import Stack, rows_of
 from tensormagic.capture.known import static_int
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.one_of import OneOf
@@ -154,7 +154,7 @@ class Appended(Items):
 
     def at(self, index: Any) -> Any:
         found = Tensor(self.stack.place)[index + self.start]
-        return found if found.ndim else wrap(to_form(found.node, self.stack.form))
+        return found if found.ndim else wrap(self.stack.number(found.node, index + self.start))
 
 
 class LazyIterator:
@@ -218,7 +218,7 @@ def items_of(value: Any) -> Items | None:
     if isinstance(value, Tensor) and value.ndim:
         rows = value.gone_over
         return None if rows is None else Rows(rows)
-    if isinstance(value, list) and stacked(value) is not None:
+    if isinstance(value, list) and rows_of(value) is not None:
         return Appended(value[0].stack)
     if hasattr(value, "stacks"):
         return _grown(value, 0)
@@ -239,7 +239,9 @@ def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
 
 def none_and_all(values: Any) -> tuple[Any, Items]:
     """What a sum of such a list begins with, and what is added."""
-    return first_and_rest(values) if isinstance(values, list | tuple) else (values.zero, _grown(values, 0))
+    if isinstance(values, list | tuple):
+        return first_and_rest(values)
+    return (0 if values.holds_numbers else values.zero), _grown(values, 0)
 
 
 def _grown(values: Any, start: int) -> Items:

@@ -16,7 +16,8 @@ from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.carries import Names
 from tensormagic.capture.staging.consumed import counted_by, refuse_held
-from tensormagic.capture.staging.grown import Untyped, growing
+from tensormagic.capture.staging.growing import growing, retyped
+from tensormagic.capture.staging.grown import Untyped
 from tensormagic.capture.staging.left_to_python import Left, PlainPython, left_before
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loop_region import conditional, counted
@@ -161,7 +162,7 @@ def _staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) 
     """
     found: Exception
     try:
-        stage(False)
+        retyped(lambda: stage(False))
     except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
         found = error
     else:

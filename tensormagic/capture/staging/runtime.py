@@ -20,7 +20,7 @@ from tensormagic.capture.staging import raising, special, told
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
-from tensormagic.capture.staging.grown import growing
+from tensormagic.capture.staging.growing import growing, retyped
 from tensormagic.capture.staging.kinds import class_of, interface_of
 from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
@@ -65,7 +65,7 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
     condition = decided(test)
     if not isinstance(condition, bool):
         try:
-            staged_branch(condition, (then, otherwise), *told[:2])
+            retyped(lambda predicate=condition: staged_branch(predicate, (then, otherwise), *told[:2]))
         except Exception as error:
             if not values_are_there():
                 if not isinstance(error, Grows):

@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging import told as texts
 from tensormagic.capture.staging.deep_copies import copied
 from tensormagic.capture.staging.needs_python import NeedsPython
-from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.outside import callers, whole_array
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.telling import tell
 
@@ -36,10 +36,19 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
         raise NeedsPython("print() where a captured function has redirected sys.stdout", "Print outside the function.")
     details: list[Node] = []
     told = [texts.part_of(_shown(value), details) for value in values]
-    token = tell(
-        node_of(capture.checks[CHECKS]), told, details, " " if sep is None else sep, "\n" if end is None else end
-    )
-    raising.note(wrap(context.record(token)))
+    token = tell(node_of(raising.so_far()), told, details, " " if sep is None else sep, "\n" if end is None else end)
+    raising.note(raising.recorded(token))
+
+
+def in_order(*values: Any, **options: Any) -> None:
+    """``print`` in a cell: what the lines before it compute and may fail at is computed first."""
+    capture = context.current()
+    if capture is not None and not capture.abstract and not capture.standing:
+        pending = [n for n in capture.made if not hooks.is_computed(n)]
+        capture.made.clear()  # what raises here is not asked again by a `finally`
+        if pending:
+            hooks.compute(pending)
+    print(*values, **options)  # noqa: T201 (the user's)
 
 
 def _write(text: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context, number_classes
@@ -105,8 +106,7 @@ def part_of(value: Any, details: list[Node]) -> Any:
         flag = operand(value.flag.node)
         return None if (told := part_of(inner, details)) is None else ("perhaps", flag, told)
     if isinstance(value, GrownList):
-        node = value.shown
-        return ("value", []) if node is None else ("list", operand(node), value.types[0].form)
+        return _list_of(value, operand)
     if isinstance(value, LazyText):
         value = formatted(*value.pieces)
     if isinstance(value, OneOf):
@@ -126,6 +126,15 @@ def part_of(value: Any, details: list[Node]) -> Any:
         ]
         return ("one of", code, each)
     return ("value", value) if type(value) in PLAIN else None
+
+
+def _list_of(value: GrownList, operand: Callable[[Node], int]) -> Any:
+    """A list without a known length, which Python shows as a list."""
+    if (node := value.shown) is None:
+        return ("value", [])
+    if not (codes := value.codes):
+        return ("list", operand(node), value.types[0].form)
+    return ("classes", operand(node), operand(codes[0]), [(t.dtype.str, t.form) for t in number_classes.types()])
 
 
 def _piece_of(piece: Any, details: list[Node]) -> Any:

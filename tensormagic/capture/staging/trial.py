@@ -42,6 +42,8 @@ class Trial:
         What its expressions have given, used or not.
     stand_ins
         Inputs that stand for the arguments of functions that it calls, within these.
+    ahead
+        How many of what it has made are computed before whatever it has printed or checked last.
     """
 
     iterators: dict[int, Any]
@@ -50,6 +52,7 @@ class Trial:
     place: tuple[Any, ...] = ()
     made: list[Node] = field(default_factory=list[Node])
     stand_ins: list[Node] = field(default_factory=list[Node])
+    ahead: int = 0
 
 
 @dataclass

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import CaptureError, DifferentiationError, DTypeError, KindError, UndefinedError
+from tensormagic.ir.errors import (
+    CaptureError,
+    DifferentiationError,
+    DTypeError,
+    KindError,
+    OtherDTypeError,
+    UndefinedError,
+)
 from tensormagic.ir.node import Node, as_size, make
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type
@@ -30,6 +37,7 @@ ERRORS: dict[str, type[Exception]] = {
     "capture": CaptureError,
     "promotion": CaptureError,
     "number": CaptureError,  # which Python goes on with
+    "dtype": OtherDTypeError,
     "derivative": DifferentiationError,
 }
 

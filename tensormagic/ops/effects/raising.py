@@ -15,7 +15,7 @@ from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import lead
-from tensormagic.ops.op import Tangent, Value
+from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque
 from tensormagic.ops.rows import common_axis
 
@@ -73,6 +73,9 @@ def argument(part: Any, details: Sequence[Any]) -> Any:
         return details[rest[0]]
     if kind == "list":  # of numbers, or of arrays, in a form
         return details[rest[0]].tolist() if rest[1] == "python" else [*details[rest[0]]]
+    if kind == "classes":  # a list of numbers, each of the class that another list says
+        own = [rest[2][int(code)] for code in details[rest[1]]]
+        return [as_form(np.asarray(v).astype(d), f) for v, (d, f) in zip(details[rest[0]], own, strict=True)]
     if kind == "one of":
         return argument(rest[1][int(details[rest[0]])], details)
     if kind == "perhaps":
@@ -143,7 +146,8 @@ def check(
         The class of the exception that is raised otherwise.
     told
         Its arguments, each ``("value", constant)``, ``("operand", k)``, ``("perhaps", k, argument)``, which is None where operand k
-        is false, ``("one of", k, arguments)``, of which operand k chooses one, or ``("text", pieces)`` with pieces ``(text,)`` and
+        is false, ``("classes", k, l, types)``, the numbers of operand k in a list, of the types that operand l says,
+        ``("one of", k, arguments)``, of which operand k chooses one, or ``("text", pieces)`` with pieces ``(text,)`` and
         ``(argument, conversion, format)``.
     details
         The operands that ``told`` counts.

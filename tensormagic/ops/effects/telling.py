@@ -51,12 +51,12 @@ def _print(token: Value, *details: Value, told: str, sep: str, end: str) -> Valu
         said = [argument(part, details) for part in ast.literal_eval(told)]
         print(*said, sep=sep, end=end)  # noqa: T201 (the user's)
         kept = _heard.get()
-        if kept is not None and kept.tell() < _MOST:
+        if kept is not None and kept.tell() < MOST_HEARD:
             print(*said, sep=sep, end=end, file=kept)
     return token
 
 
-_MOST = 2**20  # characters that are kept of a run
+MOST_HEARD = 2**20  # characters that are kept of a run
 
 
 def _not_stacked(_node: Node, _args: Sequence[Node], _batched: Sequence[bool], _size: Size) -> Node:

@@ -339,9 +339,9 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
 
 
 def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:
-    """Whether ``min`` and ``max`` compare keys, or lazy values part by part, and not numbers."""
+    """Whether ``min`` and ``max`` compare keys, lazy values part by part, or objects of the user's, and not numbers."""
     lazy_parts = any(isinstance(v, tuple | list) for v in values) and has_lazy(values)
-    return options.get("key") is not None or lazy_parts
+    return options.get("key") is not None or lazy_parts or any(special.method_of(v, "__lt__") for v in values)
 
 
 def is_long(values: Any) -> bool:

@@ -84,6 +84,15 @@ class Scope:
     captured: dict[str, None] = field(default_factory=dict[str, None])  # names that functions made here bind
 
 
+def _may_be_sequences(node: ast.Compare) -> bool:
+    """Whether a comparison may be one of lists or tuples, by how its sides are written."""
+    sides = [node.left, *node.comparators]
+    if any(isinstance(s, ast.List | ast.Tuple | ast.ListComp | ast.Call) for s in sides):
+        return True
+    named = all(isinstance(s, ast.Name | ast.Attribute | ast.Subscript) for s in sides)
+    return named and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of a cell, or of a function."""
 
@@ -141,6 +150,8 @@ class Expressions(ast.NodeTransformer):
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn) and self.scope.kind != "class":
             found = _call("contained", node, node.left, *node.comparators)
             return found if isinstance(node.ops[0], ast.In) else _call("negated", node, found)
+        if len(node.ops) == 1 and self.scope.kind != "class" and _may_be_sequences(node):
+            return _call("compare", node, constant(_OPERATORS[type(node.ops[0])]), node.left, *node.comparators)
         if len(node.ops) == 1 or self.scope.kind == "class" or not movable:
             return node
         names = tuple(_OPERATORS[type(op)] for op in node.ops)

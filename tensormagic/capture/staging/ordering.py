@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,16 +59,22 @@ def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = N
 
 
 def before(left: Any, right: Any) -> Any:
-    """``left < right``, as Python orders numbers, and tuples and lists by their first parts that differ."""
-    from tensormagic.capture.staging.runtime import chosen
+    """``left < right``."""
+    return compared(operator.lt, left, right)
+
+
+def compared(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """One of Python's orders of numbers, and of tuples and lists by their first parts that differ."""
+    from tensormagic.capture.staging.runtime import chosen, compare
 
     if type(left) is not type(right) or not isinstance(left, tuple | list):
-        return left < right
+        return order(left, right)
     if not left or not right:
-        return len(left) < len(right)
+        return order(len(left), len(right))
     if left[0] is right[0]:
-        return before(left[1:], right[1:])
-    return chosen(left[0] == right[0], lambda: before(left[1:], right[1:]), lambda: before(left[0], right[0]))
+        return compared(order, left[1:], right[1:])
+    same = compare("==", left[0], right[0])
+    return chosen(same, lambda: compared(order, left[1:], right[1:]), lambda: compared(order, left[0], right[0]))
 
 
 def _order(keys: list[Any], reverse: bool) -> Node:

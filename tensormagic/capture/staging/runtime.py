@@ -16,7 +16,7 @@ from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, is_none, now
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import raising, special, told
+from tensormagic.capture.staging import compared_parts, raising, special, told
 from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
 from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
@@ -178,12 +178,17 @@ def negated(value: Any) -> Any:
     return not condition if isinstance(condition, bool) else wrap(to_form(scalar.logical_not(condition), "python"))
 
 
+def compare(name: str, left: Any, right: Any) -> Any:
+    """A comparison of what may be lists or tuples."""
+    return compared_parts.compared(name, _COMPARISONS[name], left, right)
+
+
 def compared(names: Sequence[str], first: Any, *rest: Thunk) -> Any:
     """A chain of comparisons."""
 
     def step(k: int, left: Any) -> Any:
         right = rest[k]()
-        found = _COMPARISONS[names[k]](left, right)
+        found = compare(names[k], left, right)
         return found if k == len(names) - 1 else both(found, lambda: step(k + 1, right))
 
     return step(0, first)
@@ -232,6 +237,8 @@ def contained(value: Any, container: Any) -> Any:
     if (own := special.method_of(container, "__contains__")) is not None:
         found = truth(own(value))
         return found if isinstance(found, bool) else wrap(found)
+    if (found := compared_parts.contained(value, container)) is not None:
+        return found
     if not (isinstance(value, Tensor) and not value.ndim and type(container) in _FEW and 0 < len(container) <= _MOST):
         return value in container
     hashed = type(container) in _HASHED
@@ -306,6 +313,7 @@ __all__ = [
     "called",
     "chosen",
     "class_of",
+    "compare",
     "compared",
     "comprehended",
     "contained",

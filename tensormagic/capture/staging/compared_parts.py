@@ -1,0 +1,97 @@
+"""Comparisons of lists and tuples that hold lazy values, and ``in``: questions of the graph about their parts, where no values are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+from tensormagic.capture.operands import has_lazy
+from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging import ordering
+from tensormagic.capture.staging.attributes import is_users_class
+from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.node import Node
+from tensormagic.ops.form import to_form
+from tensormagic.ops.scalars import scalar
+
+_SEQUENCES = {list, tuple}
+
+
+def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """What a comparison gives: of lists or tuples with lazy values in them, by their parts."""
+    if type(left) not in _SEQUENCES or type(right) is not type(left) or not _is_lazy(left, right):
+        return plain(left, right)
+    if name in {"==", "!="}:
+        found = _equal(left, right)
+        return _as_value(found if name == "==" else _opposite(found))
+    return ordering.compared(plain, left, right)
+
+
+def contained(value: Any, container: Any) -> Any:
+    """``value in container``, where either holds lazy values; None where Python asks."""
+    if isinstance(container, GrownList):
+        if container.like is None or not container.holds_numbers:
+            return None if container.like is not None else False
+        container = wrap(container.stacks[0])
+    if isinstance(container, Tensor) and container.ndim and not values_are_there():
+        return _as_value(truth((container == value).any()))
+    if type(container) not in _SEQUENCES or not _is_lazy(value, container):
+        return None
+    return _as_value(_connected((lambda v=v: _same(v, value) for v in container), decides=True))
+
+
+def _is_lazy(left: Any, right: Any) -> bool:
+    return not values_are_there() and (_holds(left) or _holds(right))
+
+
+def _holds(value: Any) -> bool:
+    """Whether a value is lazy, or an object that may compare such; or a list that holds one."""
+    if type(value) in _SEQUENCES:
+        return any(map(_holds, value))
+    return has_lazy(value) or is_users_class(type(value))
+
+
+def _as_value(found: bool | Node) -> Any:
+    return found if isinstance(found, bool) else wrap(to_form(found, "python"))
+
+
+def _opposite(found: bool | Node) -> bool | Node:
+    return not found if isinstance(found, bool) else scalar.logical_not(found)
+
+
+def _equal(left: Sequence[Any], right: Sequence[Any]) -> bool | Node:
+    if len(left) != len(right):
+        return False
+    return _connected((lambda a=a, b=b: _same(a, b) for a, b in zip(left, right, strict=True)), decides=False)
+
+
+def _same(left: Any, right: Any) -> bool | Node:
+    """Whether Python takes two parts for equal: one object is equal to itself."""
+    if left is right:
+        return True
+    if type(left) in _SEQUENCES and type(right) is type(left):
+        return _equal(left, right)
+    return truth(left == right)
+
+
+def _connected(questions: Iterable[Callable[[], bool | Node]], *, decides: bool) -> bool | Node:
+    """Whether any is true, where that ``decides``, or else all of them: none is asked behind one that is known to decide."""
+    asked = list[Node]()
+    for question in questions:
+        try:
+            found = question()
+        except ValueError:  # of arrays, of which Python may not ask
+            if asked:
+                refuse("a comparison of lists that hold arrays, part by part,", "Compare arrays: np.array_equal(a, b).")
+            raise
+        if not isinstance(found, bool):
+            asked.append(found)
+        elif found is decides:
+            return found
+    return reduce(scalar.logical_or if decides else scalar.logical_and, asked) if asked else not decides
+
+
+__all__ = ["compared", "contained"]

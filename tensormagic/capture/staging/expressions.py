@@ -89,8 +89,7 @@ def _may_be_sequences(node: ast.Compare) -> bool:
     sides = [node.left, *node.comparators]
     if any(isinstance(s, ast.List | ast.Tuple | ast.ListComp | ast.Call) for s in sides):
         return True
-    named = all(isinstance(s, ast.Name | ast.Attribute | ast.Subscript) for s in sides)
-    return named and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+    return all(isinstance(s, ast.Name | ast.Attribute | ast.Subscript) for s in sides)
 
 
 class Expressions(ast.NodeTransformer):

@@ -14,6 +14,7 @@ from tensormagic.capture.names import find
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging import special
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
@@ -49,7 +50,7 @@ def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = N
     from tensormagic.capture.staging.runtime import chosen
 
     keys = values if key is None else [key(value) for value in values]
-    if not has_lazy(keys):
+    if not has_lazy(keys) and not any(special.method_of(k, "__lt__") for k in keys):
         return values[plain(range(len(values)), key=keys.__getitem__)]
     best = keys[0], values[0]
     for one in zip(keys[1:], values[1:], strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -95,7 +96,7 @@ class OneOf(Opaque):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if not any(isinstance(v, str) for v in self.options) or not hasattr("", name):
+        if not any(isinstance(v, str | LazyText) for v in self.options) or not hasattr("", name):
             self._refused(f"the attribute {name!r} of")
         return lambda *args, **options: self.mapped(lambda v: getattr(v, name)(*args, **options))
 
@@ -294,13 +295,85 @@ class LazyText(Opaque):
     def __radd__(self, other: Any) -> Any:
         return LazyText([*_pieces(other), *self.pieces], self.said) if isinstance(other, str) else NotImplemented
 
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(str, name) or name.startswith("__"):
+            raise AttributeError(f"'str' object has no attribute {name!r}")
+        if name not in _TO_TEXTS:
+            self._refused(f".{name} of")
+        return partial(ChangedText, self, name)
+
     def __eq__(self, other: object) -> bool:
         self._refused("the comparison of")
 
     def __len__(self) -> int:  # noqa: PLE0303 (raises)
         self._refused("the length of")
 
+    def __getitem__(self, key: Any) -> Any:
+        self._refused("a part of")
+
+    def __iter__(self) -> Any:  # (raises)
+        self._refused("a loop over")
+
+    def __contains__(self, key: Any) -> bool:
+        self._refused("`in` of")
+
     __hash__ = Opaque.__hash__
+
+
+_TO_TEXTS = {  # methods of texts that give texts
+    *(
+        "capitalize",
+        "casefold",
+        "center",
+        "expandtabs",
+        "ljust",
+        "lower",
+        "lstrip",
+        "removeprefix",
+        "removesuffix",
+        "replace",
+    ),
+    *("rjust", "rstrip", "strip", "swapcase", "title", "upper", "zfill"),
+}
+
+
+class ChangedText(LazyText):
+    """What a method of a text gives, where the text is not known yet.
+
+    Parameters
+    ----------
+    text
+        The text.
+    name, args
+        The method, and what it is called with.
+    """
+
+    __slots__ = ("args", "name", "text")
+    text: LazyText
+    name: str
+    args: tuple[Any, ...]
+
+    def __init__(self, text: LazyText, name: str, *args: Any) -> None:
+        if not all(type(a) in {str, int, type(None)} for a in args):
+            refuse(
+                f".{name} of a text, which depends on data, with arguments that do,", "Do that outside the function."
+            )
+        super().__init__([(self, "", "")], text.said)
+        for key, value in (("text", text), ("name", name), ("args", args)):
+            object.__setattr__(self, key, value)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return (self.text,)
+
+    @property
+    def form(self) -> Any:
+        return "changed", self.name, self.args
+
+    @property
+    def again(self) -> Callable[[Sequence[Any]], Any]:
+        name, args = self.name, self.args
+        return lambda parts: getattr(parts[0], name)(*args)
 
 
 def _pieces(value: Any) -> Sequence[Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.deferred import Deferred
-from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, text_of
+from tensormagic.capture.one_of import LazyText, OneOf
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.staging import special
+from tensormagic.capture.staging import special, told
 from tensormagic.capture.staging.outside import with_arrays
 from tensormagic.capture.staging.ranges import len_
 from tensormagic.capture.staging.trial import trial
@@ -206,13 +206,32 @@ def own_method(function: MethodType) -> Callable[..., Any] | None:
 
 def str_(*args: Any, **options: Any) -> Any:
     """``str``: of a captured value, a text that is put together when the graph has run."""
-    if not (waits() and len(args) == 1 and not options and isinstance(args[0], Tensor | Deferred)):
+    if not (waits() and len(args) == 1 and not options and _is_lazy_text(args[0])):
         return str(*args, **options)
     if isinstance(args[0], LazyText):
         return args[0]
-    return args[0].mapped(str_) if isinstance(args[0], OneOf) else text_of([(as_it_is(args[0]), "s", "")])
+    return args[0].mapped(str_) if isinstance(args[0], OneOf) else told.text((args[0], "s", ""))
+
+
+def repr_(value: Any, /) -> Any:
+    """``repr``, likewise."""
+    if not (waits() and _is_lazy_text(value)):
+        return repr(value)
+    return value.mapped(repr_) if isinstance(value, OneOf) else told.text((value, "r", ""))
+
+
+def format_(value: Any, spec: str = "", /) -> Any:
+    """``format``, likewise."""
+    if not (waits() and _is_lazy_text(value)) or isinstance(value, OneOf) or type(spec) is not str:
+        return format(value, spec)
+    return told.text((value, "", spec))
+
+
+def _is_lazy_text(value: Any) -> bool:
+    return isinstance(value, Tensor | Deferred) or told.is_put_together(value)
 
 
 CONVERSIONS: dict[Any, Callable[..., Any]] = {
-    float: float_, int: int_, bool: bool_, round: round_, complex: complex_, str: str_,
+    float: float_, int: int_, bool: bool_, round: round_, complex: complex_, str: str_, repr: repr_,
+    format: format_,
 }  # fmt: skip

@@ -102,6 +102,4 @@ def _shown(value: Any) -> Any:
     """An argument of ``print``: a lazy value, or a text that may hold lazy values."""
     if isinstance(value, (*texts.LATER, texts.Text)):
         return value
-    if texts.holds_lazy(value):
-        return texts.formatted((value, "", ""))
-    return str(value)
+    return texts.formatted((value, "s", "")) if texts.is_put_together(value) else str(value)

@@ -7,12 +7,12 @@ from typing import Any
 
 from tensormagic.capture import context, number_classes
 from tensormagic.capture.deferred import Deferred
-from tensormagic.capture.one_of import LazyText, OneOf, as_it_is, at_once, text_of
+from tensormagic.capture.one_of import ChangedText, LazyText, OneOf, as_it_is, at_once, text_of
 from tensormagic.capture.perhaps import Perhaps
 from tensormagic.capture.refusal import text_asked_for
+from tensormagic.capture.staging import objects
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.trial import trial
-from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.raising import put
@@ -37,7 +37,7 @@ class Text(str):  # noqa: SLOT000 (has its pieces beside it)
 
 def formatted(*pieces: Any) -> str:
     """An f-string in the arguments of an exception: each piece a text, or a value, its conversion and its format."""
-    pieces = tuple(q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p]))
+    pieces = tuple(q for p in pieces for q in _expanded(p))
     if trial() is None:  # what is raised here and now, for these sizes
         pieces = tuple([p if isinstance(p, str) else (_as_known(p[0]), *p[1:]) for p in pieces])
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], LATER)]
@@ -52,7 +52,7 @@ def text(*pieces: Any) -> Any:
     """An f-string: in a function that is captured, a text that is put together when the graph has run."""
     if not _abstract() or context.current() is None:
         return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
-    pieces = tuple([q for p in pieces for q in (_pieces(p[0]) if not isinstance(p, str) and _is_told(p) else [p])])
+    pieces = tuple([q for p in pieces for q in _expanded(p)])
     if any(not isinstance(p, str) and isinstance(p[2], Deferred) for p in pieces):
         raise text_asked_for()
     return text_of([p if isinstance(p, str) else (as_it_is(p[0]), *p[1:]) for p in pieces])
@@ -64,17 +64,32 @@ def _as_known(value: Any) -> Any:
 
 
 def holds_lazy(value: Any) -> bool:
-    """Whether a value is a container that holds lazy values."""
-    return type(value) in {list, tuple, dict} and any(isinstance(v, Tensor | GrownList) for v in flatten(value)[0])
+    """Whether a value is a container that holds lazy values, or objects that may have these in their texts."""
+    if type(value) not in {list, tuple, dict}:
+        return False
+    parts = [*value.keys(), *value.values()] if type(value) is dict else value
+    return any(isinstance(v, LATER) or holds_lazy(v) or objects.has_own_text(v) for v in parts)
 
 
-def _is_told(piece: Any) -> bool:
-    """Whether a piece is a container with lazy values, as Python shows it."""
-    return holds_lazy(piece[0]) and piece[1] in {"", "r", "s"} and not piece[2]
+def is_put_together(value: Any) -> bool:
+    """Whether the text of a value is put together of what it holds, which may be lazy."""
+    return holds_lazy(value) or (_abstract() and objects.has_own_text(value))
+
+
+def _expanded(piece: Any) -> list[Any]:
+    """A piece of a text; of a container with lazy values, and of an object of the user's, those that Python puts together."""
+    if isinstance(piece, str) or piece[1] not in {"", "r", "s"} or not isinstance(piece[2], str):
+        return [piece]
+    if holds_lazy(piece[0]) and not piece[2]:
+        return _pieces(piece[0])
+    own = objects.own_text(*piece) if _abstract() else None
+    return [piece] if own is None else [q for p in own for q in _expanded(p)]
 
 
 def _pieces(value: Any) -> list[Any]:
     """The text of a container, in pieces."""
+    if not holds_lazy(value):
+        return _expanded((value, "r", ""))
     if type(value) is dict:
         inner = [[*_pieces(k), ": ", *_pieces(v)] for k, v in value.items()]
         return ["{", *_joined(inner), "}"]
@@ -107,6 +122,8 @@ def part_of(value: Any, details: list[Node]) -> Any:
         return None if (told := part_of(inner, details)) is None else ("perhaps", flag, told)
     if isinstance(value, GrownList):
         return _list_of(value, operand)
+    if isinstance(value, ChangedText):
+        return None if (told := part_of(value.text, details)) is None else ("method", told, value.name, value.args)
     if isinstance(value, LazyText):
         value = formatted(*value.pieces)
     if isinstance(value, OneOf):

@@ -78,6 +78,8 @@ def argument(part: Any, details: Sequence[Any]) -> Any:
         return [as_form(np.asarray(v).astype(d), f) for v, (d, f) in zip(details[rest[0]], own, strict=True)]
     if kind == "one of":
         return argument(rest[1][int(details[rest[0]])], details)
+    if kind == "method":  # of a text
+        return getattr(argument(rest[0], details), rest[1])(*rest[2])
     if kind == "perhaps":
         return argument(rest[1], details) if details[rest[0]] else None
     return "".join(
@@ -146,7 +148,8 @@ def check(
         The class of the exception that is raised otherwise.
     told
         Its arguments, each ``("value", constant)``, ``("operand", k)``, ``("perhaps", k, argument)``, which is None where operand k
-        is false, ``("classes", k, l, types)``, the numbers of operand k in a list, of the types that operand l says,
+        is false, ``("method", argument, name, args)``, what a method
+        of a text gives, ``("classes", k, l, types)``, the numbers of operand k in a list, of the types that operand l says,
         ``("one of", k, arguments)``, of which operand k chooses one, or ``("text", pieces)`` with pieces ``(text,)`` and
         ``(argument, conversion, format)``.
     details

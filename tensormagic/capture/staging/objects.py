@@ -1,0 +1,63 @@
+"""The texts of objects of the user's, which may hold lazy values: what Python would call, called by captured code."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import FunctionType
+from typing import Any
+
+from tensormagic.capture import context
+from tensormagic.capture.deferred import Deferred
+from tensormagic.capture.staging import special
+from tensormagic.capture.staging.attributes import is_users_class
+
+_NAMES = {"": ("__format__", "__str__", "__repr__"), "s": ("__str__", "__repr__"), "r": ("__repr__",)}
+
+
+def has_own_text(value: Any) -> bool:
+    """Whether an object has a method of the user's, or one made for its class, that gives its text."""
+    if context.current() is None or isinstance(value, Deferred):
+        return False
+    kind: Any = type(value)
+    return _is_named_tuple(kind) or (is_users_class(kind) and any(special.method_of(value, n) for n in _NAMES[""]))
+
+
+def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
+    """The pieces of the text of an object; None where Python has it."""
+    if not has_own_text(value) or (form and (conversion or not special.method_of(value, "__format__"))):
+        return None
+    kind: Any = type(value)
+    if _is_named_tuple(kind):
+        return _of_fields(kind.__name__, [(n, getattr(value, n)) for n in kind._fields])
+    own = next((m for n in _NAMES[conversion] if (m := special.method_of(value, n)) is not None), None)
+    if own is None:
+        return None
+    if own.__name__ == "__repr__" and _is_made(kind.__repr__):
+        shown = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
+        return _of_fields(kind.__qualname__, shown)
+    found = own(form) if own.__name__ == "__format__" else own()
+    if not isinstance(found, str | Deferred):
+        raise TypeError(f"{own.__name__} returned non-string (type {type(found).__name__})")
+    return [found if isinstance(found, str) else (found, "", "")]
+
+
+def _is_named_tuple(kind: Any) -> bool:
+    own = getattr(kind, "__repr__", None)
+    return issubclass(kind, tuple) and isinstance(own, FunctionType) and own.__module__ == "collections"
+
+
+def _is_made(function: Any) -> bool:
+    """Whether a ``__repr__`` is the one that ``dataclass`` has made."""
+    code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _of_fields(name: str, fields: list[tuple[str, Any]]) -> list[Any]:
+    """``Point(x=1.0, y=2.0)``."""
+    pieces: list[Any] = [f"{name}("]
+    for k, (field, value) in enumerate(fields):
+        pieces += [f"{', ' if k else ''}{field}=", (value, "r", "")]
+    return [*pieces, ")"]
+
+
+__all__ = ["has_own_text", "own_text"]

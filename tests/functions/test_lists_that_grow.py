@@ -91,7 +91,7 @@ def test_what_is_printed_before_a_branch_is_printed_once(text: str, capsys: pyte
         "return str(L)",
         "return f'{L}'",
         "return '%s' % L",
-        "return [L] == [[]]",
+        "return [L] == [[1.0]]",
     ],
 )
 def test_what_is_no_list_yet_refuses(use: str) -> None:

@@ -21,7 +21,7 @@ LAZY = {
     "json": lambda x: json.dumps(x[0].item()),
     "an uncaptured function": np.spacing,
     "a key": lambda x: {x.sum(): 1},
-    "a method of texts": lambda x: str(x.sum()).casefold(),
+    "a method of texts": lambda x: str(x.sum()).split(),
 }
 
 

@@ -12,6 +12,7 @@ from tensormagic.capture.staging import ordering
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.truth import truth
+from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
@@ -36,7 +37,12 @@ def contained(value: Any, container: Any) -> Any:
         if container.like is None or not container.holds_numbers:
             return None if container.like is not None else False
         container = wrap(container.stacks[0])
-    if isinstance(container, Tensor) and container.ndim and not values_are_there():
+    if (
+        isinstance(container, Tensor)
+        and not isinstance(container, Labelled)
+        and container.ndim
+        and not values_are_there()
+    ):
         return _as_value(truth((container == value).any()))
     if type(container) not in _SEQUENCES or not _is_lazy(value, container):
         return None

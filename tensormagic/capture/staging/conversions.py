@@ -11,7 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.one_of import LazyText, OneOf
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.staging import special, told
+from tensormagic.capture.staging import objects, special, told
 from tensormagic.capture.staging.outside import with_arrays
 from tensormagic.capture.staging.ranges import len_
 from tensormagic.capture.staging.trial import trial
@@ -210,14 +210,19 @@ def str_(*args: Any, **options: Any) -> Any:
         return str(*args, **options)
     if isinstance(args[0], LazyText):
         return args[0]
-    return args[0].mapped(str_) if isinstance(args[0], OneOf) else told.text((args[0], "s", ""))
+    return args[0].mapped(str_) if isinstance(args[0], OneOf) else _text(args[0], "s")
 
 
 def repr_(value: Any, /) -> Any:
     """``repr``, likewise."""
     if not (waits() and _is_lazy_text(value)):
         return repr(value)
-    return value.mapped(repr_) if isinstance(value, OneOf) else told.text((value, "r", ""))
+    return value.mapped(repr_) if isinstance(value, OneOf) else _text(value, "r")
+
+
+def _text(value: Any, conversion: str) -> Any:
+    own = objects.own_text(value, conversion, "")
+    return told.text((value, conversion, "")) if own is None else told.text(*own)
 
 
 def format_(value: Any, spec: str = "", /) -> Any:

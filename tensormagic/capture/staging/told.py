@@ -83,7 +83,10 @@ def _expanded(piece: Any) -> list[Any]:
     if holds_lazy(piece[0]) and not piece[2]:
         return _pieces(piece[0])
     own = objects.own_text(*piece) if _abstract() else None
-    return [piece] if own is None else [q for p in own for q in _expanded(p)]
+    if own is None:
+        return [piece]
+    own = [(p, "", "") if piece[1] and isinstance(p, str) and type(p) is not str else p for p in own]  # f"{v!s}"
+    return [q for p in own for q in _expanded(p)]
 
 
 def _pieces(value: Any) -> list[Any]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type
+from tensormagic.ops.effects.checks import REQUIRE, SETTLED
 from tensormagic.ops.move import lead
 from tensormagic.ops.op import Tangent, Value, as_form
-from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.opaque import Opaque, items
 from tensormagic.ops.rows import common_axis
 
 _classes: dict[str, type[BaseException]] = {}  # the user's, by how the params of a node name them
@@ -192,16 +194,30 @@ def after(token: Node, value: Node) -> Node:
 def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
     """What was made of ``values``, such as derivatives, once the checks have been made that these wait for.
 
-    A derivative that does not read its value, as that of a constant, would be there without them.
+    A derivative that does not read its value, as that of a constant or of a logarithm, would be there without them.
     """
-    tokens = dict.fromkeys(n.args[0] for n in topological(values) if n.op is AFTER)
-    if not tokens:
+    inside = topological(values)
+    tokens = dict.fromkeys(n.args[0] for n in inside if n.op is AFTER)
+    checks = [n for n in inside if n.op in _CHECKS]
+    checks += [one for n in inside if any(map(_checks, _graphs(n))) for one in items(n)]
+    if not tokens and not checks:
         return list(found)
     behind: list[Node] = []
     for node in found:
         read = set(topological([node]))
-        for token in tokens:
-            if token not in read:
-                node = after(token, node)  # noqa: PLW2901 (behind one more)
+        for token in (*(t for t in tokens if t not in read), *checks):  # rules may find that a check is not needed
+            node = after(token, node)  # noqa: PLW2901 (behind one more)
         behind.append(node)
     return behind
+
+
+def _checks(graph: Graph) -> bool:
+    """Whether a loop or a branch checks something."""
+    return any(n.op in _CHECKS or any(map(_checks, _graphs(n))) for n in graph.nodes)
+
+
+def _graphs(node: Node) -> Iterator[Graph]:
+    return (graph for _, graph in node.param_items if isinstance(graph, Graph))
+
+
+_CHECKS = {REQUIRE, SETTLED}

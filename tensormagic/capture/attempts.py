@@ -62,6 +62,15 @@ def decided(
     return substituted([node], memo)[0]
 
 
+def taken_for(holds: Node, of_site: Callable[[], tuple[bool, int]], checks: dict[str, Any]) -> bool:
+    """Whether a condition on which a ``try`` goes on is taken to hold in this trace."""
+    held, number = of_site()
+    token = checks["__tensor_checks__"]
+    before = constant(token) if isinstance(token, int) else token.node
+    checks["__tensor_checks__"] = _as_token(settled(before, holds, held, number, "try"))
+    return held
+
+
 def _as_token(node: Node) -> Any:
     from tensormagic.capture.stores.place import Buffer, Place
     from tensormagic.capture.value import Tensor

@@ -66,6 +66,16 @@ def each_once(x, y):
 
 
 @program
+def pairs_that_are_new(x, y):
+    pairs = []
+    for a in x:
+        for b in y:
+            if a < b and (a, b) not in pairs:
+                pairs.append((a, b))
+    return pairs
+
+
+@program
 def until_it_comes_back(x, y):
     path, v = [], x[0]
     while v not in path:

@@ -11,6 +11,7 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import ordering
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.grown import GrownList
+from tensormagic.capture.staging.merged import apart
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, wrap
@@ -34,9 +35,7 @@ def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any)
 def contained(value: Any, container: Any) -> Any:
     """``value in container``, where either holds lazy values; None where Python asks."""
     if isinstance(container, GrownList):
-        if container.like is None or not container.holds_numbers:
-            return None if container.like is not None else False
-        container = wrap(container.stacks[0])
+        return _among(value, container)
     if (
         isinstance(container, Tensor)
         and not isinstance(container, Labelled)
@@ -47,6 +46,21 @@ def contained(value: Any, container: Any) -> Any:
     if type(container) not in _SEQUENCES or not _is_lazy(value, container):
         return None
     return _as_value(_connected((lambda v=v: _same(v, value) for v in container), decides=True))
+
+
+def _among(value: Any, grown: GrownList) -> Any:
+    """``in`` of a list of numbers, or of tuples of numbers, without a known length."""
+    if grown.like is None:
+        return False
+    parts = apart(value)
+    if not grown.like.numeric or not all(n.shape == () for n in (*grown.types, *(p.type for p in parts.nodes))):
+        refuse(
+            "`in` of a list that grows a data-dependent number of times, and holds arrays,", "Compare arrays of them."
+        )
+    if parts.form != grown.like.form:
+        return False
+    found = [scalar.equal(stack, number) for stack, number in zip(grown.stacks, parts.nodes, strict=True)]
+    return _as_value(truth(wrap(reduce(scalar.logical_and, found)).any()))
 
 
 def _is_lazy(left: Any, right: Any) -> bool:

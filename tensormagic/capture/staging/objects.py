@@ -19,7 +19,9 @@ def has_own_text(value: Any) -> bool:
     if context.current() is None or isinstance(value, Deferred):
         return False
     kind: Any = type(value)
-    return _is_named_tuple(kind) or (is_users_class(kind) and any(special.method_of(value, n) for n in _NAMES[""]))
+    if _is_named_tuple(kind) or isinstance(value, BaseException):
+        return True
+    return is_users_class(kind) and any(special.method_of(value, n) for n in _NAMES[""])
 
 
 def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
@@ -31,7 +33,7 @@ def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
         return _of_fields(kind.__name__, [(n, getattr(value, n)) for n in kind._fields])
     own = next((m for n in _NAMES[conversion] if (m := special.method_of(value, n)) is not None), None)
     if own is None:
-        return None
+        return _of_error(value, conversion) if isinstance(value, BaseException) else None
     if own.__name__ == "__repr__" and _is_made(kind.__repr__):
         shown = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr]
         return _of_fields(kind.__qualname__, shown)
@@ -39,6 +41,19 @@ def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
     if not isinstance(found, str | Deferred):
         raise TypeError(f"{own.__name__} returned non-string (type {type(found).__name__})")
     return [found if isinstance(found, str) else (found, "", "")]
+
+
+def _of_error(error: BaseException, conversion: str) -> list[Any] | None:
+    """The text of an exception, as Python puts it together of what it was made with."""
+    kind: Any = type(error)
+    if conversion == "r" and kind.__repr__ is BaseException.__repr__:
+        pieces = [(a, "r", "") for a in error.args]
+        return [f"{kind.__name__}(", *(q for k, p in enumerate(pieces) for q in ([", ", p] if k else [p])), ")"]
+    if conversion == "r" or kind.__str__ not in {BaseException.__str__, KeyError.__str__}:
+        return None
+    if len(error.args) != 1:
+        return [(error.args, "s", "")] if error.args else [""]
+    return [(error.args[0], "r" if kind.__str__ is KeyError.__str__ else "s", "")]
 
 
 def _is_named_tuple(kind: Any) -> bool:

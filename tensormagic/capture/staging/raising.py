@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, number_classes, usercode
+from tensormagic.capture import attempts, context, number_classes, usercode
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
@@ -89,6 +89,21 @@ def managed(manager: Any) -> Any:
     """The manager of a ``with``: one that may catch errors is as a ``try``."""
     quiet = isinstance(manager, _QUIET) or context.current() is None or not hasattr(type(manager), "__exit__")
     return manager if quiet else _Managed(manager)
+
+
+def settles() -> bool:
+    """Whether a condition can be settled for this trace: in a `try`, and in no code that is tried out."""
+    capture = context.current()
+    return capture is not None and capture.abstract and capture.attempts > 0 and not capture.trials
+
+
+def taken_for(holds: Node) -> bool:
+    """Whether a condition is taken to hold in this trace: a call in which it is otherwise is captured anew."""
+    capture = context.current()
+    if capture is None:
+        raise AssertionError
+    capture.told = True
+    return attempts.taken_for(holds, capture.of_site, capture.checks)
 
 
 def can_defer() -> bool:

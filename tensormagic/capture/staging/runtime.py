@@ -22,7 +22,7 @@ from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.growing import growing, retyped
 from tensormagic.capture.staging.kinds import class_of, interface_of
-from tensormagic.capture.staging.needs_python import Grows
+from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.number_formulas import formula, has_form
 from tensormagic.capture.staging.of_arrays import of_array
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
@@ -66,19 +66,22 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
     if not isinstance(condition, bool):
         try:
             retyped(lambda predicate=condition: staged_branch(predicate, (then, otherwise), *told[:2]))
-        except Exception as error:
-            if not values_are_there():
-                if not isinstance(error, Grows):
-                    raise
-                growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
-                raising.settle()
-                return
+        except Exception as error:  # noqa: BLE001 (raised below, where nothing else is to be done)
             failed = error
         else:
             raising.settle()
             return
-        unstaged(failed)
-        condition = computed(condition)
+        if values_are_there():
+            unstaged(failed)
+            condition = computed(condition)
+        elif isinstance(failed, Grows):
+            growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
+            raising.settle()
+            return
+        elif isinstance(failed, NeedsPython) and raising.settles():  # of which way a `try` goes there is a trace each
+            condition = not raising.taken_for(scalar.logical_not(condition))
+        else:
+            raise failed
     (then if condition else otherwise)()
 
 
@@ -272,6 +275,8 @@ def asserted(test: Any, told: Thunk | None) -> None:
     known = condition if isinstance(condition, bool) else None
     if known is None and values_are_there():
         known = raising.known(condition)  # type: ignore[arg-type]
+    if known is None and raising.settles():
+        known = raising.taken_for(condition)  # type: ignore[arg-type]
     if known is None and not raising.can_defer():
         raise fail_trial("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")
     if known:

@@ -80,6 +80,8 @@ def _expanded(piece: Any) -> list[Any]:
     """A piece of a text; of a container with lazy values, and of an object of the user's, those that Python puts together."""
     if isinstance(piece, str) or piece[1] not in {"", "r", "s"} or not isinstance(piece[2], str):
         return [piece]
+    if isinstance(piece[0], Text) and piece[1] in {"", "s"} and not piece[2]:
+        return list(piece[0].pieces)
     if holds_lazy(piece[0]) and not piece[2]:
         return _pieces(piece[0])
     own = objects.own_text(*piece) if _abstract() else None

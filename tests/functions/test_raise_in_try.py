@@ -1,0 +1,195 @@
+# ruff: noqa: TRY300, TRY301 (as it is written)
+"""`raise` and `assert` on data in a `try`: each way has a trace of its own, and a call goes the way that its data say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensormagic as tm
+
+PROGRAMS: list[Callable[..., Any]] = []
+
+
+def program(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Enter a program."""
+    PROGRAMS.append(function)
+    return function
+
+
+class TooBigError(Exception):
+    def __init__(self, v):
+        super().__init__(f"bad value {v}")
+        self.v = v
+
+
+def checked(v):
+    if v > 10:
+        raise TooBigError(v)
+    return v
+
+
+def positive(x):
+    if x.sum() < 0:
+        raise ValueError("negative sum")
+    if np.isnan(x).any():
+        raise ValueError("nan")
+    return np.log(x.sum())
+
+
+@program
+def caught_where_it_is_raised(x):
+    try:
+        if x[0] < 0:
+            raise ValueError(f"negative: {x[0]}")
+        r = math.sqrt(x[0])
+    except ValueError as error:
+        print("error:", error)
+        print(f"{error} / {error!s}", str(error))
+        r = 0.0
+    return r
+
+
+@program
+def an_assertion(x):
+    try:
+        if not x[0] > 0:  # which pytest would rewrite, were it an assert
+            raise AssertionError("must be positive")
+        return x[0] ** 0.5
+    except AssertionError as error:
+        print("assertion", error)
+    return -1.0
+
+
+@program
+def of_a_function_for_each(x):
+    out = []
+    for v in x:
+        try:
+            out.append(checked(v))
+        except TooBigError as error:
+            print(error)
+            out.append(error.v / 10)
+    return out
+
+
+@program
+def of_a_function(x):
+    try:
+        return positive(x)
+    except ValueError as error:
+        print(repr(error), error.args)
+        return float("nan")
+
+
+@program
+def one_of_two(x):
+    try:
+        if x[0] > 5:
+            raise KeyError("k")
+        if x[0] > 3:
+            raise ValueError("v")
+        y = x * 2
+    except (KeyError, ValueError) as error:
+        print(type(error).__name__, error, repr(error), error.args)
+        y = x * 0
+    else:
+        print("fine")
+    finally:
+        print("end")
+    return y
+
+
+@program
+def again_and_again(x):
+    for attempt in range(3):
+        try:
+            x = x / 2
+            if x[0] > 1:
+                raise RuntimeError("again")
+            break
+        except RuntimeError as error:
+            print(attempt, error)
+    else:
+        print("gave up")
+    return x, attempt
+
+
+@program
+def after_a_store(x):
+    y = np.zeros(2)
+    try:
+        y[0] = x[0]
+        if x[0] > 5:
+            raise ValueError("big")
+        y[1] = x[1]
+    except ValueError:
+        y[:] = -1
+    return y
+
+
+@program
+def into_another_error(x):
+    try:
+        if x[0] < 0:
+            raise ValueError("inner")
+        return "ok"
+    except ValueError as error:
+        raise RuntimeError("outer") from error
+
+
+@program
+def out_of_a_loop(x):
+    n = 0
+    try:
+        for v in x:
+            if v < 0:
+                raise StopIteration
+            n += 1
+    except StopIteration:
+        print("stopped")
+    return n
+
+
+def told(function: Callable[..., Any], *args: Any) -> tuple[str, str]:
+    """What a function gives, or raises, and what it prints."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        try:
+            found = repr(function(*args))
+        except Exception as error:  # noqa: BLE001 (compared)
+            found = f"raised {error!r}"
+    return found, said.getvalue()
+
+
+GIVEN = [[4.0, 20.0], [-4.0, 2.0], [40.0, 2.0], [40.0, 20.0], [np.nan, 1.0], [4.0, 20.0], [-1.0, -1.0]]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_as_python_goes(function: Callable[..., Any], order: int):
+    captured = tm.tensor(function)
+    for x in GIVEN[::order]:
+        assert told(captured, np.array(x)) == told(function, np.array(x))
+
+
+def test_the_derivative_is_that_of_the_way_that_is_gone():
+    def f(x):
+        try:
+            if x[0] < 0:
+                raise ValueError("negative")
+            r = x[0] ** 2
+        except ValueError:
+            r = x[0] ** 3
+        return r * x[1]
+
+    derived = tm.grad(f)
+    for a in (2.0, -2.0, 3.0, -3.0):
+        x = np.array([a, 5.0])
+        np.testing.assert_allclose(derived(x), [2 * a * 5, a * a] if a > 0 else [3 * a * a * 5, a**3])

@@ -44,10 +44,8 @@ def decided(
         args = substituted(check.args, memo) if memo else check.args
         value, holds = (args[0], works(check, args)) if failure(check) else args
         held, number = of_site()
+        _await(checks, holds, held, number)  # whether or not anything of it is used
         if not held:
-            token = checks["__tensor_checks__"]
-            before = constant(token) if isinstance(token, int) else token.node
-            checks["__tensor_checks__"] = _as_token(settled(before, holds, False, number, "try"))
             if failure(check):
                 raise np.linalg.LinAlgError(failure(check))
             if check["error"] == "wide":
@@ -65,10 +63,15 @@ def decided(
 def taken_for(holds: Node, of_site: Callable[[], tuple[bool, int]], checks: dict[str, Any]) -> bool:
     """Whether a condition on which a ``try`` goes on is taken to hold in this trace."""
     held, number = of_site()
+    _await(checks, holds, held, number)
+    return held
+
+
+def _await(checks: dict[str, Any], holds: Node, held: bool, number: int) -> None:
+    """Have what the function gives wait for a condition to be as it is taken to be, behind those before it."""
     token = checks["__tensor_checks__"]
     before = constant(token) if isinstance(token, int) else token.node
     checks["__tensor_checks__"] = _as_token(settled(before, holds, held, number, "try"))
-    return held
 
 
 def _as_token(node: Node) -> Any:

@@ -78,8 +78,8 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
             growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
             raising.settle()
             return
-        elif isinstance(failed, NeedsPython) and raising.settles():  # of which way a `try` goes there is a trace each
-            condition = not raising.taken_for(scalar.logical_not(condition))
+        elif _is_settled(failed):  # of each way that a `try` goes there is a trace
+            condition = _taken_for(condition)
         else:
             raise failed
     (then if condition else otherwise)()
@@ -97,14 +97,25 @@ def _one_of(condition: Node, ways: tuple[Thunk, Thunk], functions: Sequence[Any]
     try:
         found = staged_value(condition, ways, functions)
     except Exception as error:
-        if not values_are_there():
+        if not values_are_there() and not _is_settled(error):
             raise
         failed = error
     else:
         raising.settle()
         return found
+    if not values_are_there():
+        return ways[0 if _taken_for(condition) else 1]()
     unstaged(failed)
     return ways[0 if computed(condition) else 1]()
+
+
+def _is_settled(error: Exception) -> bool:
+    """Whether a condition in a `try` is settled for each trace, where a region cannot hold what hangs on it."""
+    return isinstance(error, NeedsPython) and raising.settles()
+
+
+def _taken_for(condition: Node) -> bool:
+    return not raising.taken_for(scalar.logical_not(condition))
 
 
 def both(first: Any, *rest: Thunk) -> Any:

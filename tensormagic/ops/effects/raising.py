@@ -205,7 +205,7 @@ def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
     behind: list[Node] = []
     for node in found:
         read = set(topological([node]))
-        for token in (*(t for t in tokens if t not in read), *checks):  # rules may find that a check is not needed
+        for token in (*(t for t in tokens if t not in read), *reversed(checks)):  # the first of these is computed first
             node = after(token, node)  # noqa: PLW2901 (behind one more)
         behind.append(node)
     return behind

@@ -384,13 +384,9 @@ class FakeDevice:
         from tests.backend.cuda.emulator import launch
 
         def run(given: Sequence[Any]) -> None:
-            values = [_bytes_of(a) if isinstance(a, np.ndarray) else a for a in given]
+            values = [a.reshape(-1) if isinstance(a, np.ndarray) else a for a in given]
             report = launch(kernel, grid[0], block[0], shared, values)
             if report.issues:
                 raise AssertionError(report.issues)
 
         self.does("launch", run, args, stores=True)
-
-
-def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array.reshape(-1).view(np.uint8)

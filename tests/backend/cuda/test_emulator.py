@@ -10,12 +10,14 @@ from tests.backend.cuda.emulator import EmulatorError, Report, launch, parse
 pytestmark = compiles
 
 
-def run(body: str, count: int = 64, threads: int = 64, blocks: int = 1) -> Report:
+def run(body: str, count: int = 64, threads: int = 64, blocks: int = 1, held: str = "uint8") -> Report:
     """Run the lines of a kernel whose arrays ``a`` and ``b`` have ``count`` numbers."""
     source = "def kernel(a, b, n):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     parameters = (*(Scratch(name, count, "float32", written=True) for name in "ab"), Count(count))
     code = Launch("planted", source, source, parameters, blocks, threads).compile()
     arrays = [np.arange(count, dtype=np.float32).view(np.uint8) for _ in range(2)]
+    if held != "uint8":
+        arrays = [np.arange(count).astype(held) for _ in range(2)]
     return launch(parse(code.data.decode()), blocks, threads, 0, [*arrays, np.int64(count)])
 
 
@@ -51,6 +53,14 @@ def test_alignment():
 )
 def test_planted(body: str, issue: str):
     assert any(issue in text for text in run(body).issues)
+
+
+def test_arrays_of_another_dtype():
+    body = "b[thread()] = a[thread()] * 2"
+    assert not run(body, held="float32").issues
+    for held in ("float64", "int32", "complex64"):
+        issues = run(body, held=held).issues
+        assert (held == "complex64") is not any("an element of float32 in an array of" in text for text in issues)
 
 
 def test_a_barrier_between():

@@ -67,13 +67,19 @@ class Memory:
         self.writers: list[np.ndarray] = []
         self.readers: list[np.ndarray] = []
         self.known: list[np.ndarray] = []
+        self.floats: list[set[np.dtype[Any]] | None] = []
         self.issues: Counter[str] = Counter()
         self.traffic: dict[str, Traffic] = {}
         for array in arrays:
             self.add(array)
 
     def add(self, array: np.ndarray) -> int:
-        """The address of an array, which begins on a boundary of 256 bytes."""
+        """The address of an array, which begins on a boundary of 256 bytes; of which dtype it is, is known where it is none of bytes."""
+        plain = array.dtype == np.uint8
+        self.floats.append(
+            None if plain else {array.dtype, array.real.dtype if array.dtype.kind == "c" else array.dtype}
+        )
+        array = array.view(np.uint8)
         address = FIRST if not self.starts else -(-(self.starts[-1] + self.arrays[-1].size + GAP) // 256) * 256
         self.arrays.append(array)
         self.starts.append(address)
@@ -107,6 +113,7 @@ class Memory:
         found = [np.empty(address.size, dtype) for _ in range(width)]
         self._count(address, size, warp, text)
         for k, which, place in self.parts(address, size, text):
+            self._check(k, dtype, text)
             writer = self.writers[k][place]
             if ((writer != NOBODY) & (writer != thread[which])).any():
                 self.issues[f"race: reads what another thread of the launch wrote: {text}"] += 1
@@ -129,6 +136,7 @@ class Memory:
         size = dtype.itemsize * width
         self._count(address, size, warp, text)
         for k, which, place in self.parts(address, size, text):
+            self._check(k, dtype, text)
             own = thread[which]
             for lane in range(width):
                 at = place + lane * dtype.itemsize
@@ -143,6 +151,12 @@ class Memory:
                 if ((reader != NOBODY) & (reader != own)).any():
                     self.issues[f"race: stores where another thread reads: {text}"] += 1
                 self.writers[k][at] = own
+
+    def _check(self, number: int, dtype: np.dtype[Any], text: str) -> None:
+        """A float is read and stored where there are such; integers of any size may stand for the bits of others."""
+        known = self.floats[number]
+        if known is not None and dtype.kind == "f" and dtype not in known:
+            self.issues[f"an element of {dtype} in an array of {', '.join(map(str, known))}: {text}"] += 1
 
     def _count(self, address: np.ndarray, size: int, warp: np.ndarray, text: str) -> None:
         traffic = self.traffic.setdefault(text, Traffic())

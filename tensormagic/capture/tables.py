@@ -92,35 +92,36 @@ class Labelled(Tensor):
         if name in {"values", "array"}:
             return Tensor(self.place)
         if name == "index":
-            capture = context.current()
-            if capture is not None and capture.abstract and _counts(self.labels):
-                refuse("the index of a Series or a DataFrame in a function", "Use row numbers: np.arange(len(s)).")
-            there = isinstance(self.labels, _Chosen) and (capture is None or values_are_there())
-            return self.as_table().index if there else self.labels
+            return self._index()
         if self.columns is None and name == "name":
             return self.called
-        if name == "keys" and asked_by(
-            "pandas."
-        ):  # what has keys is a dictionary to it, whose items it looks for by their labels
-            refuse(
-                "storing a captured Series or DataFrame into a table",
-                "Store its values: df['name'] = s.to_numpy().",
-            )
+        if name == "keys" and asked_by("pandas."):
+            # what has keys is a dictionary to it, whose items it looks for by their labels
+            refuse(_AS_AN_ITEM, "Store its values: df['name'] = s.to_numpy().")
         if self.columns is not None and name in self.columns:
             return self[name]
-        alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(
-            self._class_of_pandas, name
-        )
+        return self._of_pandas(name)
+
+    def _index(self) -> Any:
         capture = context.current()
-        if alike or (capture is not None and not values_are_there()):
-            if not alike and not hasattr(np.ndarray, name):
-                refuse(
-                    f"{self._class_of_pandas.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy()."
-                )
+        if capture is not None and capture.abstract and _counts(self.labels):
+            refuse("the index of a Series or a DataFrame in a function", "Use row numbers: np.arange(len(s)).")
+        there = isinstance(self.labels, _Chosen) and (capture is None or values_are_there())
+        return self.as_table().index if there else self.labels
+
+    def _of_pandas(self, name: str) -> Any:
+        """An attribute that pandas has: NumPy's, where both do the same, else that of the table, where its values are there."""
+        kind, capture = self._class_of_pandas, context.current()
+        alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(kind, name)
+        if alike:
             found = super().__getattr__(name)
-            return self._labelling(found) if alike and name in _ALIKE else found
-        self.detached = True  # what pandas computes is a constant of the graph
-        return _lifting(getattr(self.as_table(), name), f"{self.place.buffer.name or 'table'}.{name}")
+            return self._labelling(found) if name in _ALIKE else found
+        if capture is None or values_are_there():
+            self.detached = True  # what pandas computes is a constant of the graph
+            return _lifting(getattr(self.as_table(), name), f"{self.place.buffer.name or 'table'}.{name}")
+        if not hasattr(np.ndarray, name):
+            refuse(f"{kind.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy().")
+        return super().__getattr__(name)
 
     @property
     def _stands_for(self) -> type[Any]:
@@ -277,6 +278,7 @@ _AXES = {_ABSENT: 0, "index": 0, "columns": 1}
 _REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
 _RUNNING = {"cumsum", "cumprod"}
 _ALIKE_IN_TABLES = {"dot", "round", "clip"} | _RUNNING  # methods that mean the same in NumPy
+_AS_AN_ITEM = "storing a captured Series or DataFrame into a table"
 _ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
 
 

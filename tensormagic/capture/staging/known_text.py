@@ -216,24 +216,29 @@ class _Reading:
     def _calls(self, call: ast.Call, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
         """Note what a call calls, and of what: a name, a module's function or a method of an array; False for anything else."""
         name, into = name_of(call.func), is_into(call)
-        if any(k.arg not in numpys.KEYWORDS or name in OPERATORS for k in call.keywords) or (
-            into and call not in self.alone
-        ):
+        if into and call not in self.alone:
             return False
-        if counts and name not in {"range", "len"}:
-            logarithm = is_logarithm(call)
-            self.negates = self.negates or logarithm or name == "negative"
-            self.holds = self.holds or logarithm or is_of_angles(call) or is_quotient(call)
-            self.multiplies = self.multiplies or is_product(call)
-            self.sums = self.sums or is_sum(call)
+        if any(k.arg not in numpys.KEYWORDS or name in OPERATORS for k in call.keywords):
+            return False
+        sizes = name in {"range", "len"}
+        if counts and not sizes:
+            self._count(call, name)
         self.ranges += name == "range"
         self.exponentials = self.exponentials or is_exponential(call)
         self.stores = self.stores or into or is_store(call)
-        of = inside if name in {"range", "len"} else pending
+        of = inside if sizes else pending
         given = [*call.args, *[k.value for k in call.keywords]]
         by_attribute = isinstance(call.func, ast.Attribute)  # NumPy's functions may be told something by a text
         of += [v for v in given if not (by_attribute and isinstance(v, ast.Constant) and isinstance(v.value, str))]
         return self._is_called(call, of)
+
+    def _count(self, call: ast.Call, name: str) -> None:
+        """Note what a call is to rules for accuracy."""
+        logarithm = is_logarithm(call)
+        self.negates = self.negates or logarithm or name == "negative"
+        self.holds = self.holds or logarithm or is_of_angles(call) or is_quotient(call)
+        self.multiplies = self.multiplies or is_product(call)
+        self.sums = self.sums or is_sum(call)
 
     def _is_called(self, call: ast.Call, pending: list[ast.AST]) -> bool:
         function, count = call.func, len(call.args) - is_into(call)

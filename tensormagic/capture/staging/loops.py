@@ -333,14 +333,16 @@ class Loop:
         starts = [v for s in self.carried if s.get() is not UNBOUND for v in flatten(s.get())[0]]
         if self.buffers or any(isinstance(v, Tensor) for v in starts):
             return True
-        carries = [c for s in self.carried.values() for c in s.carries]
-        last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
-        ends = [c.end for c in carries if c.end is not None] + [n for one in last for n in self.parts_of(*one).nodes]
-        ends += [n for a in self.appended for n in a.parts.nodes]
-        stand_ins = {index, *(c.stand_in for c in carries)}
-        nodes = topological(ends, stop=lambda n: n in stand_ins)
+        stand_ins = {index, *(c.stand_in for c in self._carries())}
+        nodes = topological(self._left(), stop=lambda n: n in stand_ins)
         computed = (n for n in nodes if n.op is not CONSTANT and n not in stand_ins)
         return any(not n.needs or n.type.form == "array" for n in computed)
+
+    def _left(self) -> list[Node]:
+        """The numbers and arrays that an iteration leaves in what is carried, in other names and in lists."""
+        last = [(s, v) for s, v in self.outcome.slots.items() if s not in self.carried and v is not UNBOUND]
+        parts = [self.parts_of(*one) for one in last] + [a.parts for a in self.appended]
+        return [c.end for c in self._carries() if c.end is not None] + [n for p in parts for n in p.nodes]
 
     def check_sizes(self, slot: Slot, parts: Parts) -> None:
         """Refuse a shape that mentions what is known in one iteration only."""

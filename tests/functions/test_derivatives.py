@@ -206,3 +206,13 @@ def test_does_not_depend():
 def test_refused(call, message):
     with pytest.raises(tm.DifferentiationError, match=message):
         call()
+
+
+def test_what_is_differentiated_has_its_form_whichever_operand_it_is_made_of():
+    x, y = np.array([4e-9, 0.3]), np.array([4e-9, 0.2])
+    with tm.config.using(tier="numpy", math="stable"):
+        found = tm.grad(lambda x, y: (x / (1 - y * x) - x).sum())(x, y)
+        ratio = tm.grad(lambda x, y: ((1 - y * x) / (1 + y * x) - 1).sum(), argnums=1)(x, y)
+    u = x * y
+    assert np.allclose(found, u * (2 - u) / (1 - u) ** 2, rtol=1e-15, atol=0)
+    assert np.allclose(ratio, -2 * x / (1 + u) ** 2, rtol=1e-15, atol=0)

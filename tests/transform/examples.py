@@ -250,6 +250,12 @@ EXAMPLES = [
         ((N,), (N,)),
         lambda x, y: scalar.log(scalar.sigmoid(y) * scalar.exp(x) + (1 - scalar.sigmoid(y))),
     ),
+    Example(
+        "logarithms_of_sums_less_a_term",
+        ((N,), (N,)),
+        lambda x, y: scalar.logaddexp(x, y) - scalar.maximum(x, y),
+    ),
+    Example("products_with_tails", ((N,), (N,)), lambda x, y: scalar.exp(x * x) * y * special.erfc(x)),
     Example("fractions_in_one_exponential", ((N,),), lambda x: 1 / scalar.expm1(x) - scalar.exp(-x)),
     Example(
         "powers_less_what_they_begin_with",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 import tensormagic as tm
 from tensormagic.backend.reference import evaluate_graph
@@ -11,6 +12,7 @@ from tests.transform.never_worse import compared, function_of, truth
 
 SMALL = np.array([1e-9, -3e-7, 2e-5, 0.003, 0.04])
 LARGE = np.array([3.0, 19.0, 700.0, 4e5, 2e9])
+mp = oracle.mp
 OTHER = np.array([0.7, 1.3, 2.9, 0.4, 1.1])
 PLACES = {
     "(1 - np.exp(-x * y)) / x - y": (SMALL, OTHER),
@@ -29,7 +31,41 @@ PLACES = {
     "np.log(2) + x * np.log(x) + (1 - x) * np.log(1 - x)": (0.5 + SMALL,),
     "np.exp(1) - (1 + 1 / x) ** x": (LARGE,),
     "np.cbrt(1 + x) - 1 - x / 3": (SMALL,),
+    "2 * np.arctan(np.exp(x)) - 1.5": (SMALL,),
+    "np.arctan(1 + x) - np.arctan(1 - x)": (SMALL,),
+    "np.sin(0.5 + x) - np.sin(0.5) * np.cos(x)": (SMALL,),
+    "x * np.log(x) - x - ((x + 1) * np.log(x + 1) - (x + 1))": (LARGE,),
+    "np.sqrt(1 + x) - np.cos(y * 1e-4)": (SMALL, OTHER),
+    "np.cosh(x) + np.cos(y)": (SMALL, 3.141592 + 1e-4 * OTHER),
+    "x / y - 1": (OTHER * (1 + SMALL), OTHER),
+    "x / (x + y) - y / (x + y)": (OTHER * (1 + SMALL), OTHER),
+    "x * x / (1 + x * x) - 1": (LARGE,),
+    "np.log(np.exp(x) + np.exp(y) + np.exp(y - x)) - x": (OTHER, OTHER - 6),
 }
+SPECIAL = {  # function of the graph, points, and the same with many digits
+    "erf": (
+        lambda x: special.erf(x) - 1.1283791670955126 * x,
+        SMALL,
+        lambda x: mp.erf(x) - mp.mpf(1.1283791670955126) * x,
+    ),
+    "erfc": (lambda x: 1 - special.erfc(x), SMALL, mp.erf),
+    "erfcx": (lambda x: np.exp(x * x) * special.erfc(x), OTHER * 5, lambda x: mp.exp(x * x) * mp.erfc(x)),
+    "gammaln": (
+        lambda x: special.gammaln(x) - (x - 0.5) * np.log(x) + x - 0.9189385332046727,
+        LARGE,
+        lambda x: mp.loggamma(x) - (x - mp.mpf(0.5)) * mp.log(x) + x - mp.mpf(0.9189385332046727),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_functions_of_scipys_have_their_series(name):
+    function, given, true = SPECIAL[name]
+    graph = rewrite(tm.trace(function, given), "stable").graph
+    found = evaluate_graph(graph, [given])[0]
+    points = zip(found, given, strict=True)
+    lost = [oracle.ulps(float(v), true(mp.mpf(float(p))), np.float64) for v, p in points if name != "gammaln" or p > 8]
+    assert np.mean(lost) < 8, lost
 
 
 @pytest.mark.parametrize("text", PLACES)

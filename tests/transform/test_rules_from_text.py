@@ -139,6 +139,10 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "logarithms_of_sums_with_weights": "np.log(x / 9 * np.exp(v) + (1 - x / 9)); np.log(1 - v + np.exp(x) * v)",
     "fractions_in_one_exponential": "1 / (np.exp(x) - 1) - np.exp(-x); np.exp(-v) - 1 / (np.exp(v) + 1); 1 / np.sinh(x) - 2 * np.exp(-x); "
     "1 - 1 / (1 + np.exp(-v)) - np.exp(-v); 1 / (np.exp(2 * x) - 1) - 1 / (np.exp(2 * x) + 1); 0.5 / np.cosh(v) - np.exp(-v)",
+    "logarithms_of_sums_less_a_term": "np.log(np.exp(x) + np.exp(v)) - np.maximum(v, x); "
+    "x - np.log(np.exp(x) + np.exp(v) + np.exp(x + v)); "
+    "np.log(np.exp(x) + np.exp(2 * v) + np.exp(v)) - v",
+    "products_with_tails": "np.exp(x * x) * special.erfc(x); np.exp(v**2) * x * special.erfc(v); 3 * special.erfc(x) * v * np.exp(x**2)",
     "powers_less_what_they_begin_with": "(1 + x) ** v - 1 - x * v; (1 + x / v) ** v - 1 - x; 1 + v * x - (1 + x) ** v; "
     "(1 + x) ** -2.5 - 1 + 2.5 * x; ((1 + x) ** v - 1 - x * v) / (x * x)",
     "quotients_by_rises": "(v - x * np.exp(x)) / (1 - np.exp(x)); (v - x * np.exp(-v)) * 2 * x / (1 - np.exp(-v))",

@@ -175,11 +175,19 @@ def truth(c: bool, d: bool) -> Rewrites:
     yield where(c, False, True), logical_not(c)
 
 
+def _differ(x: Node, z: Node) -> bool:
+    return bare(x) is not bare(z)
+
+
 @exact(kinds="biufc")
 def sums_of_choices(c: bool, x: Node, y: Node, z: Node, w: Node) -> Rewrites:
     """Choices by one condition are made once."""
     yield where(c, x, y) + where(c, z, w), where(c, x + z, y + w)
-    yield where(c, x, y) - where(c, z, w), where(c, x - z, y - w)
+    yield (
+        where(c, x, y) - where(c, z, w),
+        where(c, x - z, y - w),
+        _differ,
+    )  # where they do not, a form keeps its text so
     yield where(c, x, y) * where(c, z, w), where(c, x * z, y * w)
     yield where(c, x, y) / where(c, z, w), where(c, x / z, y / w)
 

@@ -18,7 +18,7 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.transform.rewriting.apart import apart, known, of_logarithms, of_multiples
 from tensormagic.transform.rewriting.expansions import less_beginning
-from tensormagic.transform.rewriting.less_products import less_product
+from tensormagic.transform.rewriting.less_products import beside_minus_one, beside_one, less_product
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rational_looks import worth_it
 from tensormagic.transform.rewriting.rationals import over_common
@@ -45,6 +45,8 @@ def differences(node: Node) -> Found | None:
     if node.type.dtype.kind != "f":
         return None
     sides = list(_sides(node))
+    if not sides and (found := _of_sum(*node.args) or _of_sum(*reversed(node.args))) is not None:
+        return found
     for a, b in sides:
         found = apart(a, b) or of_multiples(a, b) or of_logarithms(a, b)
         if found is None or not isinstance(found.value, Node):
@@ -54,16 +56,34 @@ def differences(node: Node) -> Found | None:
         if found.near is None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)
-    if not sides and _subtracts(node) and worth_it(*node.args):
-        value = number_of(bare(node.args[1]))
-        sides = [(node.args[0], negative(node.args[1]) if value is None else constant(-float(value)))]
+    sides = sides or _of_negatives(node)
     for a, b in sides:
-        common = over_common(a, b, known) or less_product(a, b) or negated(less_product(b, a))
+        common = _by_parts(a, b)
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
             return None
         if common is not None:
             return _behind(common, a, b)
     return None
+
+
+def _of_negatives(node: Node) -> list[tuple[Node, Node]]:
+    """A sum with something that is subtracted further down, as a difference."""
+    left, right = node.args
+    if not _subtracts(node) or not worth_it(left, right):
+        return []
+    value = number_of(bare(right))
+    return [(left, negative(right) if value is None else constant(-float(value)))]
+
+
+def _by_parts(a: Node, b: Node) -> Apart | None:
+    """A difference of quotients and products, or of what is near 1."""
+    return over_common(a, b, known) or less_product(a, b) or negated(less_product(b, a)) or beside_one(a, b)
+
+
+def _of_sum(a: Node, b: Node) -> Found | None:
+    """A sum in which one term is near 1, and the other near -1."""
+    found = beside_minus_one(a, b)
+    return found and _behind(found, a, negative(b))
 
 
 def _behind(found: Apart, a: Node, b: Node) -> Found | None:

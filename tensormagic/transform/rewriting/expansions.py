@@ -11,9 +11,8 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import partial, reduce
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,8 +32,17 @@ from tensormagic.ops.scalars.scalar import (
     sqrt,
     where,
 )
-from tensormagic.transform.rewriting.places import Look, Place, is_deep, is_function, look_at, places
-from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, logarithm, number, raised
+from tensormagic.transform.rewriting.fifty_digits import beside, exact, pi, stirling, tails
+from tensormagic.transform.rewriting.places import Far, Look, Place, is_deep, is_function, look_at, places
+from tensormagic.transform.rewriting.power_series import (
+    FUNCTIONS,
+    NoSeriesError,
+    Series,
+    half_of_erf,
+    logarithm,
+    number,
+    raised,
+)
 from tensormagic.transform.rewriting.power_series import exponential as exponential_of
 from tensormagic.transform.rewriting.series import Remainder, chosen, dear, evaluated, number_at, scaled, series_within
 from tensormagic.transform.rewriting.terms import Sum, as_text, is_within_form, number_of, written
@@ -50,6 +58,7 @@ _RADII = (0.5, 0.25, 0.125, 0.0625)
 _ROUNDED = Fraction(1, 2**48)
 """Up to which part of its terms what is left of a coefficient is the roundings of the text's numbers."""
 _LEFT = 0.25
+_HALF = Fraction(1, 2)
 _PART = 0.5
 
 _Powers = frozenset[tuple[Node, Fraction]]
@@ -112,24 +121,6 @@ def _cancels(total: Node, place: Place) -> bool:
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-
-
-_CONTEXT = Context(prec=50)
-
-
-@lru_cache(maxsize=256)
-def _exact(name: str, value: Fraction, power: Fraction = Fraction(1)) -> Fraction:
-    """A function of a number, to fifty digits."""
-    given = _CONTEXT.divide(Decimal(value.numerator), Decimal(value.denominator))
-    if name == "exp":
-        return Fraction(_CONTEXT.exp(given))
-    if value <= 0:
-        raise NoSeriesError
-    logarithm_ = _CONTEXT.ln(given)
-    if name == "log":
-        return Fraction(logarithm_)
-    times = _CONTEXT.divide(Decimal(power.numerator), Decimal(power.denominator))
-    return Fraction(_CONTEXT.exp(_CONTEXT.multiply(logarithm_, times)))
 
 
 def _times(a: _Powers, b: _Powers, sign: int = 1) -> _Powers:
@@ -259,7 +250,7 @@ class _Expansion:
         found: _Read = {frozenset((n, p * to) for n, p in key): Series(whole, rest.terms)}
         if order != whole:
             found = self.product(found, self.place.fraction(order - whole, self.known))
-        times = first**to.numerator if to.denominator == 1 else _exact("power", first, to)
+        times = first**to.numerator if to.denominator == 1 else exact("power", first, to)
         return found if times == 1 else self.product(found, self.number(times))
 
     def logarithm(self, a: _Read) -> _Read:
@@ -268,7 +259,7 @@ class _Expansion:
         first = Fraction(own.terms[0])
         found = [{_NONE: logarithm(Series(0, tuple(Fraction(c) / first for c in own.terms)))}]
         if first != 1:
-            found.append(self.number(_exact("log", first)))
+            found.append(self.number(exact("log", first)))
         for node, times in key:
             self.positive[node] = None
             own_ = bare(log(node))
@@ -289,7 +280,7 @@ class _Expansion:
                 raise NoSeriesError
             else:
                 value = Fraction(own.at(0))
-                times = _exact("exp", value) if value else times
+                times = exact("exp", value) if value else times
                 small = own if not value else own + -number(value, self.known)
         rest = exponential_of(small) if small.terms else number(Fraction(1), self.known)
         found: _Read = {_NONE: Series(rest.order + order, rest.terms)}
@@ -300,10 +291,40 @@ class _Expansion:
         return self.sum([a, self.number(value)], (1, 1))
 
     def function(self, name: str, a: _Read) -> _Read:
-        """A function of what is 0 there."""
+        """A function of what is 0 there, or a number."""
+        if set(a) - {_NONE} or (a and a[_NONE].order < 0):
+            raise NoSeriesError
+        if not a:
+            return self.number(name in {"cos", "cosh"})
+        return {_NONE: (FUNCTIONS[name] if a[_NONE].order else partial(beside, name))(a[_NONE])}
+
+    def error(self, a: _Read) -> _Read:
+        """An error function of what is 0 there."""
         if set(a) - {_NONE} or (a and a[_NONE].order <= 0):
             raise NoSeriesError
-        return {_NONE: FUNCTIONS[name](a[_NONE])} if a else {}
+        times = self.number(2 * exact("power", pi(), -_HALF))
+        return self.product({_NONE: half_of_erf(a[_NONE])}, times) if a else {}
+
+    def far(self, a: _Read) -> tuple[Series, Series]:
+        """``a``, which is large and positive, and 1 over it."""
+        own = a.get(_NONE)
+        if len(a) != 1 or own is None or own.order >= 0 or own.terms[0] <= 0 or not isinstance(self.place, Far):
+            raise NoSeriesError
+        self.positive[self.place.base] = None
+        return own, number(Fraction(1), len(own.terms)) / own
+
+    def log_gamma(self, a: _Read) -> _Read:
+        """That of what is large, by Stirling's series."""
+        _, small = self.far(a)
+        rest = _in_powers(stirling(self.known // 2), small * small) * small
+        first = self.product(self.sum([a, self.number(-_HALF)], (1, 1)), self.logarithm(a))
+        return self.sum([first, a, {_NONE: rest}, self.number(exact("log", 2 * pi()) / 2)], (1, -1, 1, 1))
+
+    def tail(self, a: _Read) -> _Read:
+        """The tail of the error function, scaled, of what is large."""
+        _, small = self.far(a)
+        rest = _in_powers(tails(self.known // 2), small * small) * small
+        return self.product({_NONE: rest}, self.number(exact("power", pi(), -_HALF)))
 
     def by_exponentials(self, a: _Read, top: tuple[int, int], below: tuple[int, int] | None) -> _Read:
         """``p * e + q`` over the like, for ``e = exp(2 * a)``, or over ``2 * exp(a)``."""
@@ -313,6 +334,15 @@ class _Expansion:
             return self.product(first, self.inverse(self.product(self.exponential(a), self.number(2))))
         second = self.sum([self.product(twice, self.number(below[0])), self.number(below[1])], (1, 1))
         return self.product(first, self.inverse(second))
+
+
+def _in_powers(coefficients: Sequence[Fraction], small: Series) -> Series:
+    """The sum of powers of ``small``."""
+    size = len(small.terms)
+    found = number(coefficients[-1], size)
+    for c in reversed(coefficients[:-1]):
+        found = found * small + number(c, size)
+    return found
 
 
 def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) -> Any:
@@ -358,6 +388,10 @@ _READERS: dict[str, Any] = {
     "sinh": _hyperbolic("sinh", (1, -1), None),
     "cosh": _hyperbolic("cosh", (1, 1), None),
     "tanh": _hyperbolic("tanh", (1, -1), (1, 1)),
+    "erf": lambda of, a: of.error(a),
+    "erfc": lambda of, a: of.sum([of.number(1), of.error(a)], (1, -1)),
+    "erfcx": lambda of, a: of.tail(a),
+    "gammaln": lambda of, a: of.log_gamma(a),
     **{name: _named(name) for name in ("sin", "cos", "tan", "arctan", "arctanh", "arcsin", "arcsinh")},
 }
 _ROOTS = frozenset(("sqrt", "cbrt", "power"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import absolute, add, multiply, subtract
+from tensormagic.ops.scalars.scalar import absolute, add, cos, multiply, square, subtract
 from tensormagic.transform.rewriting.apart import known
 from tensormagic.transform.rewriting.forms import both, within
 from tensormagic.transform.rewriting.terms import Apart, number_of, sum_of
@@ -37,6 +39,36 @@ def less_product(a: Node, b: Node) -> Apart | None:
             parts = (product, *(n for n in (*first.parts, *second.parts) if n.args))
             return Apart(terms[0] + terms[1], near if isinstance(near, Node) else None, parts, known=True)
     return None
+
+
+def beside_one(a: Node, b: Node) -> Apart | None:
+    """``cosh(x) - cos(y)`` and the like, where both are near 1, by what they are more or less than that."""
+    first, second = (known(n, constant(1.0)) if bare(n).op.name in _AT_ONE else None for n in (a, b))
+    if first is None or second is None:
+        return None
+    return _together(a, first, second, (a, b))
+
+
+def beside_minus_one(a: Node, b: Node) -> Apart | None:
+    """``cosh(x) + cos(y)``, which is ``cosh(x) - (-cos(y))``, where one is near 1 and the other near -1."""
+    inner = bare(b)
+    if inner.op.name not in _AT_MINUS_ONE or bare(a).op.name not in _AT_ONE:
+        return None
+    first = known(a, constant(1.0))
+    return first and _together(a, first, Apart(-_AT_MINUS_ONE[inner.op.name](inner.args[0])), (a, b))
+
+
+def _together(a: Node, first: Apart, second: Apart, sides: tuple[Node, Node]) -> Apart:
+    bound = absolute(a) * 0.5
+    near = both(*(within(n.value, bound) for n in (first, second)), first.near, second.near)
+    parts = tuple(n for n in (*map(bare, sides), *first.parts, *second.parts) if n.args)
+    return Apart(first.value - second.value, near if isinstance(near, Node) else None, parts, known=True, local=True)
+
+
+_AT_ONE = frozenset(("exp", "cos", "cosh", "sqrt", "cbrt", "erfc"))
+"""Functions that are 1 where their operand is 0 or 1."""
+_AT_MINUS_ONE: dict[str, Callable[[Node], Node]] = {"cos": lambda x: 2 * square(cos(x * 0.5))}
+"""Functions, and what they are more than -1."""
 
 
 def _is_less_than_one(node: Node) -> bool:

@@ -32,7 +32,7 @@ def fit(replacement: Any, node: Node) -> Node | None:
         return to_form(replacement, t.form)
     if found.dtype != t.dtype or (found.shape == t.shape) or len(found.shape) > len(t.shape):
         return None
-    return broadcast(replacement, t.shape) if broadcast_shapes([found.shape, t.shape]) == t.shape else None
+    return broadcast(replacement, t.shape) if broadcast_shapes([t.shape, found.shape]) == t.shape else None
 
 
 def rule_of(

@@ -206,6 +206,8 @@ class Exponential(Place):
 # which are looked at --------------------------------------------------------------------------------------------------
 
 _EXPONENTIALS = frozenset(("exp", "expm1", "sinh", "cosh", "tanh", "sigmoid", "softplus", "log1mexp"))
+SPECIAL = ("erf", "erfc", "erfcx", "gammaln")
+"""Functions of SciPy's that have a series somewhere."""
 _SUMS = frozenset(("add", "subtract", "negative", "where"))
 _NODES = 32
 _DEEP = 7
@@ -281,7 +283,22 @@ def _read(node: Node) -> tuple[Node, Sequence[Node]]:
 
 
 _FUNCTIONS = _EXPONENTIALS | frozenset(
-    ("log", "log1p", "xlogy", "sqrt", "cbrt", "power", "sin", "cos", "tan", "arctan", "arctanh", "arcsin", "arcsinh")
+    (
+        "log",
+        "log1p",
+        "xlogy",
+        "sqrt",
+        "cbrt",
+        "power",
+        "sin",
+        "cos",
+        "tan",
+        "arctan",
+        "arctanh",
+        "arcsin",
+        "arcsinh",
+        *SPECIAL,
+    )
 )
 
 
@@ -378,4 +395,4 @@ def _of_product(product: Node) -> Iterator[Place]:
             yield Product(product, base, over, power, more)
 
 
-__all__ = ["Look", "Place", "is_deep", "is_function", "look_at", "places"]
+__all__ = ["SPECIAL", "Look", "Place", "is_deep", "is_function", "look_at", "places"]

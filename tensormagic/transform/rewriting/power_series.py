@@ -119,7 +119,7 @@ def exponential(u: Series) -> Series:
     return series(found)
 
 
-def _pair(u: Series, sign: int) -> tuple[Series, Series]:
+def sine_and_cosine(u: Series, sign: int = -1) -> tuple[Series, Series]:
     """Sine and cosine of ``u``, hyperbolic for a positive sign: ``s' = u' c``, ``c' = sign u' s``."""
     slopes = _slopes(_zero_at_zero(u))
     s: list[Fraction | int] = [0]
@@ -146,11 +146,13 @@ def raised(w: Series, power: Fraction) -> Series:
     return series(out)
 
 
-def _integral(slope: Series) -> Series:
-    return series([0, *(Fraction(c) / (k + 1) for k, c in enumerate(slope.below()))])
+def integral(of: Series) -> Series:
+    """The one that is 0 at 0."""
+    return series([0, *(Fraction(c) / (k + 1) for k, c in enumerate(of.below()))])
 
 
-def _slope(u: Series) -> Series:
+def slope(u: Series) -> Series:
+    """The derivative."""
     return series(_slopes(u.below())[1:])
 
 
@@ -162,7 +164,7 @@ def _one_plus(u: Series) -> Series:
 def logarithm(w: Series) -> Series:
     """``log(w)`` of what is 1 at 0."""
     _one_at_zero(w)
-    return _integral(_slope(w) / w)
+    return integral(slope(w) / w)
 
 
 def _by_slope(of: Callable[[Series], Series]) -> Callable[[Series], Series]:
@@ -170,7 +172,7 @@ def _by_slope(of: Callable[[Series], Series]) -> Callable[[Series], Series]:
 
     def function(u: Series) -> Series:
         _zero_at_zero(u)
-        return _integral(_slope(u) * of(u * u))
+        return integral(slope(u) * of(u * u))
 
     return function
 
@@ -182,12 +184,12 @@ def _root_below(square: Series) -> Series:
 _FUNCTIONS: dict[str, Callable[[Series], Series]] = {
     "exp": exponential,
     "expm1": lambda u: series([0, *exponential(u).terms[1:]]),
-    "sin": lambda u: _pair(u, -1)[0],
-    "cos": lambda u: _pair(u, -1)[1],
-    "tan": lambda u: _pair(u, -1)[0] / _pair(u, -1)[1],
-    "sinh": lambda u: _pair(u, 1)[0],
-    "cosh": lambda u: _pair(u, 1)[1],
-    "tanh": lambda u: _pair(u, 1)[0] / _pair(u, 1)[1],
+    "sin": lambda u: sine_and_cosine(u, -1)[0],
+    "cos": lambda u: sine_and_cosine(u, -1)[1],
+    "tan": lambda u: sine_and_cosine(u, -1)[0] / sine_and_cosine(u, -1)[1],
+    "sinh": lambda u: sine_and_cosine(u, 1)[0],
+    "cosh": lambda u: sine_and_cosine(u, 1)[1],
+    "tanh": lambda u: sine_and_cosine(u, 1)[0] / sine_and_cosine(u, 1)[1],
     "log": logarithm,
     "log1p": lambda u: logarithm(_one_plus(u)),
     "sqrt": lambda w: raised(w, Fraction(1, 2)),
@@ -198,6 +200,9 @@ _FUNCTIONS: dict[str, Callable[[Series], Series]] = {
     "arcsinh": _by_slope(_root_below),
     "sigmoid": lambda u: raised(_half_of_more(u), Fraction(-1)) * number(Fraction(1, 2), len(u.terms) + u.order),
 }
+
+half_of_erf = lru_cache(maxsize=64)(_by_slope(lambda s: exponential(-s)))
+"""``erf(u) * sqrt(pi) / 2``, of which all coefficients are fractions."""
 
 FUNCTIONS = {name: lru_cache(maxsize=64)(of) for name, of in _FUNCTIONS.items()}
 """By the name of the op. Most are asked for the series of the same few arguments."""

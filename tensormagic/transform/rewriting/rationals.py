@@ -237,7 +237,12 @@ def _without_common(
     common = [min(powers[k] for powers in p) for k in range(ATOMS)]
     core = {tuple(n - m for n, m in zip(powers, common, strict=True)): c for powers, c in p.items()}
     own = Counter({atom: power for atom, power in zip(atoms, common, strict=False) if power})
-    return core, list((own - below).elements()), below - own
+    return core, _by_turns(own - below), below - own
+
+
+def _by_turns(factors: Counter[Node]) -> list[Node]:
+    """The factors of a product, equal ones apart from each other: a square may run under or over where ``x * y`` does not."""
+    return [n for k in range(max(factors.values(), default=0)) for n, times in factors.items() if times > k]
 
 
 def _magnitudes(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node]]:
@@ -346,21 +351,23 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     core, atoms, squared = _without_roots(core, reading.atoms)
     split = _split(a, b, core, whole.below, atoms, squared=squared)
     cancels = split is not None or _loses_terms(whole.top, sides)
+    exact = not cancels and bool(whole.below) and _is_exact(core)
     looks = len(core) == 2 and split is None if cancels else bool(whole.below)
     inner = _of_functions(core, atoms, known) if looks else None
-    if not cancels and inner is None:
+    if not cancels and not exact and inner is None:
         return None
     tops = (inner.value, inner.value) if inner is not None else split or _as_sum(core, atoms)
     value, bound = (_quotient(top, factors, below) for top in tops)
     if within and len(core) == 1 and not below and isinstance(value, Node):
         return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
-    near = _near(bound, a, below, inner)
+    beside = a if not exact or number_of(bare(a)) is not None else b  # as near as logarithms of such quotients ask
+    near = _near(bound, beside, below, inner)
     ranged = tuple(bare(n) for n, was in ((a, first), (b, second)) if n is not was)
     parts = tuple(n for n in (*ranged, *reading.through, *(() if inner is None else inner.parts)) if n.args)
     local = inner is not None and (inner.local or inner.rough)
-    return (
-        None if _dear(value, near, (a, b), parts, reading.atoms) else Apart(value, near, parts, known=True, local=local)
-    )
+    if _dear(value, near, (a, b), parts, reading.atoms):
+        return None
+    return Apart(value, near, parts, known=True, local=local or (inner is None and tops[0] is not tops[1]))
 
 
 def _loses_terms(top: _Polynomial, sides: list[_Polynomial]) -> bool:

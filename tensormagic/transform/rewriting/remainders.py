@@ -42,7 +42,12 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.transform.rewriting.apart import factors_apart, known
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.exponential_fractions import fractions_in_one_exponential  # noqa: F401 (as above)
+from tensormagic.transform.rewriting.largest import (  # noqa: F401 (as above)
+    logarithms_of_sums_less_a_term,
+    products_with_tails,
+)
 from tensormagic.transform.rewriting.notation import real, stable
+from tensormagic.transform.rewriting.places import SPECIAL
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     logarithms_of_sums_with_weights,
@@ -98,7 +103,9 @@ def deviances(node: Node) -> Found | None:
     return Found(behind(near, reduce(add, values), left, right), absorbs=tuple(absorbed))
 
 
-@stable(roots="subtract add", within=" ".join(sorted(NAMED | {"where"})), fuel=1, judged=True, cancels=True)
+@stable(
+    roots="subtract add", within=" ".join(sorted(NAMED.union(SPECIAL, ["where"]))), fuel=1, judged=True, cancels=True
+)
 def remainders(node: Node) -> Found | None:
     """``x * cos(x) - sin(x) -> its series where x is near 0, for all sums of functions of one operand that cancel there``."""
     found = less_beginning(node, node.type.dtype) if node.type.dtype.kind == "f" else None

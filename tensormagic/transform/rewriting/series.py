@@ -280,6 +280,7 @@ def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node,
 
 
 _NEAR = 2.0**-6
+_MANY = 20
 _LEFT = 0.25
 """What is left of the terms at the point ``_NEAR``, at most, of a sum that cancels at 0."""
 
@@ -341,6 +342,10 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "log1mexp": lambda x: math.log(-math.expm1(x)),
     "cbrt": math.cbrt,
     "xlogy": lambda x, y: x * math.log(y),
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "erfcx": lambda x: math.exp(x * x) * math.erfc(x) if x < _MANY else (1 - 0.5 / (x * x)) / (x * math.sqrt(math.pi)),
+    "gammaln": math.lgamma,
     **{
         name: getattr(math, name)
         for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")

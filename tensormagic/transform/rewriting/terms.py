@@ -23,6 +23,7 @@ from tensormagic.ops.scalars.scalar import (
     subtract,
     where,
 )
+from tensormagic.ops.scalars.special import erfcx
 
 
 @dataclass(frozen=True)
@@ -238,37 +239,51 @@ def written(node: Node) -> tuple[Node, Node] | None:
         return None
     a, rest = bare(node.args[2]).args
     inner = bare(rest)
-    if inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]) or bare(inner.args[1]) is not bare(a):
+    if inner.op is not where or bare(inner.args[0]) is not bare(node.args[0]) or not _hides(inner, bare(a)):
         return None
     return a, inner.args[2]
+
+
+def _hides(second: Node, first: Node) -> bool:
+    """Whether ``second``, a choice, is ``first`` on its one side; which may be a choice by the same condition, with the same side."""
+    if bare(second.args[1]) is first:
+        return True
+    return first.op is where and all(bare(first.args[k]) is bare(second.args[k]) for k in (0, 1))
 
 
 def is_within_form(total: Node) -> bool:
     """Whether ``total`` is what stands where the form of a difference is not used."""
     second = bare(total.args[1])
-    return total.op is subtract and second.op is where and bare(second.args[1]) is bare(total.args[0])
+    return total.op is subtract and second.op is where and _hides(second, bare(total.args[0]))
 
 
 def in_range(node: Node) -> Node:
     """The quotient that ``node`` has become another form of where its denominator runs over or under, as it was written; else ``node``."""
     inner = bare(node)
-    if inner.op is not where or bare(inner.args[1]).op is not divide:
-        return node
-    text = bare(inner.args[1])
-    guard = bare(text.args[1])
-    if guard.op is not where or bare(guard.args[0]) is not bare(inner.args[0]) or number_of(bare(guard.args[2])) != 1:
-        return node
-    return divide(text.args[0], guard.args[1])
+    if inner.op is where:
+        for k in (1, 2):
+            text = bare(inner.args[k])
+            if text.op is divide and (below := _guarded(inner, text.args[1], k)) is not None:
+                return divide(text.args[0], below)
+    return node
+
+
+def _guarded(form: Node, operand: Node, k: int) -> Node | None:
+    """What ``operand`` is where the side ``k`` of ``form`` is used, and 1 elsewhere; else None."""
+    guard = bare(operand)
+    if guard.op is where and bare(guard.args[0]) is bare(form.args[0]) and number_of(bare(guard.args[3 - k])) == 1:
+        return guard.args[k]
+    return None
 
 
 def as_text(node: Node) -> Node:
     """A function that ``node`` has become another form of, near somewhere or where it runs over, as it was written; else ``node``."""
     inner = raised(node)
     if inner is bare(node) and inner.op is where:
-        text = bare(inner.args[1])
-        guard = bare(text.args[0]) if text.op.name == "log" else text
-        if guard.op is where and bare(guard.args[0]) is bare(inner.args[0]) and number_of(bare(guard.args[2])) == 1:
-            return log(guard.args[1])
+        for k in (1, 2):
+            text = bare(inner.args[k])
+            if (text.op is log or text.op is erfcx) and (of := _guarded(inner, text.args[0], k)) is not None:
+                return (log if text.op is log else erfcx)(of)
         return in_range(inner)
     return inner
 

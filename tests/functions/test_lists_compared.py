@@ -66,6 +66,19 @@ def each_once(x, y):
 
 
 @program
+def where_the_least_is(x, y):
+    best = (float("inf"), None)
+    for i, v in enumerate(x):
+        best = min(best, (v, i))
+    return best
+
+
+@program
+def dictionaries(x, y):
+    return {"a": x[0], "b": 1} == {"b": 1, "a": y[0]}, {"a": x[0]} != {"b": x[0]}, [{"a": x[1]}] == [{"a": y[1]}]
+
+
+@program
 def pairs_that_are_new(x, y):
     pairs = []
     for a in x:
@@ -125,6 +138,13 @@ def test_lists_of_arrays_are_no_truth_value():
     with pytest.raises(ValueError, match="truth value of an array"):
         f(np.ones(2), np.zeros(2))
     assert f(np.ones(1), np.ones(1)) is True
+
+
+def test_what_has_no_order_is_an_error_where_python_asks_it():
+    f = tm.tensor(lambda x: (x[0], 1) < (1.0, None))
+    assert f(np.zeros(1)) == np.True_
+    with pytest.raises(TypeError, match="not supported between instances of 'int' and 'NoneType'"):
+        f(np.ones(1))
 
 
 def test_arrays_behind_numbers_are_refused():

@@ -24,11 +24,13 @@ _SEQUENCES = {list, tuple}
 
 def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """What a comparison gives: of lists or tuples with lazy values in them, by their parts."""
-    if type(left) not in _SEQUENCES or type(right) is not type(left) or not _is_lazy(left, right):
+    if type(left) not in {dict, *_SEQUENCES} or type(right) is not type(left) or not _is_lazy(left, right):
         return plain(left, right)
     if name in {"==", "!="}:
-        found = _equal(left, right)
+        found = _same(left, right)
         return _as_value(found if name == "==" else _opposite(found))
+    if type(left) is dict:
+        return plain(left, right)
     return ordering.compared(plain, left, right)
 
 
@@ -71,6 +73,8 @@ def _holds(value: Any) -> bool:
     """Whether a value is lazy, or an object that may compare such; or a list that holds one."""
     if type(value) in _SEQUENCES:
         return any(map(_holds, value))
+    if type(value) is dict:
+        return any(map(_holds, value.values()))
     return has_lazy(value) or is_users_class(type(value))
 
 
@@ -94,6 +98,8 @@ def _same(left: Any, right: Any) -> bool | Node:
         return True
     if type(left) in _SEQUENCES and type(right) is type(left):
         return _equal(left, right)
+    if type(left) is type(right) is dict:
+        return left.keys() == right.keys() and _equal([*left.values()], [right[k] for k in left])
     return truth(left == right)
 
 

@@ -87,7 +87,7 @@ class Scope:
 def _may_be_sequences(node: ast.Compare) -> bool:
     """Whether a comparison may be one of lists or tuples, by how its sides are written."""
     sides = [node.left, *node.comparators]
-    if any(isinstance(s, ast.List | ast.Tuple | ast.ListComp | ast.Call) for s in sides):
+    if any(isinstance(s, ast.List | ast.Tuple | ast.Dict | ast.ListComp | ast.Call) for s in sides):
         return True
     return all(isinstance(s, ast.Name | ast.Attribute | ast.Subscript) for s in sides)
 

@@ -14,8 +14,9 @@ from tensormagic.capture.names import find
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import special
+from tensormagic.capture.staging import raising, special
 from tensormagic.capture.staging.raising import can_defer, note, wait
+from tensormagic.capture.staging.trial import place_of, trial
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -75,7 +76,17 @@ def compared(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     if left[0] is right[0]:
         return compared(order, left[1:], right[1:])
     same = compare("==", left[0], right[0])
-    return chosen(same, lambda: compared(order, left[1:], right[1:]), lambda: compared(order, left[0], right[0]))
+    return chosen(same, lambda: _asked(order, left[1:], right[1:]), lambda: _asked(order, left[0], right[0]))
+
+
+def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """The same, where it is data-dependent whether it is asked: what has no order is an error then, of the user's line."""
+    try:
+        return compared(order, left, right)
+    except TypeError as error:
+        if trial() is None or isinstance(error, CaptureError) or place_of(error) is not None:
+            raise
+        raise raising.raising(error) from None
 
 
 def _order(keys: list[Any], reverse: bool) -> Node:

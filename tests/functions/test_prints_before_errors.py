@@ -169,3 +169,36 @@ def test_a_cell_prints_no_line_behind_an_error(name: str, capsys):
     found = captured(source, {"A": np.eye(2), "B": np.zeros((2, 2))})
     assert isinstance(found.error, np.linalg.LinAlgError)
     assert capsys.readouterr().out == expected
+
+
+@contextlib.contextmanager
+def section(name):
+    print("begin", name)
+    try:
+        yield name.upper()
+    finally:
+        print("end", name)
+
+
+def in_sections(x):
+    with section("a") as a, section("b"):
+        if x[0] > 3:
+            raise ValueError(a)
+        return x[0] + 1
+
+
+def in_a_section(x):
+    with section("a"):
+        try:
+            y = math.log(x[0])
+        except ValueError:
+            y = 0.0
+    return y
+
+
+@pytest.mark.parametrize("function", [in_sections, in_a_section])
+def test_generators_of_context_managers_print_at_each_call(function: Callable[..., Any]):
+    captured = tm.tensor(function)
+    for a in (1.0, 5.0, -5.0, 5.0, 1.0):
+        x = np.array([a])
+        assert repr(told(captured, x)) == repr(told(function, x))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -155,10 +156,20 @@ def outside_of_rules(function: Any) -> Any:
 
 
 def _of_effects(function: Any) -> Any:
-    """Ours for a function that prints or changes something outside; None for any other one."""
+    """Ours for a function that prints or changes something outside, or makes a manager that may; None for any other one."""
+    if getattr(function, "__code__", None) is _OF_MANAGERS:  # contextlib calls its generator
+        return contextmanager(called(function.__wrapped__))
     if _is_abstract():
         return instead(function)
     return in_order if function is print and trial() is None else None
+
+
+@contextmanager
+def _no_manager() -> Generator[None]:
+    yield
+
+
+_OF_MANAGERS = _no_manager.__code__  # of every function that `contextmanager` makes
 
 
 def _as_it_is(function: Any) -> Any:

@@ -352,10 +352,11 @@ def normal(a):
         "return normal(w)",
         "return normal(np.maximum(normal(w), 0))",
         "return normal(np.sum(w[:, :, None] * x, axis=1))",
+        "a = normal(np.sum(w[:, :, None] * x, axis=1))\n    return normal(np.sum(np.maximum(a, 0)[:, 1:, None] * x, axis=1))",
         "for i in range(3):\n        w[:, i] = np.sum(w * b, axis=1)\n    return normal(w)",
         "m = w.mean(axis=1)\n    return (w - m[:, None]) / np.std(w, axis=1)[:, None]",
     ],
-    ids=["once", "twice", "of sums", "of what a loop stores", "with axes added"],
+    ids=["once", "twice", "of sums", "of sums of such", "of what a loop stores", "with axes added"],
 )
 def test_rules_see_nothing_in_what_is_normalised(body, tmp_path, monkeypatch):
     text = f"import numpy as np\n{NORMAL}def f(w, x, b):\n    {body}\n"

@@ -20,6 +20,9 @@ from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, constant, parameter
 
+_FOLDED = (
+    "folded"  # of a part: of what is folded over axes that are gone, which is taken to be no other part of the array
+)
 _MOST = 2000  # numbers of which nothing is known: to look at more takes longer than to capture the function
 
 
@@ -303,14 +306,14 @@ class Values:
         self._roots[part] = self._roots.get(leaf, leaf)
         again = found is None and (leaf in self._roots) and not isinstance(place, str)
         reshapes = isinstance(place, tuple) and isinstance(place[0], str) and not isinstance(place, Place)
-        if leaf in self._shaped or (reshapes and place[0] != "roll") or (again and not reshapes):
+        if leaf in self._shaped or (reshapes and place[0] not in {"roll", _FOLDED}) or (again and not reshapes):
             self._shaped.add(part)
         return part
 
     def _part_of_folded(self, what: Folded, place: Any) -> Node:
         """What is folded at another place."""
         if not (what.keeps_axes or what.axes == constant(-1)):
-            place = "folded", what.axes, place
+            place = _FOLDED, what.axes, place
         return self.fold(what._replace(element=self.moved(what.element, place)), number=False)
 
     def bound(self, value: Any) -> Any:

@@ -16,7 +16,9 @@ from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_graph import graphs_of
 from tensormagic.config import config
 from tensormagic.functions.left import young
+from tensormagic.ir.node import topological
 from tensormagic.transform.rewriting import rewrite_nodes
+from tensormagic.transform.rewriting.beyond import applies
 from tensormagic.transform.rewriting.trial import changes_digits
 
 NOT = object()  # what is given where Python does not run it
@@ -97,9 +99,9 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
         return lambda args, _: run(*args)
     rules = _Rules(found, args)
     code = sum(len(f.__code__.co_code) for f in found.reached)
-    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code)
-    looks.free = found.looks_at(_extent(args)) > _LOOKS * code and rules.see_nothing()
-    run = found.asking(clock, {} if looks.free else looks.names(), rules.shorts)
+    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code, lambda: rules.see_squares)
+    looks.excuse(found.looks_at(_extent(args)) > _LOOKS * code and rules.see_nothing())
+    run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         # captured code says nothing, and may have to compute it
@@ -108,9 +110,9 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
             try:
                 result = looks.ends(run(*args))
             except Lost:
-                if not rules.see_nothing():
+                if not rules.see_nothing() or rules.see_squares:
                     raise
-                looks.free = True
+                looks.excuse(True)
                 _put_back(kept)
                 result = run(*args)
             if looks.lost and not _stands(found, clock, result, args, kept):
@@ -129,9 +131,13 @@ def _extent(args: tuple[Any, ...]) -> int:
 
 
 class _Rules:
-    """Whether rules see anything in the texts of functions of which they would give other digits than Python."""
+    """Whether rules see anything in the texts of functions of which they would give other digits than Python.
+
+    ``see_squares``: whether they see squares that may run over, by what has been asked so far.
+    """
 
     def __init__(self, found: Ordinary, args: tuple[Any, ...]) -> None:
+        self.see_squares = False
         self.shorts: dict[tuple[str, int], int] = {}
         self._found, self._args = found, args
         self._known: dict[frozenset[Any], bool] = {}
@@ -151,7 +157,8 @@ class _Rules:
         function: Any = self._found.function  # no method: it is held as it is
         try:
             for results in graphs_of(function, self._found.reached, self._args, shorts):
-                _, log = rewrite_nodes(results, "stable")
+                found, log = rewrite_nodes(results, "stable")
+                self.see_squares |= applies(topological(found))
                 if any(not f.rule.neutral and changes_digits(f.rule) for f in log.fired):
                     return True
         except UnseenError:

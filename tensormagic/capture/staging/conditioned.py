@@ -73,22 +73,30 @@ class Looks:
         Whether no rule sees anything in the texts: asked when a difference has lost digits.
     patience
         How many numbers are looked at before that is asked anyway, as it takes less time than to look at more.
+    ranged
+        Whether rules see squares that may run over all the same, when that has been asked.
 
     Attributes
     ----------
     lost
         Whether a difference has lost digits.
     free
-        Whether what is lost no longer matters, since no rule would keep it.
+        Whether what is lost in differences no longer matters, since no rule would keep it.
+    blind
+        Whether nothing matters, ranges neither.
     under
         Whether NumPy has met numbers that are too small to have their digits.
     """
 
     def __init__(
-        self, quick: float = math.inf, excused: Callable[[], bool] | None = None, patience: float = math.inf
+        self,
+        quick: float = math.inf,
+        excused: Callable[[], bool] | None = None,
+        patience: float = math.inf,
+        ranged: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.lost = self.under = self.free = False
-        self._excused = excused
+        self.lost = self.under = self.free = self.blind = False
+        self._excused, self._ranged = excused, ranged
         self._worst = _FINE
         self._exponentials_under = self._zeros = False
         self._quick = quick
@@ -124,7 +132,7 @@ class Looks:
 
     def ends(self, result: Any) -> Any:
         """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
-        if self.free:
+        if self.blind:
             return result
         if self._zeros and self.under:
             raise Lost  # what was 0 may be what was too small
@@ -165,7 +173,7 @@ class Looks:
     def _look(self, look: Callable[[Any], Any], value: Any) -> Any:
         """A value that is looked at, where that matters."""
         self._left -= 1 if value.__class__ is float else _ARRAY
-        if self.free or (self._left < 0 and self._is_excused()):
+        if self.blind or (self._left < 0 and self._is_excused() and self.blind):
             return value
         return look(value)
 
@@ -216,11 +224,17 @@ class Looks:
             raise Lost
         self.lost = True
 
+    def excuse(self, free: bool) -> None:
+        """No rule sees anything, or one does."""
+        self.free = free
+        self.blind = free and not self._ranged()
+
     def _is_excused(self) -> bool:
         """Whether no rule sees anything: asked once, and the time that takes is no time of the run."""
         if self._excused is not None:
             wall, own = time.perf_counter(), time.thread_time()
-            self.free, self._excused = self._excused(), None
+            self.excuse(self._excused())
+            self._excused = None
             self._until += time.perf_counter() - wall
             self._begun += time.thread_time() - own
         return self.free

@@ -40,7 +40,7 @@ FOLDS: dict[str, Callable[[Node, _Axes, int], Node]] = {
     "sum": lambda x, axes, _: folds.reduce_sum(x, axes),
     "mean": lambda x, axes, _: mean_of(x, axes),
     "var": variance,
-    "std": lambda x, axes, ddof: scalar.sqrt(variance(x, axes, ddof)),
+    "std": variance,  # and its root, when the axes are what they are
     "max": lambda x, axes, _: folds.fold(folds.MAX, x, axes),
     "min": lambda x, axes, _: folds.fold(folds.MIN, x, axes),
 }
@@ -96,7 +96,7 @@ class _Arrays:
             return node if _is_number(node, self._numbers) else parameter(node["index"], t)
         if not node.args:
             return node
-        args = [self._made[a] for a in node.args]
+        args = _aligned([self._made[a] for a in node.args])
         return astype(args[0], node.type.dtype) if isinstance(node.op, Cast) else node.op(*args)  # type: ignore[operator]
 
     def _fold(self, what: Folded) -> Node:
@@ -106,9 +106,17 @@ class _Arrays:
             raise UnseenError
         own = tuple(there if what.axes is None else there[-1:])
         found = FOLDS[what.name](array, own, what.ddof)
-        if what.axes is None:
-            return reshape(found, ()) if found.type.shape else found
-        return expand_dims(found, own) if len(self._shape) > 1 else found
+        if what.keeps_axes:
+            found = expand_dims(found, own)
+        elif what.axes is None and found.type.shape:
+            found = reshape(found, ())
+        return scalar.sqrt(found) if what.name == "std" else found
+
+
+def _aligned(args: list[Node]) -> list[Node]:
+    """Operands whose first axes are the same ones: the last axes have been folded, and those of a number are none."""
+    most = max(a.type.ndim for a in args)
+    return [expand_dims(a, tuple(range(a.type.ndim, most))) if 0 < a.type.ndim < most else a for a in args]
 
 
 def _rank(results: Sequence[Node], folded: Mapping[Node, Folded], numbers: AbstractSet[Node]) -> int:

@@ -157,11 +157,14 @@ def outside_of_rules(function: Any) -> Any:
 
 def _of_effects(function: Any) -> Any:
     """Ours for a function that prints or changes something outside, or makes a manager that may; None for any other one."""
-    if getattr(function, "__code__", None) is _OF_MANAGERS:  # contextlib calls its generator
-        return contextmanager(called(function.__wrapped__))
-    if _is_abstract():
-        return instead(function)
-    return in_order if function is print and trial() is None else None
+    if _is_abstract() and (own := instead(function)) is not None:
+        return own
+    if function is print and trial() is None and not _is_abstract():
+        return in_order
+    if getattr(function, "__code__", None) is not _OF_MANAGERS:
+        return None
+    own = staged(function.__wrapped__)  # contextlib calls this generator, of the user's
+    return None if own is function.__wrapped__ else contextmanager(own)
 
 
 @contextmanager

@@ -24,7 +24,9 @@ LATE = (
     1.0,
     3.0,
 )  # seconds, and times what a chunk has taken, after which what is left is computed a second time where workers are free
-STALLED = 60.0  # seconds after which that is looked at where nothing has been done yet
+STALLED = (
+    60.0  # seconds after which that is done where nothing has been done yet, or where all workers are said to be busy
+)
 TRIES = 5  # times that a chunk is handed out again
 _GONE = {"lost", "cancelled", "error"}
 
@@ -117,7 +119,7 @@ class Handed:
 
     def _watch(self) -> None:
         """Until all blocks are there."""
-        began = last = time.perf_counter()
+        began = last = looked = time.perf_counter()
         done = -1
         while pending := [b for b in range(len(self._blocks)) if not self._is_there(b)]:
             self._mend(pending)
@@ -126,9 +128,9 @@ class Handed:
             now = time.perf_counter()
             if self.progress.done > done:
                 done, last = self.progress.done, now
-            elif now - last > self._patience(last - began):
-                self._double()
-                last = now
+            elif now - max(last, looked) > self._patience(last - began):
+                self._double(anyway=now - last > STALLED)
+                looked = now
 
     def _patience(self, taken: float) -> float:
         """How many seconds may go by without anything being done, where what is done has taken so many."""
@@ -167,6 +169,8 @@ class Handed:
                     lost.add(k)
                 elif k in self._second and self._chunks[k].status != "finished":
                     changed |= self._take_second(k)
+                elif k in self._second:
+                    self._second.pop(k).cancel(force=True)
             if self._is_gone(self._blocks[b]):
                 changed.add(b)
         if lost:
@@ -208,16 +212,16 @@ class Handed:
         self.cluster.report.again += len(numbers)
         self._hand_out(numbers)
 
-    def _double(self) -> None:
-        """Have what is left computed a second time, where there are workers that have nothing to do.
+    def _double(self, *, anyway: bool) -> None:
+        """Have what is left computed a second time, where there are workers that have nothing to do, or in any case.
 
         What waits behind a chunk that takes long takes as long, so all that is left, however much, is computed by those who are
         free, and blocks are put together there. A worker keeps on with what was cancelled, while the scheduler holds it to be
-        free: which ones took long is remembered.
+        free: which ones took long is remembered. What a scheduler has lost is computed in any case; workers do that last.
         """
         self._refuse_paused()
         busy = {w for w, tasks in self._client.processing().items() if tasks}
-        if busy.issuperset(self.cluster.workers):
+        if busy.issuperset(self.cluster.workers) and not anyway:
             return
         self._slow |= busy
         late = [k for k, c in self._chunks.items() if c.status == "pending" and k not in self._second]

@@ -164,6 +164,24 @@ def test_what_takes_long_is_computed_twice(client: Any, monkeypatch: pytest.Monk
     assert "computed twice, as it took long" in f.report.title
 
 
+def test_what_the_scheduler_has_lost_is_computed_though_all_workers_are_said_to_be_busy(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+):
+    f = tm.distribute(STEP, client)
+    x, y = tm.shard(X, rows=500), tm.shard(Y)
+    before, lost, once = bits(f(x, y, P)), threading.Event(), itertools.count()
+    monkeypatch.setattr(watching, "STALLED", 0.5)
+    monkeypatch.setattr(watching, "LATE", (0.1, 0.1))
+    monkeypatch.setattr(watching, "LOOK", 0.05)
+    workers = set(client.nthreads())
+    monkeypatch.setattr(client, "processing", lambda: dict.fromkeys(workers, ("lost",)))
+    instead(monkeypatch, lambda chunk: chunk.number == 5 and next(once) == 0 and lost.wait(20))
+    assert bits(f(x, y, P)) == before
+    lost.set()
+    assert f.report is not None
+    assert f.report.doubled >= 1
+
+
 def test_a_cluster_whose_workers_are_all_paused_is_an_error(client: Any, monkeypatch: pytest.MonkeyPatch):
     workers = list(client.cluster.workers.values())
     monkeypatch.setattr(watching, "STALLED", 0.2)

@@ -314,6 +314,19 @@ def _is_exact(p: _Polynomial) -> bool:
     return len(p) == 2 and _linear(p) and all(abs(c) == 1 for powers, c in p.items() if any(powers))
 
 
+def _are_given(p: _Polynomial, atoms: list[Node]) -> bool:
+    """Whether a sum is of numbers that were given: of what was computed, roundings are as large as those that are saved."""
+    return all(_is_given(atoms[k]) for powers in p for k, power in enumerate(powers) if power)
+
+
+def _is_given(node: Node) -> bool:
+    while node.args:
+        if node.op.kind != "move":
+            return False
+        node = node.args[0]
+    return True
+
+
 def _plain(a: Node, b: Node, core: _Polynomial, below: Counter[Node]) -> bool:
     """A difference of two squares, which has a rule of its own; that from a number is left as it is."""
     if any(isinstance(key_of(bare(u)), tuple) and number_of(bare(v)) is not None for u, v in ((a, b), (b, a))):
@@ -351,7 +364,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     core, atoms, squared = _without_roots(core, reading.atoms)
     split = _split(a, b, core, whole.below, atoms, squared=squared)
     cancels = split is not None or _loses_terms(whole.top, sides)
-    exact = not cancels and bool(whole.below) and _is_exact(core)
+    exact = not cancels and bool(whole.below) and _is_exact(core) and _are_given(core, atoms)
     looks = len(core) == 2 and split is None if cancels else bool(whole.below)
     inner = _of_functions(core, atoms, known) if looks else None
     if not cancels and not exact and inner is None:

@@ -158,6 +158,7 @@ def test_every_field_of_the_configuration_is_here_or_changes_no_value():
         "transfers",
         "plain",
         "cache_folder",
+        "carried_folder",
         "memory",
         "threads",
     }

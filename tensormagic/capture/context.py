@@ -101,8 +101,8 @@ class Capture:
         Whether this text was given up for that before.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
-    attempts, safe
-        In how many ``try`` blocks the code is; and what the code has built so far.
+    attempts, safe, ways
+        In how many ``try`` blocks the code is; what the code has built so far; and how many conditions in these the trace is for.
     refused
         What could not be captured in one of these, which the code may have caught.
     beside
@@ -190,6 +190,7 @@ class Capture:
     hurried: bool = False
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
     attempts: int = 0
+    ways: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])
     refused: Exception | None = None
     beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])

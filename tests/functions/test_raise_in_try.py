@@ -193,3 +193,38 @@ def test_the_derivative_is_that_of_the_way_that_is_gone():
     for a in (2.0, -2.0, 3.0, -3.0):
         x = np.array([a, 5.0])
         np.testing.assert_allclose(derived(x), [2 * a * 5, a * a] if a > 0 else [3 * a * a * 5, a**3])
+
+
+@pytest.mark.parametrize("caught", [ValueError, Exception])
+def test_loops_without_end_are_refused(caught: type[Exception]):
+    def f(x):
+        s = 0.0
+        while True:
+            try:
+                s = s + x[0]
+                if s > 5000:
+                    raise ValueError(s)
+            except caught:
+                if s > 5000:
+                    return s
+
+    with pytest.raises(tm.CaptureError, match="more than 64 conditions on data"):
+        tm.tensor(f)(np.ones(2))
+
+
+def test_loops_of_few_iterations_are_pythons():
+    def f(x):
+        s = n = 0
+        while n < 6:
+            n += 1
+            try:
+                s = s + x[0]
+                if s > 5:
+                    raise ValueError(s)
+            except ValueError as error:
+                return error.args[0] * n
+        return s
+
+    captured = tm.tensor(f)
+    for a in (1.0, 2.5, 0.4, 1.0):
+        assert captured(np.array([a])) == f(np.array([a]))

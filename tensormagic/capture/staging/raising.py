@@ -36,6 +36,9 @@ from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
 _OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
+_WAYS = (
+    64  # conditions in a `try` for which one trace stands: each one adds to all traces, and to what each call looks at
+)
 _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
 
 
@@ -103,6 +106,13 @@ def taken_for(holds: Node) -> bool:
     if capture is None:
         raise AssertionError
     capture.told = True
+    capture.ways += 1
+    if capture.ways > _WAYS:
+        capture.refused = capture.refused or CaptureError(
+            f"more than {_WAYS} conditions on data, each of which decides whether there is an error in a `try`",
+            "Write `if` and `else` instead of `try` and `except`, or let a loop around them have fewer iterations.",
+        )
+        raise capture.refused
     return attempts.taken_for(holds, capture.of_site, capture.checks)
 
 

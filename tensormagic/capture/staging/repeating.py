@@ -415,6 +415,10 @@ class _While:
         self._driving.begin()
         self._body.iteration()
         self._iterations += 1
+        if (
+            self._capture is not None and self._capture.refused is not None
+        ):  # which the code may have caught, and would for ever
+            raise self._capture.refused
         if self._iterations == 1 and _begins_otherwise(self._failed, UNROLLED + 1):
             self._failed = None
         known = self._failed is not None or isinstance(condition, bool)

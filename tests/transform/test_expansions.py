@@ -133,3 +133,22 @@ def test_lengths_of_two_equal_sides(text):
     x, y = np.array([3.0, 5.0, -4.0, 10.0, 0.1]), np.array([2.0, 5.0001, 1.0, 9.0, 0.3])
     function = eval(f"lambda x, y: {text}", {"np": np})
     np.testing.assert_allclose(tm.compile(function, x, y)(x, y), function(x, y), rtol=1e-9)
+
+
+@pytest.mark.parametrize("text", ["x / y - 1", "x / y - z / y", "(x / y - 1) * 3"])
+def test_gradients_of_exact_differences_have_no_branches(text):
+    function, arity = function_of(text)
+    given = [np.array([1.0, 2.0, 0.0, 5.0, -3.0]), np.array([1.1, 2.0, 3.0, -0.5, 1e-3]), OTHER][:arity]
+    graph = rewrite(tm.trace(lambda *a: tm.grad(lambda *b: function(*b).sum())(*a), *given), "stable").graph
+    assert not any(n.op.name in {"where", "less"} for n in graph.nodes)
+    factor = 3 if "3" in text else 1
+    np.testing.assert_allclose(evaluate_graph(graph, given)[0], factor / given[1], rtol=1e-15)
+
+
+def test_guards_of_quotients_stay():
+    def f(x, y):
+        return np.where(y > 0, x / np.where(y > 0, y, 1), np.where(y > 0, x, 2.0) - 1)
+
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([0.0, 4.0, -1.0])
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(tm.tensor(f)(x, y), [1.0, 0.5, 1.0])

@@ -18,6 +18,7 @@ from tensormagic.ir.python_text import bracketed, python_text
 from tensormagic.ir.size import atoms
 from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE, without_value
+from tensormagic.ops.effects.raising import AFTER
 from tensormagic.ops.fold import ARGMAX, ARGMIN, SOFTMAX
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.position import POSITION
@@ -115,6 +116,8 @@ class _Text:
             self.names[node] = bracketed(self.size(node["size"]))
         elif node.op is ITEM:
             self.names[node] = f"{self.names[node.args[0]]}[{node['index']}]"
+        elif node.op is AFTER:  # what it waits for has been written before
+            self.names[node] = self.names[node.args[1]]
         elif node.op is REQUIRE:
             self.names[node] = self.names[node.args[0]]
             error = next(c.__name__ for c in ERRORS[node["error"]].__mro__ if c.__module__ == "builtins")

@@ -23,7 +23,7 @@ from tensormagic.capture.undecided import may_be_integer
 from tensormagic.ir.errors import CaptureError, TensorError
 from tensormagic.ir.node import Node, make, replaced, topological
 from tensormagic.ir.type import Type
-from tensormagic.ops.effects.checks import require
+from tensormagic.ops.effects.checks import REQUIRE, require
 from tensormagic.ops.fold import ANY, fold
 from tensormagic.ops.form import own_form, to_form
 from tensormagic.ops.leaf import Source, constant, constant_value, input_node
@@ -238,6 +238,11 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
         f"{found.type.dtype} for these: make them one class, 0.0 for 0 or float(v)"
     )
     return settle(require(found, reduce(scalar.logical_or, ways, constant(False)), text, "dtype"))
+
+
+def of_any_dtype(array: Node) -> Node:
+    """The same, for what gives floats of integers, too: there it does not matter of which dtype it is."""
+    return array.args[0] if array.op is REQUIRE and array["error"] == "dtype" else array
 
 
 def _met(dtype: np.dtype[Any], several: Sequence[Classes]) -> Node:

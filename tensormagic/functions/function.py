@@ -65,7 +65,9 @@ _REAL = frozenset[int]()  # of results of which values decide: all as it is like
 class _Unseen(Exception):  # noqa: N818
     """A call was not seen before in just this form; what it has ``printed`` until that was known."""
 
-    printed = ""
+    def __init__(self, printed: str = "") -> None:
+        super().__init__()
+        self.printed = printed
 
 
 @sealed
@@ -187,7 +189,7 @@ class Function(Specialised):
         """The result, where a call was seen before in just this form; _Unseen else."""
         known: Known | None = None
         ran = False
-        unseen = _Unseen()
+        printed = ""
         try:
             known, values = (None if options else self._as_last(args)) or self._at_a_glance(args, options)
             if known.holds():
@@ -199,14 +201,14 @@ class Function(Specialised):
                 return self._after_failing(known, args, options, error)
         except KindError as error:
             _unless_met_again(error)
-            unseen.printed = error.printed
+            printed = error.printed
         except Changed:
             raise
         except Exception as error:
             if known is None:
                 raise
             return self._after_failing(known, args, options, error)
-        raise unseen
+        raise _Unseen(printed)
 
     def _after_failing(self, known: Known, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> Any:
         """What Python makes of a call that fails on its data, where nothing has been changed; else the error."""

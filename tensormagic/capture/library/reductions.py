@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.capture.arguments import MISSING, axis_of, given, into_out, reduced_axis
 from tensormagic.capture.casts import check_cast
 from tensormagic.capture.names import implements
+from tensormagic.capture.number_classes import of_any_dtype
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
@@ -191,7 +192,7 @@ def mean_(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Any:
     """``np.mean``."""
-    x = node_of(a)
+    x = of_any_dtype(node_of(a))
     mask = _mask(where, x)
     axes = axes_of(x, axis_of(axis))
     if given(dtype) and np.dtype(dtype).kind in "biu":
@@ -260,7 +261,7 @@ def var(
     correction: Any = MISSING,
 ) -> Any:
     """``np.var``."""
-    x = node_of(a)
+    x = of_any_dtype(node_of(a))
     mask = _mask(where, x)
     refuse_spread_in(dtype, x)
     if not given(dtype) and x.type.dtype.kind in "biu":

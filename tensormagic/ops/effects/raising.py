@@ -198,7 +198,7 @@ def behind_checks(found: Sequence[Node], values: Sequence[Node]) -> list[Node]:
     """
     inside = topological(values)
     tokens = dict.fromkeys(n.args[0] for n in inside if n.op is AFTER)
-    checks = [n for n in inside if n.op in _CHECKS]
+    checks = [n for n in inside if n.op in _CHECKS and not n.type.shape]  # derivatives read arrays that are checked
     checks += [one for n in inside if any(map(_checks, _graphs(n))) for one in items(n)]
     if not tokens and not checks:
         return list(found)

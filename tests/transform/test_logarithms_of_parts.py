@@ -20,3 +20,19 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_logarithms_of_parts_and_products(name):
     np.testing.assert_allclose(tm.tensor(FUNCTIONS[name])(X), FUNCTIONS[name](X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        lambda x, y: np.logaddexp(x, y) - np.maximum(x, y),
+        lambda x, y: np.log(np.exp(x) + np.exp(y) + np.exp(x * 0.5)) - x,
+    ],
+    ids=["less the maximum", "three, less one"],
+)
+def test_infinities_less_infinities_are_numpys(difference, monkeypatch):
+    monkeypatch.setattr(tm.config, "tier", "numpy")
+    x, y = np.array([np.inf, -np.inf, 3.0]), np.array([1.0, 2.0, 3.0])
+    with np.errstate(all="ignore"):
+        found, numpys = np.asarray(tm.tensor(difference)(tm.tensor(x), tm.tensor(y))), difference(x, y)
+    np.testing.assert_allclose(found, numpys, rtol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 from tensormagic.ir.node import Node
@@ -13,6 +14,7 @@ from tensormagic.ops.scalars.scalar import (
     log,
     log1p,
     logaddexp,
+    logical_and,
     maximum,
     multiply,
     softplus,
@@ -38,7 +40,9 @@ def logarithms_of_sums_less_a_term(node: Node) -> Found | None:
         value = found and _less(found[0], u)
         if found is None or not isinstance(value, Node):
             continue
-        near = less(absolute(value), absolute(u) * 0.5)
+        near = logical_and(
+            less(absolute(value), absolute(u) * 0.5), less(absolute(u), math.inf)
+        )  # infinities stay NumPy's
         return Found(behind(near, value if sign > 0 else -value, left, right), absorbs=(bare(a), *found[1]))
     return None
 

@@ -186,23 +186,15 @@ def _differ(x: Node, z: Node) -> bool:
     return bare(x) is not bare(z)
 
 
-def _is_number(c: Node) -> bool:
-    return plain(c).op.name == "constant"
-
-
-def _are_numbers(c: Node, d: Node) -> bool:
-    return _is_number(c) and _is_number(d)
-
-
 @exact(kinds="iuf")
-def choices_of_choices(p: bool, x: Node, y: Node, z: Node, c: Node, d: Node) -> Rewrites:
+def choices_of_choices(p: bool, x: Node, y: Node, z: Node, c: Constant, d: Constant) -> Rewrites:
     """A choice by the same condition, of which something is made: of numbers alone, since forms keep their texts by others."""
     yield where(p, -where(p, x, y), z), where(p, -x, z)
     yield where(p, z, -where(p, x, y)), where(p, z, -y)
-    yield where(p, d - where(p, c, x), z), where(p, d - c, z), _are_numbers
-    yield where(p, z, d - where(p, x, c)), where(p, z, d - c), _are_numbers
-    yield where(p, where(p, c, x) / y, z), where(p, c / y, z), _is_number
-    yield where(p, z, where(p, x, c) / y), where(p, z, c / y), _is_number
+    yield where(p, d - where(p, c, x), z), where(p, d - c, z)
+    yield where(p, z, d - where(p, x, c)), where(p, z, d - c)
+    yield where(p, where(p, c, x) / y, z), where(p, c / y, z)
+    yield where(p, z, where(p, x, c) / y), where(p, z, c / y)
 
 
 @exact(kinds="biufc")

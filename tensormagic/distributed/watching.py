@@ -23,10 +23,8 @@ LOOK = 0.25  # seconds between two looks at what is done
 LATE = (
     1.0,
     3.0,
-)  # seconds, and times what a chunk has taken, after which what is left is computed a second time where workers are free
-STALLED = (
-    60.0  # seconds after which that is done where nothing has been done yet, or where all workers are said to be busy
-)
+)  # seconds, and times what a chunk has taken, after which free workers compute what is left a second time
+STALLED = 60.0  # seconds after which that is done where nothing is done yet, or all workers are said to be busy
 TRIES = 5  # times that a chunk is handed out again
 _GONE = {"lost", "cancelled", "error"}
 

@@ -100,7 +100,7 @@ class LayoutError(CaptureError):
 
 
 class OtherDTypeError(CaptureError):
-    """An array that is of another dtype in NumPy, as data say when the graph runs: Python goes on, where it has the code."""
+    """An array whose dtype is data-dependent is of another one when the graph runs: Python goes on, where it has the code."""
 
 
 class LimitError(CaptureError):

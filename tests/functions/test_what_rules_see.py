@@ -387,7 +387,7 @@ def test_axes_of_one_element_are_seen_as_such_or_not_told(body, tmp_path):
 
 
 def test_what_is_folded_of_one_element_is_noted_however_it_is_written(tmp_path):
-    body = "x = x[:1]\n    return np.sum(x), x.mean(axis=0), np.exp(x).max() - 1, np.sum(y)"
+    body = "x = x[:1]\n    return np.sum(x), x.mean(axis=0), np.exp(x).max() - 1, np.sum(y), np.amin(x)"
     text = f"import numpy as np\ndef f(x, y):\n    {body}\n"
     function = of(text, tmp_path / "given.py")
     known = ordinary(function)
@@ -397,7 +397,7 @@ def test_what_is_folded_of_one_element_is_noted_however_it_is_written(tmp_path):
         shorts: dict[tuple[Any, ...], int] = {}
         found = known.asking(itertools.repeat(True), look, shorts)(x, y)
         assert found == pytest.approx(function(x, y))
-        assert {place[2] for place in shorts} == {11, 22, 38}
+        assert {place[2] for place in shorts} == {11, 22, 38, 70}
 
 
 def test_integers_of_many_digits_are_no_error_of_the_first_call(tmp_path):

@@ -23,7 +23,7 @@ from tensormagic.capture.staging.cancelling import ONE, Flow, Mode, Passed, Told
 from tensormagic.capture.staging.conditioned import looked_at
 from tensormagic.capture.staging.known_text import OPERATORS, Written, written
 from tensormagic.capture.staging.overwritten import overwritten
-from tensormagic.capture.staging.trees import changed, copied, placed_at, walk
+from tensormagic.capture.staging.trees import changed, copied, placed_at
 
 WATCH, TICK = "__tensor_watch__", "__tensor_tick__"  # what loops ask whether there is time left
 _LOOKS = 8  # numbers that take as long to look at as half of a small array
@@ -250,7 +250,7 @@ def _asking(code: CodeType, asks: bool, looks: bool, notes: bool, mode: Mode) ->
     found = written(code)
     assert found is not None  # noqa: S101 (its caller has asked)
     checks: dict[Any, str] = _told(code, found, mode).checks if looks else {}
-    lines = {node.lineno for node in checks} | {n.lineno for n in walk(found.node) if notes and short.is_fold(n)}  # type: ignore[attr-defined]
+    lines = {node.lineno for node in checks} | {n.lineno for n in (short.folds(found.node) if notes else ())}
     node = changed(found.node, partial(_changed, checks, asks, looks, code if notes else None), lines)
     if asks:
         node.body = [placed_at(ast.Expr(_ask()), node.body[0]), *node.body]

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.staging.in_text import name_of
-from tensormagic.capture.staging.text_folds import FOLDS
+from tensormagic.capture.staging.text_folds import FOLDS, SAME
 from tensormagic.capture.staging.trees import copied, placed_at, walk
 
 Shorts = dict[tuple[Any, ...], int]
 """Of loops, by their files and lines, that have at most one iteration: how many, or :data:`EITHER`. Of folds, by their columns too: 1."""
 
 EITHER = 2  # what is noted of a loop that has no iteration one time, and one another time
+_NAMES = FOLDS.keys() | SAME.keys()
 _FOLDS, _METHODS = "__tensor_fold__", "__tensor_fold_method__"
 
 
@@ -56,12 +57,12 @@ def names(shorts: Shorts) -> dict[str, Any]:
 
 def is_fold(node: ast.AST) -> bool:
     """Whether something is folded: what is noted."""
-    return isinstance(node, ast.Call) and name_of(node.func) in FOLDS
+    return isinstance(node, ast.Call) and name_of(node.func) in _NAMES
 
 
-def folds(root: ast.AST) -> bool:
-    """Whether anything is folded in a text."""
-    return any(map(is_fold, walk(root)))
+def folds(root: ast.AST) -> list[ast.Call]:
+    """What is folded in a text."""
+    return [node for node in walk(root) if isinstance(node, ast.Call) and is_fold(node)]
 
 
 def place_of(file: str, call: ast.Call) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.in_text import is_of_sizes, is_users, name_of
 from tensormagic.capture.staging.known_text import OPERATORS
 from tensormagic.capture.staging.short import Shorts, place_of
-from tensormagic.capture.staging.text_folds import FOLDS, OF_ONE, Folded, UnseenError
+from tensormagic.capture.staging.text_folds import FOLDS, OF_ONE, SAME, Folded, UnseenError
 from tensormagic.capture.staging.text_indices import Indices
 from tensormagic.capture.staging.text_places import Place, adds_axes
 from tensormagic.capture.staging.text_values import Array, View
@@ -32,7 +32,6 @@ _PICKED = {"min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "args
 _PRODUCTS = {"dot", "inner", "vdot", "tensordot"}
 _NO_SUMS = {"einsum", "outer"}
 _OF_MANY = {"cumsum", "argsort", "nonzero"}
-_SAME = {"amax": "max", "amin": "min"}
 _OF_FOLDS = {"axis", "keepdims", "ddof"}
 _BINARY: dict[type[ast.AST], str] = {
     ast.Add: "add",
@@ -253,7 +252,7 @@ class Expressions(Indices):
         elements = [self._of(a) for a in args if not isinstance(a, ast.Constant)]
         if name in _PRODUCTS and (len(elements) < len(args) or any(map(self.is_number, elements))):
             raise UnseenError  # no sum
-        name = _SAME.get(name, name)
+        name = SAME.get(name, name)
         if name in {"max", "min"} and len(elements) > 1:
             return self.any((name, *elements), of=elements)
         options = [("axis", self.place(a)) for a in args if isinstance(a, ast.Constant)]
@@ -273,16 +272,15 @@ class Expressions(Indices):
         if name not in FOLDS or len(elements) != 1 or self.is_number(elements[0]):
             return None
         options = {str(k.arg): k.value for k in call.keywords} | ({"axis": args[1]} if len(args) > 1 else {})
-        less = options.get("ddof", ast.Constant(0))
-        if (
-            len(args) > 2
-            or options.keys() - _OF_FOLDS
-            or not isinstance(less, ast.Constant)
-            or type(less.value) is not int
-        ):
+        less, keeps = options.get("ddof", ast.Constant(0)), options.get("keepdims", ast.Constant(False))
+        if len(args) > 2 or options.keys() - _OF_FOLDS:
+            return None
+        if not isinstance(less, ast.Constant) or type(less.value) is not int:
+            return None
+        if not isinstance(keeps, ast.Constant) or type(keeps.value) is not bool:
             return None
         axes = self.place(options["axis"]) if "axis" in options else isinstance(call.func, ast.Name) or None
-        return Folded(name, elements[0], less.value, axes, "keepdims" in options)
+        return Folded(name, elements[0], less.value, axes, keeps.value)
 
 
 _READS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {

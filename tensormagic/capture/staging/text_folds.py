@@ -45,6 +45,8 @@ FOLDS: dict[str, Callable[[Node, _Axes, int], Node]] = {
     "min": lambda x, axes, _: folds.fold(folds.MIN, x, axes),
 }
 """Functions of one array that rules are asked about, by their names: of an array, axes and degrees of freedom."""
+SAME = {"amax": "max", "amin": "min"}
+"""Other names of these."""
 OF_ONE: dict[str, Callable[[Node], Node]] = {
     "var": lambda x: (x - x) * (x - x),
     "std": lambda x: scalar.sqrt((x - x) * (x - x)),

@@ -20,9 +20,7 @@ from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, constant, parameter
 
-_FOLDED = (
-    "folded"  # of a part: of what is folded over axes that are gone, which is taken to be no other part of the array
-)
+_FOLDED = "folded"  # a part of what is folded over axes that are gone: taken to be no other part of the array
 _MOST = 2000  # numbers of which nothing is known: to look at more takes longer than to capture the function
 
 

@@ -18,6 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from tensormagic.config import config
+
 PACKAGES = (
     *("tensormagic", "numpy", "numba", "llvmlite", "scipy", "ipython", "ipykernel", "ipywidgets", "anywidget"),
     *("jupyterlab", "numba-cuda", "cupy-cuda13x"),
@@ -25,8 +27,11 @@ PACKAGES = (
 
 # What the compiler has to be able to do, in a process of its own: a crash of it is a line of the report. As in the process that
 # compiles for a session, the package's own imports are left out. Numba is asked, too: it reads what the first pass does not know.
+# SciPy's linear algebra and cffi, which it would import, and the end of its process are half of its time, and no part of the trial.
 COMPILE = """
-import sys, types
+import gc, os, sys, types
+gc.disable()
+sys.modules["scipy"] = sys.modules["cffi"] = None
 package = types.ModuleType("tensormagic")
 package.__path__ = sys.argv[1:]
 sys.modules["tensormagic"] = package
@@ -34,6 +39,7 @@ from tensormagic.backend.cpu_code import compile_source
 from tensormagic.backend.cpu_loader import load
 load(compile_source("def kernel(table):\\n    x = table[0] + 1\\n"))(None, None, bytes(8))
 import numba; assert numba.njit('float64(float64)')(lambda x: x + 1.0)(1.0) == 2.0
+os._exit(0)
 """
 
 
@@ -72,13 +78,11 @@ def _processor() -> tuple[str, bool]:
 
 
 def _threads() -> tuple[str, bool]:
-    import tensormagic
-
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.endswith("_NUM_THREADS")]
     return " ".join(
         [
-            f"{os.cpu_count()} cores, {usable} usable by this process; large loops on {tensormagic.config.threads}",
+            f"{os.cpu_count()} cores, {usable} usable by this process; large loops on {config.threads}",
             *limits,
         ]
     ), True
@@ -140,10 +144,9 @@ def _usable() -> str:
 
 
 def _cache() -> tuple[str, bool]:
-    import tensormagic
     from tensormagic.backend.cache import problem
 
-    folder = Path(tensormagic.config.cache_folder)
+    folder = Path(config.cache_folder)
     if not folder.exists():
         return f"{folder}, not made yet", True
     files = [path for path in folder.rglob("*") if path.is_file()]

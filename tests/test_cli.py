@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tensormagic.doctor
+import tensormagic_command
 import tensormagic_kernel.install
 from tensormagic import cli, config
 
@@ -149,6 +150,27 @@ def test_doctor_says_what_is_broken(monkeypatch, capsys):
     monkeypatch.setattr(tensormagic.doctor, "COMPILE", "import no_such_compiler")
     assert cli.main(["doctor"]) == 1
     assert "does not work: ModuleNotFoundError: No module named 'no_such_compiler'" in capsys.readouterr().out
+
+
+def test_doctor_reports_where_the_package_cannot_be_imported(tmp_path):
+    (tmp_path / "scipy").mkdir()
+    (tmp_path / "scipy" / "__init__.py").write_text("raise ImportError('a broken SciPy')")
+    code = "import sys, tensormagic_command; tensormagic_command.main(); print('tensormagic.capture' in sys.modules)"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, "-c", code, "doctor"]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    *lines, imported = run.stdout.splitlines()
+    assert imported == "False"
+    assert lines[-1].startswith("compiler     compiles")
+    assert f"large loops on {config.threads}" in run.stdout
+
+
+def test_the_other_commands_go_to_the_command_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tensormagic", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        tensormagic_command.main()
+    assert "export" in capsys.readouterr().out
 
 
 def test_doctor_warns_of_a_cache_that_others_can_write(monkeypatch, capsys, tmp_path):

@@ -398,6 +398,10 @@ _ADVICE = {
 
 def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse what is no number, by name."""
+    if dtype.kind == "V" and dtype.type is not np.void:
+        whose = dtype.type.__module__.partition(".")[0]
+        text = f"{name} has dtype {dtype} of {whose}; captured code computes with NumPy's own dtypes"
+        raise ForeignError(text, "Convert it by .astype(np.float32).")
     if dtype.kind in _ADVICE:
         what, hint = _ADVICE[dtype.kind]
         raise ForeignError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)

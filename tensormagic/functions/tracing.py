@@ -37,7 +37,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.space import Read
-from tensormagic.ir.errors import CaptureError, GuardError
+from tensormagic.ir.errors import CaptureError, ForeignError, GuardError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
@@ -52,6 +52,11 @@ from tensormagic.transform.rewriting import rewrite as rewrite_graph
 from tensormagic.transform.rewriting import rewrite_with
 
 TYPE = re.compile(r"(float|int|bool|complex|bool_|u?int(8|16|32|64)|float(16|32|64)|complex(64|128))(\[.*\])?$")
+_NO_TYPE = re.compile(
+    r"(?P<dtype>(u?int|b?float|complex)\d*(_\w+)?)\[.*\]$"
+)  # reads as one, of a dtype that there is not
+
+_DTYPES = "It has NumPy's: bool, int8 to int64, uint8 to uint64, float16 to float64, complex64 and complex128."
 
 
 def parse(text: str) -> Graph:
@@ -227,6 +232,8 @@ def _argument(value: Any, name: str) -> Any:
         value = value.type
     if isinstance(value, str) and TYPE.match(value):
         value = parse_type(value)
+    elif isinstance(value, str) and (found := _NO_TYPE.match(value)):
+        raise ForeignError(f"{name}: {found['dtype']} is no dtype that captured code has", _DTYPES)
     if isinstance(value, Type):
         check_dtype(value.dtype, name)
         return stand_in_tensor(input_node(Source(name), value), name)

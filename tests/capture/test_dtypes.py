@@ -1,11 +1,13 @@
 """Promotion as NumPy 2 has it (NEP 50), for every pair of dtypes and every form of number, in captured code."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture.door import check_dtype
 from tests.capture.harness import check
 
 DTYPES = [np.dtype(c) for c in "?bhilBHILfdFD"]
@@ -157,6 +159,35 @@ def test_arrays_that_no_graph_holds(value: np.ndarray, message: str):
     assert (type(ran.names["y"]), ran.names["y"].dtype) == (type(value), value.dtype)
     with pytest.raises(TypeError, match=message):
         tm.tensor(lambda x: x)(value)
+
+
+class bfloat16:  # noqa: N801 (as the dtype of another library is called)
+    """What NumPy knows of a number that another library has made a dtype of."""
+
+
+def test_dtypes_of_other_libraries():
+    stands = SimpleNamespace(kind="V", type=bfloat16)
+    with pytest.raises(TypeError, match=r"x has dtype .* of tests; captured code") as caught:
+        check_dtype(stands, "x")  # type: ignore[arg-type]
+    assert ".astype(np.float32)" in str(caught.value)
+
+
+def test_bfloat16():
+    library = pytest.importorskip("ml_dtypes")
+    x = np.arange(4).astype(library.bfloat16)
+    wanted = "has dtype bfloat16 of ml_dtypes; captured code computes with NumPy's own dtypes"
+    for call in (tm.tensor(lambda x: x + 1), tm.grad(lambda x: (x * x).sum()), lambda x: tm.tensor(x) + 1):
+        with pytest.raises(TypeError, match=wanted):
+            call(x)
+    with pytest.raises(TypeError, match=wanted):
+        tm.tensor(lambda y: y.astype(library.bfloat16))(np.ones(3))
+
+
+@pytest.mark.parametrize("text", ["bfloat16[n]", "float128[n, 3]", "int7[4]", "complex32[]"])
+def test_types_that_are_none(text: str):
+    for makes in (tm.trace, tm.compile):
+        with pytest.raises(TypeError, match=rf"{text.partition('[')[0]} is no dtype that captured code has"):
+            makes(lambda x: x * 2, text)
 
 
 @pytest.mark.parametrize(

@@ -369,3 +369,49 @@ def test_a_recurrent_net_of_200_steps():
     moves = [rng.normal(size=a.shape) for a in args]
     pushed = tm.jvp(net, args, moves)[1]
     np.testing.assert_allclose(sum((g * m).sum() for g, m in zip(found, moves, strict=True)), pushed, rtol=1e-12)
+
+
+# sizes that are sums of others ----------------------------------------------------------------------------------------
+
+
+def replaced(u, v, a, s):
+    w, a = np.concatenate([v[3:], u[:3]]), a.copy()
+    for i in range(3):
+        a[:, i] -= a.mean(1)
+        if s > 0.5:
+            w = np.diff(v, prepend=0.0)
+    return w.sum() + np.tanh(a).mean() * s
+
+
+def replaced_with_roots(u, v, a, s):
+    w = np.append(v[2:], u[:2])
+    for i in range(3):
+        w = w * 0.9
+        if w[i] > a[i, 0]:
+            w = np.sqrt(np.abs(v)) * w.sum()
+    return w.sum() * s
+
+
+def replaced_inside(u, v, a, s):
+    w, z = np.concatenate([u[:2], v[2:]]), v * 0.1
+    for _ in range(3):
+        for j in range(2):
+            if s + j > 1.0:
+                w = v / (1.0 + s * s)
+            z = z * 0.5 + w
+    return w.sum() + (z * z).sum() + a[0, 0]
+
+
+@pytest.mark.parametrize("s", [0.3, 0.7])
+@pytest.mark.parametrize("function", [replaced, replaced_with_roots, replaced_inside])
+def test_what_replaces_a_carry_may_have_another_formula_for_its_size(function, s):
+    """The size of the carry is told to the loop's graph by two arrays, none of which has it."""
+    rng = np.random.default_rng(3)
+    for sizes in ((8, 8, (6, 8)), (5, 9, (4, 5))):
+        args = [*(rng.normal(size=n) for n in sizes), s]
+        found = tm.grad(function, (0, 1, 3))(*args)
+        for k, gradient in zip((0, 1, 3), found, strict=True):
+            step = rng.normal(size=np.shape(args[k]))
+            up, down = ([a + h * step if n == k else np.copy(a) for n, a in enumerate(args)] for h in (1e-6, -1e-6))
+            slope = (function(*up) - function(*down)) / 2e-6
+            np.testing.assert_allclose((gradient * step).sum(), slope, rtol=1e-5, atol=1e-7)

@@ -299,7 +299,8 @@ class Rewind:
             return found, outputs, []
         found, outputs = self._pulled_through(pulled, totals, wrt, {k: m for k, (_, m) in marks.items()})
         after = self._left_out(outputs, marks, list(marks))
-        return found, outputs, [(m, marked(starts[k], m), marked(after.get(k), m)) for k, (_, m) in marks.items()]
+        begin = {k: marked(starts[k], self.operands[k]) for k in marks}  # in the sizes that are known outside
+        return found, outputs, [(m, begin[k], marked(after.get(k), m)) for k, (_, m) in marks.items()]
 
     def _left_out(
         self, outputs: Sequence[Node], marks: Mapping[int, tuple[Node, Node]], among: Sequence[int]

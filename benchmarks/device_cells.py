@@ -30,6 +30,7 @@ from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import current
 from tensormagic.backend.cuda.loop_plan import planned_loop
 from tensormagic.backend.cuda.planned import planned
+from tensormagic.backend.cuda.small_loops import alone
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.regions.loops import LOOP, WHILE
 from tensormagic.residence import Resident
@@ -90,6 +91,17 @@ def arrays(*shapes: tuple[int, ...], dtype: str = "float32") -> list[np.ndarray[
     return [rng.standard_normal(shape, np.float32).astype(dtype) for shape in shapes]
 
 
+def distance(a: Any, b: Any) -> Any:
+    """Of Levenshtein: each step needs three others."""
+    d = np.zeros((len(a) + 1, len(b) + 1), np.int64)
+    d[:, 0] = np.arange(len(a) + 1)
+    d[0, :] = np.arange(len(b) + 1)
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (a[i - 1] != b[j - 1]))
+    return d[-1, -1]
+
+
 CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray[Any, Any]]]] = {
     "four elements": (elementwise, arrays((4,), (4,))),
     "exp(-x*x)*y + x, 2**24": (elementwise, arrays((1 << 24,), (1 << 24,))),
@@ -105,6 +117,10 @@ CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray[Any, Any]]]] = {
     "5 epochs of 20 batches of 512 x 784 x 10": (
         epochs,
         [*arrays((784, 10), (10240, 784)), np.random.default_rng(0).integers(0, 10, 10240)],
+    ),
+    "edit distance of two texts of 200 letters": (
+        distance,
+        [np.random.default_rng(k).integers(0, 4, 200) for k in range(2)],
     ),
     "cumsum 2**24": (np.cumsum, arrays((1 << 24,))),
     "argmax 8,192 x 2,048": (lambda x: np.argmax(x, axis=1), arrays((8192, 2048))),
@@ -147,7 +163,9 @@ def codes_of(graph: Graph) -> list[Codes]:
     found = [p.codes for p in [planned(graph)] if p is not None]
     for node in graph.nodes:
         loop = planned_loop(node) if node.op in (LOOP, WHILE) else None
+        one = alone(node) if node.op in (LOOP, WHILE) else None
         found += [loop.codes] if loop is not None else []
+        found += [one.planned.codes] if one is not None else []
         for inner in node.params.values():
             found += codes_of(inner) if isinstance(inner, Graph) else []
     return found

@@ -49,6 +49,7 @@ LAUNCHED_OTHERWISE = (
     "tests/backend/cuda/test_draws.py",
     "tests/backend/cuda/test_loops.py",
     "tests/backend/cuda/test_nested.py",
+    "tests/backend/cuda/test_one_thread.py",
 )  # and not by check_gpu.py
 OFTEN = 0.05  # seconds between looks at what runs
 

@@ -83,7 +83,7 @@ def _print_parts(text: KernelText, parts: list[Part]) -> None:
 
 def _print_nest(text: KernelText, nest: Nest) -> None:
     for stage in nest.stages:
-        _print_before(text, stage)
+        print_before(text, stage)
     if nest.alone and nest.stages[0].kind == "sequence":
         print_sequence(text, nest)
     elif nest.alone and print_product(text, nest):
@@ -93,11 +93,11 @@ def _print_nest(text: KernelText, nest: Nest) -> None:
     else:
         body = Body(text, nest, nest.loops[0], None)
         for stage in nest.stages:
-            _print_scalar(body, stage)
+            print_scalar(body, stage)
         text.lines += body.sections[0]
 
 
-def _print_before(text: KernelText, stage: Stage) -> None:
+def print_before(text: KernelText, stage: Stage) -> None:
     """The copy of what is stored into, where that is still needed as it was."""
     root = stage.root
     if root in text.copied.get(root, ()):
@@ -247,7 +247,8 @@ def _needs_tiles(nest: Nest) -> bool:
     return sums or Storage.TILE in nest.storage.values() or len(nest.loops) > 1
 
 
-def _print_scalar(body: Body, stage: Stage) -> None:
+def print_scalar(body: Body, stage: Stage) -> None:
+    """A number, or a store of one."""
     if stage.written is not None:
         body.print_store(stage)
         return

@@ -17,7 +17,7 @@ from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.kernel_text import KernelText, Line
 from tensormagic.backend.kinds import kind_of
 from tensormagic.backend.lower import ANYWHERE, IndexTuple, Stage, axes_of, variable
-from tensormagic.backend.region_text import number, poll
+from tensormagic.backend.region_text import number
 from tensormagic.backend.schedule import MOST_KERNEL_OPS, MOST_NEST_OPS, Kernel, Loop, Nest, Part, Step, Storage
 from tensormagic.backend.steps import Region
 from tensormagic.ir.node import Node, as_size, topological
@@ -124,7 +124,10 @@ class Interchanged:
         text.lines, text.scalars = lines, scalars
         rows = text.product(product(self.nest.rows))
         done = f"(start * {count} + (stop - start) * {index}) // {rows}"  # as if all elements were as far
-        return [(f"for {index} in range({bounds}):", self.region.root), *indented([*poll(done, count), *inside])]
+        return [
+            (f"for {index} in range({bounds}):", self.region.root),
+            *indented([*text.polls(done, count, inner=False), *inside]),
+        ]
 
     def _with(self, first: Sequence[Nest], owner: Callable[[Node], Node]) -> Nest:
         """All that an iteration computes and what nests compute before it, of which what the loop then writes over is not stored."""

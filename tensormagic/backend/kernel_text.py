@@ -263,6 +263,35 @@ class KernelText:
         target, source, k = self.array(to), self.array(of), self.fresh("k")
         return [(f"for {k} in range({self.size(of.type.size)}):", to), (f"    {target}[{k}] = {source}[{k}]", to)]
 
+    @property
+    def counts_iterations(self) -> bool:
+        """Whether a loop on data counts its iterations, which `polls` is told: the outermost, where somebody asks."""
+        return not self.depth
+
+    def polls(self, done: str, count: str, *, inner: bool) -> list[Line]:
+        """What a loop does in each iteration: the outermost looks at the flag, and where that is raised tells how far it is, or ends.
+
+        One that has loops of its own, as ``inner`` says, ends where the outermost does.
+        """
+        if not self.depth:
+            return [
+                ("if asked(table):", None),
+                (f"    if told(table, {done}, {count}):", None),
+                ("        return", None),
+            ]
+        return [("if stopped(table):", None), ("    return", None)] if inner else []
+
+    def latched(self, wanted: Mapping[Node, Node]) -> list[Line]:
+        """Statements after which each first owner has what the second had: arrays trade places, and what is left over goes on."""
+        sources = set(wanted.values())
+        moves = list(wanted.items())
+        for source in sources - set(wanted):
+            end = next(t for t, s in wanted.items() if s is source)
+            while end in sources:
+                end = next(t for t, s in wanted.items() if s is end)
+            moves.append((source, end))
+        return [(line, None) for line in self.trade(moves)]
+
     def trade(self, moves: Sequence[tuple[Node, Node]]) -> list[str]:
         """Statements after which each first owner has the array of the second."""
         pairs = [(self.array(a), self.array(b)) for a, b in moves]

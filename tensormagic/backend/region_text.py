@@ -86,14 +86,7 @@ def _moves(text: KernelText, block: Block) -> list[Line]:
     owner = text.memory.owner
     wanted = {owner(carry): owner(result) for carry, result in block.latch}
     wanted = {target: source for target, source in wanted.items() if target is not source}
-    sources = set(wanted.values())
-    moves = list(wanted.items())
-    for source in sources - set(wanted):
-        end = next(t for t, s in wanted.items() if s is source)
-        while end in sources:
-            end = next(t for t, s in wanted.items() if s is end)
-        moves.append((source, end))
-    return [(line, None) for line in text.trade(moves)] if moves else []
+    return text.latched(wanted) if wanted else []
 
 
 def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
@@ -110,32 +103,24 @@ def _print_loop(text: KernelText, region: Region, parts: PrintParts) -> None:
         lines: list[Line] = [(f"next_{name} = {value}", region.root) for name, value in values]
         return [*lines, *((f"{name} = next_{name}", region.root) for name, _ in values), *_moves(text, block)]
 
-    inner = (
-        [("if stopped(table):", None), ("    return", None)]
-        if any(not isinstance(p, Nest) for p in block.parts)
-        else []
-    )
+    inner = any(not isinstance(p, Nest) for p in block.parts)
     if region.head is not None and region.index is not None:
         iterations, index = f"np.int64({number(text, region.head)})", text.fresh("iteration")
         text.scalars[region.index, ()] = index
         text.lines.append((f"for {index} in range({iterations}):", region.root))
-        polls = inner if text.depth else poll(index, iterations)
+        polls = text.polls(index, iterations, inner=inner)
         text.lines += indented([*polls, *_inside(text, block, parts, latch)])
         return
     test, done = region.blocks["test"], text.fresh("done")
-    text.lines += [] if text.depth else [(f"{done} = 0", None)]
+    counts = text.counts_iterations
+    text.lines += [(f"{done} = 0", None)] if counts else []
     text.lines.append(("while True:", region.root))
 
     def stop() -> list[Line]:
         return [(f"if not {number(text, test.results[0])}:", region.root), ("    break", region.root)]
 
-    polls = inner if text.depth else [*poll(done, "0"), (f"{done} = {done} + 1", None)]
+    polls = [*text.polls(done, "0", inner=inner), *([(f"{done} = {done} + 1", None)] if counts else [])]
     text.lines += indented([*polls, *_inside(text, test, parts, stop), *_inside(text, block, parts, latch)])
-
-
-def poll(done: str, count: str) -> list[Line]:
-    """What an outermost loop does in each iteration: look at the flag, and where that is raised tell how far it is, or end."""
-    return [("if asked(table):", None), (f"    if told(table, {done}, {count}):", None), ("        return", None)]
 
 
 def _print_choice(text: KernelText, region: Region, parts: PrintParts) -> None:

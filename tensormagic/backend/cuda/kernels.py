@@ -8,6 +8,7 @@ from tensormagic.backend.cuda.bodies import is_flat_nest
 from tensormagic.backend.cuda.flat import print_copy, print_flat, print_numbers
 from tensormagic.backend.cuda.folds import print_apart, print_fold
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
+from tensormagic.backend.cuda.one_thread import print_region_alone
 from tensormagic.backend.cuda.places import print_places
 from tensormagic.backend.cuda.rows import print_rows
 from tensormagic.backend.cuda.scans import print_scan
@@ -53,14 +54,16 @@ class _Lowering:
         self.plan = plan
         self.names = names
 
-    def text(self) -> CudaText:
+    def text(self, kind: type[CudaText] = CudaText) -> CudaText:
         """An empty text."""
         plan, kernel = self.plan, self.kernel
-        return CudaText(plan.is_stored, lambda n: plan.is_exported(kernel, n), plan.memory, plan.copied)
+        return kind(plan.is_stored, lambda n: plan.is_exported(kernel, n), plan.memory, plan.copied)
 
     def launches(self) -> list[Launch]:
         """All of them, in order."""
         nests = self.kernel.nests
+        if self.kernel.regions:
+            return print_region_alone(self.text, self.kernel, self.names)
         if len(nests) != len(self.kernel.parts):
             raise UnsupportedError("checks and regions")
         first, *rest = nests

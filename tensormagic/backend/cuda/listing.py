@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.backend.cuda.launch import Array, Count, Launch, Number, Parameter, Scratch
+from tensormagic.backend.cuda.launch import Array, Count, Launch, Live, Number, Parameter, Scratch
+from tensormagic.backend.cuda.loop_plan import LOOPS, planned_loop
 from tensormagic.backend.cuda.planned import Planned, planned
+from tensormagic.backend.cuda.small_loops import alone
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.steps import produced
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ops.opaque import ITEM
 
 _BY_LIBRARY = "# {}: by the library of the GPU, or else by NumPy on the host"
 
@@ -36,8 +39,27 @@ def _parts(of: Planned) -> Iterator[str]:
                 yield _BY_LIBRARY.format(", ".join(dict.fromkeys(n.op.name for s in step.steps for n in produced(s))))
             for launch in launches or ():
                 yield from _launch(launch)
-        else:
+        elif step.op in LOOPS:
+            yield from _loop(step)
+        elif step.op is not ITEM:
             yield _BY_LIBRARY.format(step.op.name)
+
+
+def _loop(node: Node) -> Iterator[str]:
+    """A loop as one kernel, and as launches: sizes decide which."""
+    one, many = alone(node), planned_loop(node)
+    if one is not None:
+        yield f"# {node.op.name}: one thread runs all of it where it is over few numbers"
+        for launches in one.planned.launches.values():
+            for launch in launches or ():
+                yield from _launch(launch)
+    if many is not None:
+        yield f"# {node.op.name}: {'else ' * (one is not None)}an iteration is these launches"
+        shown = {launch.source: launch for launch in many.every()}
+        for launch in shown.values():
+            yield from _launch(launch)
+    elif one is None:
+        yield _BY_LIBRARY.format(node.op.name)
 
 
 def _launch(launch: Launch, otherwise: str = "") -> Iterator[str]:
@@ -59,6 +81,8 @@ def _argument(given: Parameter) -> str:
         return f"the size {given.size}"
     if isinstance(given, Number):
         return f"the number {given.value}"
+    if isinstance(given, Live):
+        return "a flag that says whether it is to run"
     return f"scratch {given.dtype}[{given.count}]" if isinstance(given, Scratch) else "a flag for faults"
 
 

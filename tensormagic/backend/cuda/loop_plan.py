@@ -369,4 +369,4 @@ def _from(node: Node) -> set[Node]:
     return found
 
 
-__all__ = ["LoopPlan", "Part", "guarded_copy", "planned_loop"]
+__all__ = ["LOOPS", "LoopPlan", "Part", "guarded_copy", "planned_loop"]

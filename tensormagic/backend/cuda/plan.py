@@ -1,4 +1,4 @@
-"""The steps of a graph for a GPU: loops and branches are never parts of kernels, the host runs them.
+"""The steps of a graph for a GPU: loops and branches are never parts of kernels, but where one thread runs all of one.
 
 Complex numbers are added up by their parts: two sums of one pass.
 """
@@ -24,6 +24,12 @@ def plan_device(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
     carries = [graph.parameters[k] for k in changed]
     simple = in_single(expand_all([*graph.results, *graph.checked]))
     return arranged(graph, _driven(simple), carries, apart=True)
+
+
+def plan_alone(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
+    """The same steps with loops and branches as kernels, each of which one thread runs."""
+    carries = [graph.parameters[k] for k in changed]
+    return arranged(graph, in_single(expand_all([*graph.results, *graph.checked])), carries, apart=True)
 
 
 def _driven(results: Sequence[Node]) -> list[Node]:

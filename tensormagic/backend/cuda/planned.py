@@ -33,7 +33,7 @@ from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.cuda.streams import Arriving
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kinds import is_base, kind_of
-from tensormagic.backend.plan import nodes_of_kernel
+from tensormagic.backend.plan import Arranged, nodes_of_kernel
 from tensormagic.backend.schedule import Kernel
 from tensormagic.backend.steps import Check, needed, produced
 from tensormagic.backend.telling import tell_once
@@ -57,10 +57,12 @@ class Planned:
         What is run.
     changed
         The numbers of the parameters that belong to it, and may be stored into.
+    plan
+        What makes the plan.
     """
 
-    def __init__(self, graph: Graph, changed: Iterable[int] = ()) -> None:
-        self.plan = plan_device(graph, changed)
+    def __init__(self, graph: Graph, changed: Iterable[int] = (), plan: Callable[..., Arranged] = plan_device) -> None:
+        self.plan = plan(graph, changed)
         self.launches = {s: lower(s, self.plan) for s in self.plan.steps if isinstance(s, Kernel)}
         self.has_kernels = any(self.launches.values())
         self.codes = Codes((one for found in self.launches.values() for one in every(found or ())), whole=False)
@@ -309,7 +311,8 @@ class Execution:
             return made
         value = self.operand(node)
         if not self.device.is_array(value):
-            value = self.device.put(np.asarray(value, dtype))
+            array = np.asarray(value, dtype)
+            value = self.device.put(array) if array.ndim else self.device.library.full((), array[()], dtype)
         elif not value.flags.c_contiguous or self.device.address(value) % ALIGNED:
             value = value.copy()
         self.packs[node] = value

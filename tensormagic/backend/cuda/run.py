@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,9 @@ from tensormagic.backend.cuda.library import lacking, named, simpler
 from tensormagic.backend.cuda.library_call import LIBRARY, Call, Raises
 from tensormagic.backend.cuda.loop_plan import LoopPlan, planned_loop
 from tensormagic.backend.cuda.looped import Repetition
+from tensormagic.backend.cuda.offending import CHECKS, CONTROL, hidden, offenders
 from tensormagic.backend.cuda.planned import Execution, planned
+from tensormagic.backend.cuda.small_loops import alone
 from tensormagic.backend.cuda.streams import Arriving, copied_out
 from tensormagic.backend.telling import tell_once
 from tensormagic.config import config
@@ -28,7 +30,7 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ops.draws.random import DRAW, SEED
-from tensormagic.ops.effects.checks import REQUIRE, SETTLED
+from tensormagic.ops.effects.checks import SETTLED
 from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.effects.telling import TELL
 from tensormagic.ops.indices.gather import ADD_ALONG_AXIS
@@ -36,20 +38,18 @@ from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_MAXIMUM, SCATTER_MINIMUM, SCATTER_MULTIPLY, SCATTER_SET
 from tensormagic.ops.interpret import Iterations, Step, bind, elsewhere, formed, interpret, is_alone, schedule
 from tensormagic.ops.interpret import run as interpreted
-from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
+from tensormagic.ops.leaf import IOTA
 from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.op import Value
 from tensormagic.ops.regions.branches import packed
 from tensormagic.ops.regions.loops import LOOP, WHILE, turning
-from tensormagic.ops.reverse.tape import EMPTY, Chosen, Tape
+from tensormagic.ops.reverse.tape import Chosen, Tape
 from tensormagic.ops.update import ADD_AT, SET
 
 _MAKERS = frozenset([IOTA, BROADCAST])  # what makes an array of the device of numbers alone
 _SCATTERS = [SCATTER_SET, SCATTER_ADD, SCATTER_MULTIPLY, SCATTER_MAXIMUM, SCATTER_MINIMUM]
 _STORES = frozenset([SET, ADD_AT, ADD_ALONG_AXIS, *_SCATTERS])
-_CHECKS = frozenset([REQUIRE, SETTLED])  # the first operand, where the second holds
 _ASIDE = frozenset([CHECK, TELL])  # the first operand as it is: the others are looked at
-_CONTROL = frozenset([CHECK, TELL, DRAW, SEED, SIZE, CONSTANT, EMPTY])
 _LOOPS = frozenset([LOOP, WHILE])
 _PENDING = 256  # checks that are looked at together
 
@@ -63,7 +63,9 @@ class Runner:
         self._pending: list[tuple[DeviceArray, Raises, Node | None]] = []
         self._copies: dict[int, tuple[Any, DeviceArray]] = {}  # of the host's arrays, as long as these live
         self._node: Node | None = None
-        self._refused: set[Graph] = set()  # graphs that the library runs
+        self._refused: set[Graph | tuple[Graph, str]] = (
+            set()
+        )  # graphs that the library runs, or that are no kernel alone
 
     def __call__(self, step: Step, given: list[Value], size: Any) -> Value:
         node = step.node
@@ -91,7 +93,7 @@ class Runner:
             if node.op in _LOOPS and any(map(self._is_here, given)):
                 return self._repeated(node, given, size)
             return consume(node, given, size)
-        if node.op in _CHECKS and self._is_here(given[1]):
+        if node.op in CHECKS and self._is_here(given[1]):
             return self._checked(node, given)
         if node.op is POSITION and not node.type.shape and self._is_here(given[0]):
             given = [self.device.read(given[0])]
@@ -106,7 +108,7 @@ class Runner:
 
     def _done(self, node: Node, given: list[Value], size: Any) -> Value:
         """The value on the device: by a call of the library, by other ops, or by a step of the host."""
-        if node.op in _CONTROL or lacking(node):
+        if node.op in CONTROL or lacking(node):
             return self._by_host(node, given, size)
         instead = simpler(node)
         if instead:
@@ -150,7 +152,11 @@ class Runner:
         return [formed(v, r.type) for v, r in zip(results, graph.results, strict=True)]
 
     def _repeated(self, node: Node, given: list[Value], size: Any) -> Value:
-        """A loop: by the library until its kernels are ready, if it takes that long, and from then on as launches."""
+        """A loop: by one kernel where it is small; else by the library, and, if that takes long, by launches once they are ready."""
+        found = self._by_one_thread(node, given)
+        if found is not None:
+            given.clear()
+            return packed(found)
         plan = planned_loop(node) if config.tier != "numpy" and node["body"] not in self._refused else None
         if plan is None:
             return node.op.consume(node, given, size)  # type: ignore[attr-defined]
@@ -166,6 +172,31 @@ class Runner:
             return packed(self._turned(node, plan, values, constants, iteration, count))
         finally:
             turning.loops.pop()
+
+    def _by_one_thread(self, node: Node, given: list[Value]) -> list[Value] | None:
+        """What a loop over few numbers leaves, by one kernel; None where that does not pay, or where only the library can say."""
+        body: Graph = node["body"]
+        one = None if config.tier == "numpy" or (body, "alone") in self._refused else alone(node)
+        if one is None:
+            return None
+        values = [formed(given[k], p.type) for k, p in zip(one.given, one.graph.parameters, strict=True)]
+        symbols = bind(one.graph, values)
+        count = None if node.op is WHILE or self.device.is_array(given[0]) else int(given[0])
+        codes = one.planned.codes
+        if not one.pays(count, symbols, values):
+            return None
+        if config.tier == "numba" or _pays(body) or _will_pay(body, count or 0):
+            codes.start(self.device.capability)
+        if config.tier == "numba":
+            codes.wait()
+        if not codes.ready():
+            return None
+        self._arriving.need(values)
+        results = _launched(one.run, self.device, self.computed, symbols, values)
+        if results is None:
+            self._refused.add((body, "alone"))
+            return None
+        return [formed(v, r.type) for v, r in zip(results, one.graph.results, strict=True)]
 
     def _turned(
         self,
@@ -319,7 +350,7 @@ class Runner:
         if node.op is DRAW:
             state, sample = value
             if np.ndim(sample) and draws.may_be_here(node):
-                transfers.fallbacks([_hidden(node, "np.random draws it on the host", site.of(node))])
+                transfers.fallbacks([hidden(node, "np.random draws it on the host", site.of(node))])
             return state, self.device.put(sample) if np.ndim(sample) else sample
         return value
 
@@ -429,64 +460,6 @@ def _apart(device: Device, results: list[Value], values: Sequence[Value]) -> lis
         seen.add(id(result))
         found.append(result)
     return found
-
-
-# what is known before anything runs -----------------------------------------------------------------------------------
-
-
-def _nodes(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        yield node
-        for value in node.params.values():
-            if isinstance(value, Graph):
-                yield from _nodes(value)
-
-
-def _is_large(node: Node) -> bool:
-    return any(t.shape for t in node.types) or any(a.type.shape for a in node.args if len(a.types) == 1)
-
-
-def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.of) -> list[transfers.Hidden]:
-    """The operations of a graph that run on the host, and have arrays copied for that."""
-    found: dict[str, transfers.Hidden] = {}
-    for node in _nodes(graph):
-        name, op = node.op.name, node.op
-        if name in found or not _is_large(node) or op.kind in {"region", "leaf"}:
-            continue
-        if tapes.is_on_tapes(node):
-            continue
-        why = "np.random draws on the host" if node.op is DRAW and not draws.may_be_here(node) else ""
-        if node.op is TELL and any(a.type.shape for a in node.args[1:]):
-            why = "what is printed is copied"
-        if not why and node.op not in _CHECKS | _CONTROL:
-            why = lacking(node)
-        if why:
-            found[name] = _hidden(node, why, sites(node))
-    return list(found.values())
-
-
-def _hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden:
-    drawn = node.op is DRAW
-    if node.op is TELL:
-        printed = next(a for a in node.args[1:] if a.type.shape)
-        mend = "print a number that is computed from it, or print it behind the cell"
-        return transfers.Hidden(
-            "print()",
-            f"{transfers.type_text(printed.types[0])}, for print ({why})",
-            "to the host",
-            mend,
-            tuple(spans[:1]),
-        )
-    t = node.types[-1] if drawn else (node.args[0] if node.args else node).types[0]
-    return transfers.Hidden(
-        f"{node.op.name}()",
-        f"{transfers.type_text(t)}, for {node['method'] if drawn else node.op.name} ({why})",
-        "to the device" if drawn else "to the host",
-        "draw once, and keep it on the GPU with tm.to_gpu"
-        if drawn
-        else f"run what needs {node.op.name} in a cell of its own with --device cpu",
-        tuple(spans[:1]),
-    )
 
 
 __all__ = ["Runner", "offenders", "run"]

@@ -15,7 +15,9 @@ from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Launch
 from tensormagic.backend.cuda.plan import plan_device
 from tensormagic.backend.cuda.planned import every
+from tensormagic.backend.cuda.small_loops import alone
 from tensormagic.backend.schedule import Kernel
+from tensormagic.ops.regions.loops import LOOP
 from tests.backend.cuda.emulated import compiles
 
 PTXAS = shutil.which("ptxas")
@@ -101,3 +103,25 @@ def test_no_spills_and_wide_loads(name: str, dtype: str, cc: tuple[int, int], tm
 def test_launches_of_loops_and_of_repeated_places(cc: tuple[int, int], tmp_path: Path):
     for one in (guarded(copied("float64")), segments.folded("+", "float32")):
         assembled(one, cc, tmp_path)
+
+
+def distance(a, b):
+    """Of Levenshtein."""
+    d = np.zeros((len(a) + 1, len(b) + 1), np.int64)
+    d[:, 0] = np.arange(len(a) + 1)
+    d[0, :] = np.arange(len(b) + 1)
+    for i in range(1, len(a) + 1):
+        for j in range(1, len(b) + 1):
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + (a[i - 1] != b[j - 1]))
+    return d[-1, -1]
+
+
+@pytest.mark.parametrize("cc", ARCHITECTURES, ids=lambda cc: f"sm_{cc[0]}{cc[1]}")
+def test_a_nest_of_loops_in_one_thread(cc: tuple[int, int], tmp_path: Path):
+    graph = tm.trace(distance, "int64[n]", "int64[m]")
+    (node,) = [n for n in graph.nodes if n.op is LOOP]
+    one = alone(node)
+    assert one is not None
+    (launches,) = one.planned.launches.values()
+    for launch in launches or ():
+        assembled(launch, cc, tmp_path)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic import session
+from tensormagic.backend.cuda.listing import device_source
 
 
 def softmax_rows(x, w):
@@ -32,18 +34,32 @@ def test_every_kernel_of_a_fold_is_there_and_what_has_none_is_named():
     assert all("# called with " in part for part in compiled)
 
 
-def test_loops_are_driven_by_the_host():
-    @tm.tensor
+def listed(function, *types: str) -> str:
+    return device_source(session.executable(tm.trace(function, *types)).graph)
+
+
+def test_the_kernels_of_loops_are_there():
+    """The one that runs all of it, and those of an iteration; what has neither is named."""
+
     def decay(x):
         while x.sum() > 1:
             x = x * 0.5
         return x
 
-    x = tm.tensor(np.ones(5))
-    with tm.config.using(tier="numpy"):
-        text = decay(x).code("cuda")
-    assert "while" in text
-    assert "by the library of the GPU, or else by NumPy on the host" in text
+    def told(x):
+        while x.sum() < 50:
+            x = x + 1
+            print(x.sum())
+        return x
+
+    text = listed(decay, "float64[n]")
+    alone, _, launched = text.partition("# while: else an iteration is these launches")
+    assert "# while: one thread runs all of it" in alone
+    assert "while True:" in alone
+    assert launched.count("def kernel(") >= 3
+    assert "a flag that says whether it is to run" in launched
+    ast.parse(text)
+    assert listed(told, "float64[n]").startswith("# while: by the library of the GPU, or else by NumPy on the host")
 
 
 def test_the_text_is_python():

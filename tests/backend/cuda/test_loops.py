@@ -10,6 +10,7 @@ import pytest
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.backend.cuda import run as cuda
+from tensormagic.backend.cuda import small_loops
 from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import Device
 from tensormagic.backend.cuda.loop_plan import _planned_loop, planned_loop
@@ -20,6 +21,14 @@ from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.fake import FakeDevice
 
 _RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def no_loop_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Iterations are launches, however few numbers there are."""
+    monkeypatch.setattr(small_loops, "LONGEST", -1.0)
+
+
 X, Y, W = _RNG.normal(size=(6, 4)), _RNG.normal(size=6), _RNG.normal(size=4)
 A = X.T @ X + 4 * np.eye(4)
 LABELS = np.sign(Y) * 0.5

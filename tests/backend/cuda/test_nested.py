@@ -9,9 +9,10 @@ import pytest
 import tensormagic as tm
 from tensormagic.backend.cuda.device import Device
 from tests.backend.cuda.emulated import compiles
-from tests.backend.cuda.test_loops import compared, entropy, graph_of, launched
+from tests.backend.cuda.test_loops import compared, entropy, graph_of, launched, no_loop_is_small
 
 pytestmark = compiles
+__all__ = ["no_loop_is_small"]  # a fixture that all tests here have
 _RNG = np.random.default_rng(6)
 A, X, V = _RNG.normal(size=(4, 4)), _RNG.normal(size=(6, 4)), _RNG.normal(size=6)
 LABELS = np.arange(6) % 3

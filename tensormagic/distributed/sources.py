@@ -44,6 +44,11 @@ def shard(x: Any, axis: str | int = "batch", *, rows: int | None = None) -> Shar
     rows
         How many rows a chunk has, but for the last; None for chunks of 64 MiB, or as an array of Dask has them.
 
+    Returns
+    -------
+    Shard
+        An argument for what :func:`distribute` gives.
+
     Raises
     ------
     ArgumentError

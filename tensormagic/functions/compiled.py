@@ -384,6 +384,13 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, wi
     Compiled
         ``.run(*args)``, ``.save(path)``, ``.code``, ``.kernels``, ``.memory``, ``.cost`` and ``.graph``.
 
+    Raises
+    ------
+    ParseError, ShapeError, DTypeError, CaptureError
+        As for :func:`trace`.
+    ValueError
+        For a level, a device or a theme that is none.
+
     Examples
     --------
     >>> f = compile(lambda x: np.exp(x) - 1, "float64[n]")

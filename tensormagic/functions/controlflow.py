@@ -81,6 +81,27 @@ def _built(nodes: Iterable[Node], build: Callable[[Any], Any]) -> Any:
 def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any) -> Any:
     """``then(*operands)`` where ``pred`` is true, else ``otherwise(*operands)``; only that one is computed.
 
+    Parameters
+    ----------
+    pred
+        One boolean, which data may decide.
+    then, otherwise
+        Functions of ``operands``; what they read beside them is computed in either case.
+    *operands
+        Arrays, numbers, or containers of these.
+
+    Returns
+    -------
+    array, number or container
+        What the chosen function gives. Numbers of both are brought to one dtype.
+
+    Raises
+    ------
+    DTypeError
+        Where ``pred`` is no single boolean, or the functions return different containers.
+    ShapeError
+        Where they give different shapes.
+
     Examples
     --------
     >>> import numpy as np
@@ -150,6 +171,27 @@ def _steady(
 def while_loop(test: Callable[[Any], Any], body: Callable[[Any], Any], start: Any) -> Any:
     """Apply ``body`` to ``start``, then to its own result, as long as ``test`` of that is true.
 
+    Parameters
+    ----------
+    test
+        Takes the carry, gives one boolean.
+    body
+        Takes the carry, gives the next one: of the same containers, shapes and dtypes.
+    start
+        The first carry: an array, a number, or a container of these. A Python number takes the dtype that the body gives it.
+
+    Returns
+    -------
+    array, number or container
+        The last carry, for which ``test`` is false.
+
+    Raises
+    ------
+    ShapeError
+        Where an iteration changes the shape of a carry.
+    DTypeError
+        Where ``test`` gives no single boolean, or ``body`` another container.
+
     Examples
     --------
     >>> while_loop(lambda x: x < 100.0, lambda x: x * 2, 1.0)
@@ -193,6 +235,29 @@ def _applied(
 
 def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], start: Any) -> Any:
     """``carry = body(k, carry)`` for ``k`` in ``range(lower, upper)``, from ``start`` on.
+
+    Parameters
+    ----------
+    lower, upper
+        Integers, which data may decide. Where ``upper`` is not above ``lower``, the result is ``start``.
+    body
+        Takes the index and the carry, gives the next carry: of the same containers, shapes and dtypes.
+    start
+        The first carry: an array, a number, or a container of these.
+
+    Returns
+    -------
+    array, number or container
+        The last carry.
+
+    Raises
+    ------
+    ShapeError
+        Where an iteration changes the shape of a carry.
+    DTypeError
+        Where ``body`` gives another container.
+    TypeError
+        For bounds that are no integers.
 
     Examples
     --------
@@ -238,6 +303,18 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
     length
         How many iterations, where ``xs`` is None.
 
+    Returns
+    -------
+    tuple
+        The last carry, and the results, each with a first axis of one element for each iteration.
+
+    Raises
+    ------
+    ShapeError
+        Where parts of ``xs`` have different lengths, there are none and no ``length``, or an iteration changes the shape of a carry.
+    DTypeError
+        Where ``fun`` gives no pair, or carries another container.
+
     Examples
     --------
     >>> import numpy as np
@@ -257,7 +334,7 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
             x = _built([_element(s, index) for s in stacks], build_element)
             tensors = [stand_in_tensor(n, f"carry {k}") for k, n in enumerate(carries)]
             with Drawn("the function of scan"):
-                carry, y = of_callable(fun).body(build(iter(tensors)), x)
+                carry, y = _pair(of_callable(fun).body(build(iter(tensors)), x))
             if structure(carry) != structure(start):
                 raise DTypeError(
                     "scan: the function returns carried values in a different structure from the one it is given"
@@ -276,6 +353,16 @@ def scan(fun: Callable[[Any, Any], tuple[Any, Any]], start: Any, xs: Any, length
         return _built(ends[: len(begun)], build), _built(ends[len(begun) :], shape[0])
 
     return _run("scan", (fun,), run, start, xs)
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    """What the function of a scan gives."""
+    if not issubclass(type(given), tuple) or len(given) != 2:  # isinstance would ask a lazy array what it holds
+        raise DTypeError(
+            "scan: the function does not give a pair",
+            "Return (carry, result); None for no result.",
+        )
+    return given
 
 
 def _iterations(stacks: Sequence[Node], length: Any) -> Size:

@@ -90,6 +90,11 @@ def checkpoint(fun: Any) -> Function:
     Function
         The same function, with the same derivatives of every order.
 
+    Raises
+    ------
+    CaptureError
+        For what is no function, and at a call for one that cannot be captured.
+
     Examples
     --------
     >>> import numpy as np

@@ -21,8 +21,9 @@ from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gradient_nodes import normal_form, value_and_gradient_nodes
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import maker
-from tensormagic.ir.errors import DifferentiationError
+from tensormagic.ir.errors import DifferentiationError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.type import hint
 from tensormagic.ops.effects.raising import behind_checks
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
@@ -172,10 +173,38 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
 
 @maker
 def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
-    """A function that gives the gradient of ``fun``; see :func:`value_and_grad`.
+    """A function that gives the gradient of ``fun``, by reverse mode.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME, that gives one real scalar (with ``has_aux``: and something beside it).
+    argnums
+        Which arguments, by position or name: one, or several in a tuple. An argument may be a container of arrays.
+    has_aux
+        Whether ``fun`` gives a pair of the scalar and something that is not differentiated.
+
+    Returns
+    -------
+    Function
+        Takes the arguments of ``fun``; gives the gradient: of the form, the shapes and the dtypes of the argument, a tuple where
+        ``argnums`` is one. With ``has_aux``, a pair of it and what stands beside the scalar.
+
+    Raises
+    ------
+    DifferentiationError
+        At a call, where the result is no real scalar, an argument no float, or there is no such argument.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> grad(lambda w, x: np.sum((x @ w) ** 2))(np.ones(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([48., 68.])
+    >>> grad(lambda p: p["a"] * p["b"] ** 2)({"a": 2.0, "b": 3.0})
+    {'a': 9.0, 'b': 12.0}
+
+    It is a function as others are, and has a gradient itself:
+
     >>> grad(grad(lambda x: 2 * x**3 + 8))(1.0)
     12.0
     """
@@ -188,19 +217,61 @@ def grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     return derived(of_callable(fun), "grad", body)
 
 
-def like(tangent: Any, node: Node) -> Node:
-    """A tangent of ``node``: of its dtype and shape."""
-    return broadcast(astype(node_of(tangent), node.type.dtype), node.type.shape)
+def fitted(kind: str, label: str, given: Sequence[Any], nodes: Sequence[Node]) -> list[Node]:
+    """Tangents, or cotangents, of nodes: one for each, of its dtype and shape."""
+    if len(given) != len(nodes):
+        raise DifferentiationError(
+            f"{kind}s of {label}: {len(given)} arrays or numbers are given for {len(nodes)}", "Give one for each."
+        )
+    return [_like(kind, label, t, n) for t, n in zip(given, nodes, strict=True)]
+
+
+def _like(kind: str, label: str, tangent: Any, node: Node) -> Node:
+    moved = astype(node_of(tangent), node.type.dtype)
+    try:
+        return broadcast(moved, node.type.shape)
+    except ShapeError as error:
+        shapes = (tuple(hint(s) for s in n.type.shape) for n in (moved, node))
+        raise ShapeError("a {} of {} has shape {}, but belongs to shape {}".format(kind, label, *shapes)) from error
 
 
 def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The value of ``fun`` at ``primals`` and its directional derivative along ``tangents``.
+    """The value of ``fun`` at ``primals`` and its directional derivative along ``tangents``, by forward mode.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME. Its result may have any shape.
+    primals
+        Its arguments, in a tuple or a list; floats, complex numbers, or containers of these.
+    tangents
+        One for each of them, of its shape.
+
+    Returns
+    -------
+    tuple
+        The value, and the derivative, of the value's form and shapes.
+
+    Raises
+    ------
+    DifferentiationError
+        For an argument that is no float, and where there is not a tangent for each.
+    ShapeError
+        For a tangent that does not fit its argument.
 
     Examples
     --------
     >>> jvp(lambda x: 2 * x**3 + 8, (1.0,), (1.0,))
     (10.0, 6.0)
+    >>> import numpy as np
+    >>> jvp(lambda x, y: x * y, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 1.0))
+    (array([3., 6.]), array([4., 2.]))
     """
+    for told, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise DifferentiationError(
+                f"jvp takes the {told} in a tuple, not as {type(given).__name__}", "As in tm.jvp(f, (x,), (v,))."
+            )
     if len(primals) != len(tangents):
         raise DifferentiationError(
             f"jvp takes a tangent for each primal, but {len(tangents)} were given for {len(primals)}"
@@ -223,7 +294,7 @@ def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
     results = [node_of(v) for v in leaves]
     moves, _ = flatten(tuple(directions))
     stable = normal_form(results, closed.wrt)
-    known = {n: like(t, n) for n, t in zip(closed.wrt, moves, strict=True)}
+    known = dict(zip(closed.wrt, fitted("tangent", closed.label, moves, closed.wrt), strict=True))
     wider, found = modes.push(stable, known)
     changes = [zeros_like(r) if t is None else t for r, t in zip(results, found, strict=True)]
     results = [r if new is old else new for r, new, old in zip(results, wider, stable, strict=True)]
@@ -232,7 +303,28 @@ def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
 
 
 def hvp(fun: Any, primals: Any, vector: Any) -> Any:
-    """The product of the Hessian of ``fun`` and ``vector``: forward over reverse.
+    """The product of the Hessian of ``fun`` and ``vector``: forward over reverse, without the Hessian itself.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME, that gives one real scalar.
+    primals
+        Its argument, or its arguments in a tuple.
+    vector
+        The direction, of the form and the shapes of ``primals``.
+
+    Returns
+    -------
+    array, number, container or tuple
+        Of the form and the shapes of ``primals``.
+
+    Raises
+    ------
+    DifferentiationError
+        Where the result is no real scalar, or an argument no float.
+    ShapeError
+        For a vector that does not fit its argument.
 
     Examples
     --------
@@ -247,5 +339,26 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
 
 
 def stop_gradient(value: Any) -> Any:
-    """``value``, which derivatives take for a constant."""
+    """``value``, which derivatives take for a constant.
+
+    Parameters
+    ----------
+    value
+        An array or a number.
+
+    Returns
+    -------
+    array or number
+        The same value. Every derivative of it, of any order and in both modes, is 0.
+
+    Raises
+    ------
+    DTypeError
+        For a container: ask for each of its parts.
+
+    Examples
+    --------
+    >>> grad(lambda x: x * stop_gradient(x))(3.0)  # and not 6.0
+    3.0
+    """
     return build(scalar.stop_gradient, value)

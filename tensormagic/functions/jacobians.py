@@ -105,6 +105,11 @@ def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | 
     Function
         Takes the arguments of ``fun``; gives an array of shape ``result.shape + argument.shape + argument.shape``.
 
+    Raises
+    ------
+    DifferentiationError
+        At a call, for an argument that is no float, and, where ``sparse``, for what is no real scalar.
+
     Examples
     --------
     >>> import numpy as np

@@ -23,7 +23,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.closed import Closed, lazily_read
-from tensormagic.functions.derivatives import jvp, kept, like, pushed
+from tensormagic.functions.derivatives import fitted, jvp, kept, pushed
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.given import Given
 from tensormagic.functions.gives import Copies
@@ -45,7 +45,28 @@ _STATES = 8  # states of what is read, for each of them
 
 
 def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
-    """The value of ``fun`` and the function that pulls a cotangent of it back to the arguments.
+    """The value of ``fun`` and the function that pulls a cotangent of it back to the arguments: reverse mode.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME. Its result may have any shape.
+    *primals
+        Its arguments: floats, complex numbers, or containers of these.
+
+    Returns
+    -------
+    tuple
+        The value, and a function that takes a cotangent, of the value's form and shapes, and gives a tuple: for each argument what is
+        pulled back to it, of its form and shape.
+
+    Raises
+    ------
+    DifferentiationError
+        For an argument that is no float; where it is pulled, for a cotangent of another form, and where what ``fun`` reads has
+        changed since.
+    ShapeError
+        Where it is pulled, for a cotangent that does not fit the value.
 
     Examples
     --------
@@ -68,7 +89,28 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
 
 
 def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
-    """The value of ``fun`` and its derivative as a function of the tangents.
+    """The value of ``fun`` and its derivative as a function of the tangents: forward mode.
+
+    Parameters
+    ----------
+    fun
+        A function of arrays, or a cell's NAME. Its result may have any shape.
+    *primals
+        Its arguments: floats, complex numbers, or containers of these.
+
+    Returns
+    -------
+    tuple
+        The value, and a function that takes a tangent for each argument, of its shape, and gives the derivative along them, of the
+        value's form and shapes. ``fun`` is not run again for it.
+
+    Raises
+    ------
+    DifferentiationError
+        For an argument that is no float; at a later call, where there is not a tangent for each, and where what ``fun`` reads has
+        changed since.
+    ShapeError
+        At a later call, for a tangent that does not fit its argument.
 
     Examples
     --------
@@ -264,7 +306,7 @@ def _pulling(fun: Any) -> Function:
 def _pulled(closed: Closed, cotangents: Any) -> Any:
     """Cotangents of the results of what was run, pulled back to its arguments."""
     results = numbers_alone(flatten(closed.result)[0], closed.label)
-    given = [like(c, r) for c, r in zip(flatten(cotangents)[0], results, strict=True)]
+    given = fitted("cotangent", closed.label, flatten(cotangents)[0], results)
     stable = normal_form(results, closed.wrt)
     found = modes.vjp(stable, given, closed.wrt)
     return closed.arranged(

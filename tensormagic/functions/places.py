@@ -97,6 +97,11 @@ def to_host(value: Any) -> Any:
     value
         A lazy array, or a container of these; what lies on the host is given back as it is.
 
+    Returns
+    -------
+    array, number or container
+        The same values, computed where they were not.
+
     Examples
     --------
     >>> to_host(tensor([1.0, 2.0]) * 2)

@@ -79,6 +79,8 @@ class Rules:
         KeyError
             Where there are none.
         """
+        if name not in rewriting.installed:
+            raise KeyError(f"no rules were added as {name!r}")
         del rewriting.installed[name]
         put_in_force(rule for rules in rewriting.installed.values() for rule in rules)
 

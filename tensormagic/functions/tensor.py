@@ -57,6 +57,15 @@ def tensor(
     -------
     Function or Tensor
 
+    Raises
+    ------
+    ValueError
+        For a level, a device or a theme that is none, and for lists that are no array.
+    DTypeError
+        For data that are no numbers.
+    CaptureError
+        At a call, where the function cannot be captured: the error names the line, and what to write instead.
+
     Examples
     --------
     >>> @tensor
@@ -73,6 +82,9 @@ def tensor(
     >>> g(2.0), g(2.0, scale=3.0)
     (20.0, 6.0)
     """
+    if math:
+        with config.using(math=math):  # which refuses what is no level
+            pass
     math = leveled(math or config.math, without) if without else math
     if value is None:
         return partial(tensor, missing=missing, math=math, dtype=dtype, device=device, transfers=transfers)
@@ -142,7 +154,22 @@ def _with(
 
 
 def evaluate(*values: Any) -> Any:
-    """Compute several lazy arrays in one run.
+    """Compute several lazy arrays in one run, in which what they have in common is computed once.
+
+    Parameters
+    ----------
+    *values
+        Lazy arrays; arrays and numbers are given back as they are.
+
+    Returns
+    -------
+    array or tuple of arrays
+        The array or number of one value, a tuple of those of several.
+
+    Raises
+    ------
+    DTypeError
+        For what is neither a number nor an array of numbers.
 
     Examples
     --------

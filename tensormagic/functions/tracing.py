@@ -37,7 +37,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.space import Read
-from tensormagic.ir.errors import CaptureError, ForeignError, GuardError
+from tensormagic.ir.errors import CaptureError, ForeignError, GuardError, ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
@@ -55,12 +55,22 @@ TYPE = re.compile(r"(float|int|bool|complex|bool_|u?int(8|16|32|64)|float(16|32|
 _NO_TYPE = re.compile(
     r"(?P<dtype>(u?int|b?float|complex)\d*(_\w+)?)\[.*\]$"
 )  # reads as one, of a dtype that there is not
+_MEANT = re.compile(r"\w+\[[^\[]*$")  # what is meant for a type, be it one or not
 
 _DTYPES = "It has NumPy's: bool, int8 to int64, uint8 to uint64, float16 to float64, complex64 and complex128."
 
 
 def parse(text: str) -> Graph:
     """The graph that ``text`` shows: the inverse of ``str(graph)``.
+
+    Parameters
+    ----------
+    text
+        A graph as ``str(graph)`` and ``print(graph)`` write it.
+
+    Returns
+    -------
+    Graph
 
     Raises
     ------
@@ -91,6 +101,15 @@ def trace(fun: Any, *types: Any) -> Graph:
     -------
     Graph
         Its parameters are the arguments' arrays, then the arrays that the function reads from outside.
+
+    Raises
+    ------
+    ParseError
+        For a text with brackets that is no type, such as ``"float64[n;3]"``.
+    ForeignError
+        For a dtype that there is not, such as ``"float63[n]"``.
+    ShapeError, DTypeError, CaptureError
+        Where the function cannot be captured for these types: what a captured cell of its code would raise.
 
     Examples
     --------
@@ -230,10 +249,13 @@ def _argument(value: Any, name: str) -> Any:
     """A lazy array without a value for a type; what is none, as it is."""
     if isinstance(value, Typed):
         value = value.type
-    if isinstance(value, str) and TYPE.match(value):
-        value = parse_type(value)
-    elif isinstance(value, str) and (found := _NO_TYPE.match(value)):
+    if isinstance(value, str) and (found := _NO_TYPE.match(value)) and not TYPE.match(value):
         raise ForeignError(f"{name}: {found['dtype']} is no dtype that captured code has", _DTYPES)
+    if isinstance(value, str) and (TYPE.match(value) or _MEANT.match(value)):
+        try:
+            value = parse_type(value)
+        except (SyntaxError, TypeError, ValueError) as error:
+            raise ParseError(f"{name}: {value!r} is no type", "A type is written as 'float64[n, 3]'.") from error
     if isinstance(value, Type):
         check_dtype(value.dtype, name)
         return stand_in_tensor(input_node(Source(name), value), name)
@@ -245,6 +267,23 @@ def _argument(value: Any, name: str) -> Any:
 def rewrite(graph: Graph, rules: str | Iterable[Rule] | None = None) -> Graph:
     """The normal form of a graph under rules, or those of a level: ``"exact"``, ``"stable"`` or ``"real"``.
 
+    Parameters
+    ----------
+    graph
+        As :func:`trace`, :func:`parse` and ``.graph`` give it.
+    rules
+        A level, or rules themselves, such as ``tm.rules.own["mine"]``; without it, the level of ``tm.config.math``.
+
+    Returns
+    -------
+    Graph
+        Of the same parameters and results.
+
+    Raises
+    ------
+    ValueError
+        For a level that is none.
+
     Examples
     --------
     >>> graph = rewrite(trace(lambda x: np.log(1 + x), "float64[n]"))
@@ -252,7 +291,8 @@ def rewrite(graph: Graph, rules: str | Iterable[Rule] | None = None) -> Graph:
     'log1p'
     """
     if rules is None or isinstance(rules, str):
-        return rewrite_graph(graph, rules or config.math).graph
+        with config.using(math=rules or config.math):
+            return rewrite_graph(graph, config.math).graph
     return rewrite_with(graph, tuple(rules))
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import inspect
 import re
 from pathlib import Path
 
@@ -76,6 +77,26 @@ def test_every_command_is_on_the_page_with_its_options(monkeypatch):
 def test_every_public_name_is_on_the_page_of_the_api():
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     assert [name for name in tm.__all__ if not re.search(rf"(::|tm\.|\.){name}\b|: {name}$", text, re.MULTILINE)] == []
+
+
+QUIET = {"to_host"}  # what raises nothing of its own
+
+
+def public_functions():
+    """The functions that `import tensormagic as tm` gives."""
+    return [name for name in tm.__all__ if inspect.isfunction(getattr(tm, name))]
+
+
+@pytest.mark.parametrize("name", public_functions())
+def test_every_public_function_says_what_it_takes_gives_and_raises_and_has_an_example(name):
+    function = getattr(tm, name)
+    text = inspect.getdoc(function) or ""
+    gives = inspect.signature(function).return_annotation not in (None, "None")
+    wanted = ["Parameters", *["Returns"] * gives, *["Raises"] * (name not in QUIET), "Examples"]
+    assert [section for section in wanted if f"{section}\n{'-' * len(section)}\n" not in text] == []
+    taken = text.partition("Parameters\n")[2].partition("\n\n")[0]
+    parameters = [p for p in inspect.signature(function).parameters if p not in ("args", "ranges")]
+    assert [p for p in parameters if not re.search(rf"^[\w*, ]*\b{p}\b", taken, re.MULTILINE)] == []
 
 
 def test_every_public_error_and_warning_is_explained():

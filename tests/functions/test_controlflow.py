@@ -241,3 +241,9 @@ def test_recursion_of_cond_without_an_end_is_refused():
 
     with pytest.raises(tm.CaptureError, match="endless always calls itself"):
         endless(1.0)
+
+
+@pytest.mark.parametrize("function", [lambda c, x: c, lambda c, x: (c, x, x), lambda c, x: x])
+def test_a_function_of_scan_that_gives_no_pair(function):
+    with pytest.raises(tm.DTypeError, match="does not give a pair"):
+        tm.scan(function, 0.0, np.ones((4, 2)))

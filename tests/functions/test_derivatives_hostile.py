@@ -285,6 +285,35 @@ def test_what_is_no_scalar(function):
         tm.grad(function)(V)
 
 
+TWO = np.ones(2)
+MISUSED = {
+    "primals in no tuple": (lambda: tm.jvp(np.sin, V, V), "takes the primals in a tuple, not as ndarray"),
+    "tangents in no tuple": (lambda: tm.jvp(np.sin, (V,), V), "takes the tangents in a tuple, not as ndarray"),
+    "a tangent of another shape": (
+        lambda: tm.jvp(np.sin, (V,), (TWO,)),
+        r"has shape \(2,\), but belongs to shape \(3,\)",
+    ),
+    "a cotangent of another shape": (
+        lambda: tm.vjp(np.sin, V)[1](TWO),
+        r"has shape \(2,\), but belongs to shape \(3,\)",
+    ),
+    "a cotangent for two results": (
+        lambda: tm.vjp(lambda x: (x, x.sum()), V)[1](V),
+        "1 arrays or numbers are given for 2",
+    ),
+    "too few tangents": (lambda: tm.linearize(np.multiply, V, V)[1](V), "1 arrays or numbers are given for 2"),
+    "too many tangents": (lambda: tm.linearize(np.sin, V)[1](V, V), "2 were given for 1"),
+    "a vector of another shape": (lambda: tm.hvp(lambda x: (x * x).sum(), V, TWO), "has shape"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSED)
+def test_what_does_not_fit_is_told_by_what_it_is(name):
+    call, message = MISUSED[name]
+    with pytest.raises((DifferentiationError, tm.ShapeError), match=message):
+        call()
+
+
 # stores and views -----------------------------------------------------------------------------------------------------
 
 

@@ -128,3 +128,20 @@ def test_a_graph_that_was_rewritten_or_parsed_runs(monkeypatch):
         rewritten.run(x.astype(np.float32))
     with pytest.raises(tm.TensorError, match="types of its parameters"):
         tm.compile(graph, "float64[n]")
+
+
+@pytest.mark.parametrize("text", ["float64[n", "float64[n;3]", "flaot64[2, 3]"])
+def test_what_is_meant_for_a_type_and_is_none(text):
+    with pytest.raises(tm.ParseError, match=r"x: '.*' is no type"):
+        tm.trace(lambda x: x, text)
+    with pytest.raises(tm.ParseError, match="is no type"):
+        tm.compile(lambda x: x, text)
+
+
+def test_levels_and_names_of_rules_that_there_are_not():
+    with pytest.raises(ValueError, match="exact, real, stable, not 'fast'"):
+        tm.rewrite(tm.trace(lambda x: x, "float64[n]"), "fast")
+    with pytest.raises(ValueError, match="exact, real, stable, not 'fast'"):
+        tm.tensor(lambda x: x, math="fast")
+    with pytest.raises(KeyError, match="no rules were added as 'nobody'"):
+        tm.rules.remove("nobody")

@@ -135,8 +135,12 @@ class Lens:
                 continue
             for span in spans:
                 self._own.setdefault(_where(span), set()).add(node)
+            roles_here = {span.role for span in spans}
             for span in _now(closed):
-                self._shared.setdefault(_where(span), set()).add(node)
+                if (
+                    span.role in roles_here
+                ):  # else an equal node is there for something else, as 0.5 for what `/ 2` becomes
+                    self._shared.setdefault(_where(span), set()).add(node)
 
     def of(self, node: Node) -> tuple[Site, ...]:
         """The sites of a node of the graph, or of one that it was rewritten to, sorted."""

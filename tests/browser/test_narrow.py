@@ -118,6 +118,20 @@ CUT = """() => [...document.querySelectorAll('.tm-sweep .tm-picture')].flatMap((
 })"""
 
 
+def test_backpropagation_opens_at_the_top_of_a_picture_that_is_wider_than_its_frame(opened):
+    page = opened(tm.backprop(lambda a, b, c, d: (a + np.sin(b + np.sin(c + np.exp(d)))) ** 2, 0.5, 0.2, 0.1, 0.3))
+    at(page, 390)
+    page.reload()
+    stage = page.locator(".tm-backprop .tm-stage")
+    page.wait_for_function("() => document.querySelector('.tm-backprop .tm-stage').scrollLeft > 0")
+    frame = stage.bounding_box()
+    first = min((box.bounding_box() for box in page.locator(".tm-backprop [data-n]").all()), key=lambda box: box["y"])
+    assert first["x"] >= frame["x"]
+    assert first["x"] + first["width"] <= frame["x"] + frame["width"]
+    page.get_by_role("button", name="one step on").click()
+    assert stage.evaluate("(one) => one.scrollWidth > one.clientWidth + 6")
+
+
 def test_what_stands_beside_backpropagation_goes_below_a_picture_that_needs_the_room(opened):
     x = np.linspace(0, 1, 40)
     page = opened(tm.backprop(lambda a, b: np.mean((a * x + b - 3 * x) ** 2), 0.5, 0.25))

@@ -186,6 +186,15 @@ def test_what_a_loop_carries_is_not_called_as_what_it_starts_with(started):
     assert next(v.type for v in drawn.everything() if v.title == "· > 0").startswith("bool[")
 
 
+def test_a_loop_has_its_name_though_an_equal_number_is_part_of_the_gradient(started):
+    """The gradient divides by 2 as the branch does, and multiplies by 0.5."""
+    step = "    h = np.tanh(0.5 * h + r)\n    if h.sum() > 1:\n        h = h / 2\n"
+    report = started.ok(f"%%tensor --grad x\nh = x\nfor k in range(20):\n{step}h @ h").value.report
+    drawn = report.portrait.scene(report.outcome.source).view("captured").drawn
+    titles = {v.title for v in drawn.everything()}
+    assert {"h = loop × 20", "h = branch", "h = tanh"} <= titles
+
+
 BOTH_PASSES = {  # of cells with a gradient: what the parameters of the loops are called that no line of the cell has
     "h = x\nfor k in range(20):\n    h = np.tanh(h * r)\nh.sum()": {"tape of h", "tape", "adjoint", "index", "grad_r"},
     "z = r\nwhile abs(z * z - r) > 1e-12:\n    z = (z + r / z) / 2\nz": {

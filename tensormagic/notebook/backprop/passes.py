@@ -7,7 +7,7 @@ the adjoint of a node times the local derivative in an operand is added to the a
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from tensormagic.notebook.backprop.subject import Subject
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import PARAMETER, Source, constant, input_node
-from tensormagic.ops.move import broadcast
+from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.update import accumulate
@@ -57,6 +57,8 @@ class Local:
         What the operand gets for a cotangent of the node, and the node that stands for that cotangent.
     sketch, stands
         The same over nodes that stand for the operands, and these with what they stand for.
+    target, again
+        The node, and the same over what stands for its operands.
     """
 
     kind: str
@@ -65,6 +67,8 @@ class Local:
     cotangent: Node
     sketch: Node
     stands: Mapping[Node, Node]
+    target: Node
+    again: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +111,24 @@ def root(node: Node) -> Node:
     return node
 
 
-def _operands(node: Node) -> list[Node]:
-    return [root(a) for a in node.args]
+def is_stretched(node: Node) -> bool:
+    """Whether a node only repeats elements, or puts in axes of one element: steps that NumPy code does not write."""
+    if node.op is not RESHAPE:
+        return node.op is BROADCAST
+    inside, outside = ([s for s in n.type.shape if s != 1] for n in (node.args[0], node))
+    return inside == outside
+
+
+def _origin(operand: Node, named: Collection[Node]) -> Node:
+    """What an operand is stretched from, by steps that the user has not named; else the operand itself."""
+    found, node = operand, operand
+    while node not in named:
+        if is_stretched(node):
+            found = node.args[0]
+        elif node.op is not FORM and node.op is not REQUIRE:
+            break
+        node = node.args[0]
+    return found
 
 
 class Passes:
@@ -146,10 +166,11 @@ class Passes:
                 f"backpropagation starts from one real number, but {subject.name} is {self._actual(t)}",
                 "Take its sum or mean.",
             )
-        everything = topological([self.result], needs=_operands)
+        self._named = {n for n in subject.names(self.graph.nodes) if is_stretched(n)}  # by the user: these are shown
+        everything = topological([self.result], needs=self._operands)
         moving = set[Node]()
         for node in everything:
-            if node.op is PARAMETER or any(a in moving for a in _operands(node)):
+            if node.op is PARAMETER or any(a in moving for a in self._operands(node)):
                 moving.add(node)
         self.nodes = [n for n in everything if n in moving]
         if len(self.nodes) > MOST_NODES:
@@ -164,6 +185,9 @@ class Passes:
         inputs = [n for n in self.nodes if n.op is PARAMETER and n in self.active]
         self._rewritten = dict(zip(inputs, self._as_grad_gives(inputs), strict=True))
 
+    def _operands(self, node: Node) -> list[Node]:
+        return [root(_origin(a, self._named)) for a in node.args]
+
     def _actual(self, t: Type) -> Type:
         """A type with the sizes of these inputs, where they say what these are."""
         sizes = self.graph.bind([np.shape(v) for v in self.subject.values])
@@ -174,7 +198,7 @@ class Passes:
         active = set[Node]()
         for node in self.nodes:
             own = node.op is PARAMETER and self.subject.wants(node)
-            moves = own or any(a in active for a in _operands(node))
+            moves = own or any(a in active for a in self._operands(node))
             if moves and any(t.inexact for t in node.types):
                 active.add(node)
         return active
@@ -206,7 +230,7 @@ class Passes:
 
     def _uses(self, node: Node, adjoint: Any) -> list[Use]:
         shown = set(self.nodes)
-        ports = [(port, a) for port, a in enumerate(_operands(node)) if a in shown]
+        ports = [(port, a) for port, a in enumerate(self._operands(node)) if a in shown]
         if node.op is ITEM:
             return [Use(a, node, port, adjoint) for port, a in ports]
         pulled: dict[int, Node] = {}
@@ -215,9 +239,66 @@ class Passes:
         if adjoint is not None and ports:
             wanted = [port for port, a in ports if a in self.active and node.args[port].type.inexact]
             if wanted:
-                pulled, whys = _pulled(node, adjoint if len(node.types) > 1 else [adjoint], wanted)
-            locals_ = _locals(node, sorted(pulled)) if len(node.types) == 1 else {}
+                pulled, whys = self._pulled(node, adjoint if len(node.types) > 1 else [adjoint], wanted)
+            locals_ = self._locals(node, sorted(pulled)) if len(node.types) == 1 else {}
         return [Use(a, node, port, pulled.get(port), locals_.get(port), whys.get(port, "")) for port, a in ports]
+
+    # what operands get -------------------------------------------------------------------------------------------------
+
+    def _pulled(
+        self, node: Node, cotangents: Sequence[Any], ports: Sequence[int]
+    ) -> tuple[dict[int, Node], dict[int, str]]:
+        """What each of the operands gets for cotangents of the results; and for those that have no derivative, why."""
+        try:
+            _, stands, found = self._local_pull(node, cotangents, ports)
+        except DifferentiationError as error:
+            if len(ports) == 1:
+                return {}, {ports[0]: str(error.args[0])}
+            pulled: dict[int, Node] = {}
+            whys: dict[int, str] = {}
+            for port in ports:
+                own, why = self._pulled(node, cotangents, [port])
+                pulled |= own
+                whys |= why
+            return pulled, whys
+        actual = {stand: _origin(node.args[port], self._named) for port, stand in stands.items()}
+        opened = iter(substitute([f for f in found if f is not None], actual))
+        return {port: next(opened) for port, f in zip(stands, found, strict=True) if f is not None}, {}
+
+    def _local_pull(
+        self, node: Node, cotangents: Sequence[Any], ports: Sequence[int]
+    ) -> tuple[Node, dict[int, Node], list[Any]]:
+        """As :meth:`_pulled`, over nodes that stand for the operands, so that one that is used twice is pulled twice."""
+        origins = {port: _origin(node.args[port], self._named) for port in ports}
+        stands = {port: input_node(Source(f"operand {port}"), origin.type) for port, origin in origins.items()}
+        args = list(node.args)
+        for port, origin in origins.items():
+            args[port] = substitute([args[port]], {origin: stands[port]})[0]
+        new = make(node.op, args, **node.params)
+        return new, stands, modes.vjp(items(new), cotangents, list(stands.values()))
+
+    def _locals(self, node: Node, ports: Sequence[int]) -> dict[int, Local]:
+        """The local derivatives in operands."""
+        if not ports:
+            return {}
+        t = node.type
+        cotangent = input_node(Source("adjoint"), t.with_shape(t.shape))
+        new, stands, found = self._local_pull(node, [cotangent], ports)
+        actual = {stand: _origin(node.args[port], self._named) for port, stand in stands.items()}
+        locals_: dict[int, Local] = {}
+        for (port, stand), pulled in zip(stands.items(), found, strict=True):
+            if pulled is None:
+                continue
+            kind = _kind(node, stand.type)
+            own: Node | None = None
+            if kind in {"number", "row", "elements"}:
+                own = substitute([pulled], {cotangent: broadcast(constant(t.dtype.type(1)), t.shape)})[0]
+            elif kind == "column":
+                own = modes.jvp([new], {stand: constant(stand.type.dtype.type(1))})[0]
+            whole = substitute([pulled, *([own] if own is not None else [])], actual)
+            local = whole[1] if own is not None else None
+            locals_[port] = Local(kind, local, whole[0], cotangent, pulled, actual, node, new)
+        return locals_
 
     # numbers ----------------------------------------------------------------------------------------------------------
 
@@ -328,57 +409,8 @@ def _like(value: Any, node: Node, table: Mapping[Node, Any]) -> Any:
     return np.broadcast_to(np.asarray(value), np.shape(table[node]))
 
 
-def _pulled(node: Node, cotangents: Sequence[Any], ports: Sequence[int]) -> tuple[dict[int, Node], dict[int, str]]:
-    """What each of the operands gets for cotangents of the results; and for those that have no derivative, why."""
-    try:
-        _, stands, found = _local_pull(node, cotangents, ports)
-    except DifferentiationError as error:
-        if len(ports) == 1:
-            return {}, {ports[0]: str(error.args[0])}
-        pulled: dict[int, Node] = {}
-        whys: dict[int, str] = {}
-        for port in ports:
-            own, why = _pulled(node, cotangents, [port])
-            pulled |= own
-            whys |= why
-        return pulled, whys
-    actual = {stand: node.args[port] for port, stand in stands.items()}
-    opened = iter(substitute([f for f in found if f is not None], actual))
-    return {port: next(opened) for port, f in zip(stands, found, strict=True) if f is not None}, {}
-
-
-def _local_pull(node: Node, cotangents: Sequence[Any], ports: Sequence[int]) -> tuple[Node, dict[int, Node], list[Any]]:
-    """As :func:`_pulled`, over nodes that stand for the operands, so that one that is used twice is pulled twice."""
-    stands = {port: input_node(Source(f"operand {port}"), node.args[port].type) for port in ports}
-    new = make(node.op, [stands.get(k, a) for k, a in enumerate(node.args)], **node.params)
-    return new, stands, modes.vjp(items(new), cotangents, list(stands.values()))
-
-
-def _locals(node: Node, ports: Sequence[int]) -> dict[int, Local]:
-    """The local derivatives in operands."""
-    if not ports:
-        return {}
-    t = node.type
-    cotangent = input_node(Source("adjoint"), t.with_shape(t.shape))
-    new, stands, found = _local_pull(node, [cotangent], ports)
-    actual = {stand: node.args[port] for port, stand in stands.items()}
-    locals_: dict[int, Local] = {}
-    for (port, stand), pulled in zip(stands.items(), found, strict=True):
-        if pulled is None:
-            continue
-        kind = _kind(node, port)
-        own: Node | None = None
-        if kind in {"number", "row", "elements"}:
-            own = substitute([pulled], {cotangent: broadcast(constant(t.dtype.type(1)), t.shape)})[0]
-        elif kind == "column":
-            own = modes.jvp([new], {stand: constant(stand.type.dtype.type(1))})[0]
-        whole = substitute([pulled, *([own] if own is not None else [])], actual)
-        locals_[port] = Local(kind, whole[1] if own is not None else None, whole[0], cotangent, pulled, actual)
-    return locals_
-
-
-def _kind(node: Node, port: int) -> str:
-    inside, outside = node.args[port].type, node.type
+def _kind(node: Node, inside: Type) -> str:
+    outside = node.type
     if "c" in {inside.dtype.kind, outside.dtype.kind}:
         return "matrix"  # of a complex number the derivative need not be one number
     if not outside.shape:

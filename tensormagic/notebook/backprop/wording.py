@@ -9,7 +9,7 @@ from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Symbol, evaluate, nodes_of
 from tensormagic.notebook.backprop.frame import told
-from tensormagic.notebook.backprop.passes import Local, root
+from tensormagic.notebook.backprop.passes import Local, is_stretched, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.form import FORM
@@ -19,7 +19,7 @@ from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.control import COND, WHILE, Region
-from tensormagic.ops.scalars.scalar import add, multiply, negative, square, subtract
+from tensormagic.ops.scalars.scalar import add, divide, multiply, negative, square, subtract
 from tensormagic.transform.rewriting import rewrite_nodes
 
 __all__ = ["Headings", "formulas"]
@@ -69,7 +69,7 @@ class Headings:
     def operand(self, node: Node) -> str:
         """A node inside an expression: its name, its value, or what it computes where that is short."""
         node = root(node)
-        while node.op is BROADCAST and node not in self.called:  # which NumPy code does not write
+        while is_stretched(node) and node not in self.called:
             node = root(node.args[0])
         found = self.called.get(node) or self.constant(node) or self.computes.get(node, _CONSTANT)
         return found if len(found) <= _INSIDE or node in self.called else _DOT
@@ -106,10 +106,9 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
         return _product(node, [_bracketed(a) for a in args])
     sign = SYMBOLS.get(name)
     if sign and len(args) == 2:
-        left = args[0] if node.op in {add, subtract} else _bracketed(args[0])
-        return f"{left} {sign} {args[1] if node.op is add else _bracketed(args[1])}"
-    if node.op in {SLICE, GATHER}:
-        return f"{_bracketed(args[0])}[…]"
+        return _infix(node, sign, args)
+    if index := _index(node):
+        return f"{_bracketed(args[0])}[{index}]"
     if node.op is negative:
         return f"{_MINUS}{_bracketed(args[0])}"
     if node.op is square:  # as most people write it; NumPy has this function for it
@@ -120,6 +119,28 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
     if axes and node.type.shape:
         args = [*args[:2], f"axis={axes[0] if len(axes) == 1 else axes}"]
     return f"{name}({', '.join(args[:3])}{', …' if len(args) > 3 else ''})"
+
+
+def _infix(node: Node, sign: str, args: Sequence[str]) -> str:
+    bare = node.op in {add, subtract} or (node.op in {multiply, divide} and _is_negative_name(args[0]))
+    left = args[0] if bare else _bracketed(args[0])
+    return f"{left} {sign} {args[1] if node.op is add else _bracketed(args[1])}"
+
+
+def _is_negative_name(text: str) -> bool:
+    """Whether a text is `−y`, which needs no brackets before `×`: Python's minus binds closer."""
+    return text.startswith(_MINUS) and _bracketed(text[1:]) == text[1:]
+
+
+def _index(node: Node) -> str:
+    """Of parts of arrays, and of reshapes that do nothing but put in axes of one element, or take them out: the index."""
+    if node.op is not RESHAPE:
+        return "…" if node.op in {SLICE, GATHER} else ""
+    inside, outside = node.args[0].type.shape, node.type.shape
+    if not is_stretched(node) or (1 in inside) == (1 in outside):
+        return ""
+    larger, put = (outside, "None") if 1 in outside else (inside, "0")
+    return ", ".join(put if s == 1 else ":" for s in larger)
 
 
 def _bracketed(text: str) -> str:
@@ -146,13 +167,17 @@ def _product(node: Node, args: Sequence[str]) -> str:
 def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
     """What operands get, as expressions of the adjoint and of values: ``adjoint × cos(x)``; nothing where one is long."""
     known = [local for local in locals_ if local is not None]
-    simple, _ = rewrite_nodes([local.sketch for local in known], "exact") if known else ([], None)
-    texts = iter([_formula(local, node, headings) for local, node in zip(known, simple, strict=True)])
+    nodes = [n for local in known for n in (local.sketch, local.again)]
+    simple, _ = rewrite_nodes(nodes, "exact") if known else ([], None)
+    pairs = zip(known, simple[::2], simple[1::2], strict=True)
+    texts = iter([_formula(local, pulled, again, headings) for local, pulled, again in pairs])
     return [next(texts) if local is not None else "" for local in locals_]
 
 
-def _formula(local: Local, pulled: Node, headings: Headings) -> str:
+def _formula(local: Local, pulled: Node, again: Node, headings: Headings) -> str:
     texts: dict[Node, str] = {local.cotangent: "adjoint"}
+    if local.target in headings.called and again is not pulled:  # e * adjoint, where e is what this node is called
+        texts[again] = headings.called[local.target]
     texts |= {stand: headings.operand(actual) for stand, actual in local.stands.items()}
     for node in topological([pulled], stop=texts.__contains__):
         if node in texts:

@@ -49,7 +49,11 @@ function build(model, el, hear) {
       `scroll to see the rest${stage.scrollWidth > stage.clientWidth + 6 ? ", or press fit" : ""}`);
   }
   stage.addEventListener("scroll", edges, { passive: true });
-  const resized = new ResizeObserver(edges);
+  let opened = false;
+  const resized = new ResizeObserver(() => {
+    if (!opened && stage.clientWidth) { opened = true; begin(); }
+    edges();
+  });
   resized.observe(stage);
   main.append(frameOf, side);
   el.append(header, tools, controls, status, main, note);
@@ -191,6 +195,11 @@ function build(model, el, hear) {
     const back = k === focus.use, forth = focus.use < 0 && now() > 0 && now() < seedStep && one.target === focus.node;
     if (cards[k]) { cards[k].classList.toggle("tm-now", back); cards[k].classList.toggle("tm-wait", !came); }
     for (const way of ways[k]) { way.classList.toggle("tm-back", back); way.classList.toggle("tm-forth", forth); }
+  }
+  function begin() { // a picture that is wider than its frame opens at what stands at its top
+    const top = elements.reduce((one, other) => (other.getBoundingClientRect().top < one.getBoundingClientRect().top ? other : one));
+    const box = top.getBoundingClientRect(), frameBox = stage.getBoundingClientRect();
+    if (stage.scrollLeft === 0) stage.scrollLeft = (box.left + box.right - frameBox.left - frameBox.right) / 2;
   }
   function bring(element) { // scrolls the picture alone, never the page
     const box = element.getBoundingClientRect(), frameBox = stage.getBoundingClientRect();

@@ -88,7 +88,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (branches, (1.3,)),
     (branches, (-1.3,)),
     (of_a_dictionary, ({"w": np.ones(3), "b": [0.5]}, MATRIX)),
-    (lambda A, b: np.linalg.solve(A, b).sum(), (SQUARE, np.ones(3))),
+    (lambda A, b: np.linalg.solve(A, 2 * b).sum(), (SQUARE, np.ones(3))),
     (lambda x: np.linalg.eigvalsh(x + x.T).max(), (SQUARE,)),
     (lambda x: np.abs(np.fft.fft(x)).sum(), (VECTOR,)),
     (lambda x: np.cumsum(np.sort(x))[2] + np.prod(x) * np.max(x), (VECTOR,)),
@@ -256,3 +256,20 @@ def test_lazy_values_are_shown_down_to_their_inputs():
     passes = Passes(of_function(function_of(value, "value", {}, {}), ()))
     found = passes.run(passes.subject.values)
     assert found.adjoints[passes.nodes[0]].tolist() == [4.0, 8.0]
+
+
+def stretched(b, column):
+    named = np.broadcast_to(b, (4, 3))
+    return np.sum((MATRIX[:4] + b) * column[:, None] + named)
+
+
+def test_what_repeats_elements_is_no_node_of_its_own_but_where_the_user_has_named_it():
+    passes = Passes(of_function(stretched, (RANDOM.normal(size=3), RANDOM.normal(size=4))))
+    found = passes.run(passes.subject.values)
+    b, column = passes.graph.parameters[:2]
+    assert [n.op.name for n in passes.nodes if n.op.name in {"broadcast", "reshape"}] == ["broadcast"]
+    sums = np.asarray(passes.subject.values[1]).sum()
+    np.testing.assert_allclose(found.adjoints[b], np.full(3, sums + 4), rtol=1e-12)
+    parts = {u.target.op.name: p for u, p in zip(passes.uses, found.parts, strict=True) if u.source is b}
+    assert {name: p.shape for name, p in parts.items()} == {"add": (3,), "broadcast": (3,)}
+    np.testing.assert_allclose(found.adjoints[column], (MATRIX[:4] + passes.subject.values[0]).sum(1), rtol=1e-12)

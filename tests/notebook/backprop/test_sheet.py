@@ -71,6 +71,26 @@ def test_products_of_matrices_read_as_code():
     assert found["h = tanh(W @ x)"] == "adjoint × (2 × h)"
 
 
+def softmax(W, c):
+    e = np.exp(DATA @ W + c)
+    p = e / e.sum(axis=1, keepdims=True)
+    return -np.mean(np.sum(WANTED * np.log(p), axis=1))
+
+
+DATA, WANTED = RANDOM.normal(size=(5, 3)), RANDOM.normal(size=(5, 2))
+
+
+def test_what_is_stretched_is_summed_on_its_arrow_and_values_have_their_names():
+    sheet = Sheet(of_function(softmax, (RANDOM.normal(size=(3, 2)), np.zeros(2))))
+    assert not [n.heading for n in sheet.nodes if "broadcast" in n.heading or "reshape" in n.heading]
+    found = {(sheet.nodes[u.target].heading, sheet.nodes[u.source].heading): u.formula for u in sheet.uses}
+    assert found["DATA @ W + c", "c"] == "sum(adjoint, axis=0)"
+    assert found["e = exp(DATA @ W + c)", "DATA @ W + c"] == "adjoint × e"
+    assert found["sum(e, axis=1)", "e = exp(DATA @ W + c)"] == "adjoint[:, None]"
+    (divided,) = [text for (target, source), text in found.items() if target[0] == "p" and source.startswith("sum")]
+    assert divided == "sum(−(adjoint × (p / sum(e, axis=1)[:, None])), axis=1)"
+
+
 @pytest.mark.parametrize("subscripts", PRODUCTS)
 def test_every_product_of_matrices_is_written_right(subscripts):
     left, right = subscripts.partition("->")[0].split(",")

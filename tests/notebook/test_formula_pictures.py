@@ -153,6 +153,33 @@ def test_long_lines_are_broken_between_terms():
     assert len({t.bottom for t in texts if t.says == "+"}) == len(lines)
 
 
+def test_long_products_are_broken_before_brackets_and_have_their_sign():
+    inside = " + ".join(rf"x_{{{k}}}" for k in range(9))
+    product = rf"\sum_{{k \lt m}} y_{{k}}\,\left({inside}\right)\,\left({inside}\right)"
+    lines = broken(product, 300)
+    assert [line.startswith(r"\cdot \left(") for line, _ in lines] == [False, True, True]
+    assert all(wide <= 300 for _, wide in lines)
+    assert broken(rf"\log\left({inside} + {inside}\right)", 100) == broken(rf"\log\left({inside} + {inside}\right)")
+
+
+@pytest.mark.parametrize("sizes", [(40, 6), (3, 3)])
+def test_a_formula_with_a_wide_left_side_fits_a_page_of_640(notebook, sizes):
+    """JupyterLab's letters are 1.6 times as large as those of the picture, and it leaves 536 pixels."""
+    rng = np.random.default_rng(0)
+    notebook.shell.user_ns |= {
+        "data": rng.normal(size=(9, sizes[0])),
+        "weights": rng.normal(size=sizes),
+        "c": np.zeros(sizes[1]),
+    }
+    notebook.ok(
+        "%%tensor -q --grad weights\nscores = data @ weights + c\ne = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
+        "p = e / e.sum(axis=1, keepdims=True)\nloss = -np.mean(np.sum(p * np.log(p), axis=1))"
+    )
+    made = formula_of(notebook["loss"], "loss", notebook.shell.user_ns, ["weights"])
+    assert len(made.lines) >= 4
+    assert float(read(made._repr_svg_())[0].attrib["width"]) * 1.6 < 536
+
+
 @pytest.mark.parametrize(("rolled", "plain"), [(0, 3), (0, 50), (20, 0), (20, 3), (20, 50)])
 def test_formulas_of_many_steps_are_cut_and_no_line_is_too_long(notebook, rolled, plain):
     notebook["x"] = 0.5

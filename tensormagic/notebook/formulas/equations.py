@@ -43,6 +43,7 @@ _FOR_DIGITS = (
 )  # themes of rules that tell cases apart, and simplify nothing
 _LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
 _FEWEST = 6  # parts of a formula that is not cut further
+_PAGE = 312.0  # pixels of a line with its left side: letters of JupyterLab are 1.6 times as large, and 640 have room for it
 _ROW = 30  # characters of notes that stand beside each other
 _COMPUTED = ": computed in "
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"
@@ -75,8 +76,10 @@ class Formula:
     def latex(self) -> str:
         """The equations in LaTeX, one under the other."""
         rows: list[str] = []
+        beside = max((width for left, _ in self.lines for _, width in broken(latex(left))), default=0.0)
+        room = max(_PAGE - beside, _PAGE / 2)
         for left, right in self.lines:
-            first, *others = (line for line, _ in broken(_bounded(latex(right))))
+            first, *others = (line for line, _ in broken(_bounded(latex(right)), room))
             sign = r"\leftarrow" if isinstance(left, Next) else "="
             rows += [f"{latex(left)} &{sign} {first}", *(rf"&\quad {line}" for line in others)]
         rows += ["&" + r",\ \ ".join(map(_note, row)) for row in _packed(self.notes)]

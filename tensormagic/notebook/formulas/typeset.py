@@ -17,6 +17,7 @@ __all__ = ["WIDEST", "UnknownCommandError", "broken", "typeset"]
 
 _SIZES = (16.0, 16.0, 11.5, 9.0)  # in a line of its own, in text, in an index, and in the index of one
 _DISPLAY, _TEXT, _SCRIPT = range(3)
+_TIMES = r"\cdot"
 WIDEST = 480.0  # pixels of a line beside its left side, so that pages of 640 have room for it
 
 _TOKEN = re.compile(r"\\operatorname\*?|\\[A-Za-z]+|\\\\(?:\[\w+\])?|\\.|\s+|.", re.DOTALL)
@@ -96,10 +97,11 @@ def typeset(latex: str, title: str) -> str:
     return boxes.drawing(_line(_read(_TOKEN.findall(latex)), _DISPLAY), title)
 
 
-def broken(latex: str) -> list[tuple[str, float]]:
+def broken(latex: str, room: float = WIDEST) -> list[tuple[str, float]]:
     r"""A formula as lines that are not too long, each with its width: broken before a sign between terms, after a comma.
 
-    Where no such place is left, a line is longer than ``WIDEST``.
+    Where no such place is left, it is broken before a factor in brackets, which then has its sign; else a line is longer
+    than there is ``room``.
 
     Examples
     --------
@@ -109,12 +111,32 @@ def broken(latex: str) -> list[tuple[str, float]]:
     tokens = _TOKEN.findall(latex)
     lines: list[list[_Atom]] = [[]]
     for part in _pieces(_read(tokens)):
-        if lines[-1] and _line([*lines[-1], *part], _DISPLAY).width > WIDEST:
+        if lines[-1] and _line([*lines[-1], *part], _DISPLAY).width > room:
             lines.append([])
         lines[-1] += part
+    split = [_before_brackets(line, room) for line in lines]
+    factors = [k > 0 for parts in split for k in range(len(parts))]
+    lines = [part for parts in split for part in parts]
     starts = [0, *(line[0].begin for line in lines[1:]), len(tokens)]
     texts = ["".join(tokens[a:b]).strip() for a, b in pairwise(starts)]
-    return [(text, _line(line, _DISPLAY).width) for text, line in zip(texts, lines, strict=True)]
+    times = _line(_read([_TIMES]), _DISPLAY).width
+    found = zip(texts, lines, factors, strict=True)
+    return [(f"{_TIMES} {t}" * f or t, _line(line, _DISPLAY).width + times * f) for t, line, f in found]
+
+
+def _before_brackets(line: list[_Atom], room: float) -> list[list[_Atom]]:
+    """A line that is too long as two or more, each but the first a factor in brackets with what follows it."""
+    if _line(line, _DISPLAY).width <= room:
+        return [line]
+    places: list[int] = []
+    before = ""  # the kind of what stands before, without spaces
+    for k, atom in enumerate(line):
+        if atom.kind == "fenced" and before in {*_OPERANDS, "fenced"}:
+            places.append(k)
+        before = before if atom.kind == "space" else atom.kind
+    fits = [k for k in places if _line(line[:k], _DISPLAY).width <= room]
+    place = max(fits, default=min(places, default=0))
+    return [line[:place], *_before_brackets(line[place:], room)] if place else [line]
 
 
 def _pieces(atoms: Sequence[_Atom]) -> list[list[_Atom]]:

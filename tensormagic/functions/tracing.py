@@ -106,10 +106,8 @@ def trace(fun: Any, *types: Any) -> Graph:
     ------
     ParseError
         For a text with brackets that is no type, such as ``"float64[n;3]"``.
-    ForeignError
-        For a dtype that there is not, such as ``"float63[n]"``.
     ShapeError, DTypeError, CaptureError
-        Where the function cannot be captured for these types: what a captured cell of its code would raise.
+        Where the function cannot be captured for these types: what a captured cell of its code would raise. For a dtype that there is not, too.
 
     Examples
     --------

@@ -170,10 +170,11 @@ def test_a_formula_with_a_wide_left_side_fits_a_page_of_640(notebook, sizes):
         "data": rng.normal(size=(9, sizes[0])),
         "weights": rng.normal(size=sizes),
         "c": np.zeros(sizes[1]),
+        "wanted": rng.normal(size=(9, sizes[1])),
     }
     notebook.ok(
         "%%tensor -q --grad weights\nscores = data @ weights + c\ne = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
-        "p = e / e.sum(axis=1, keepdims=True)\nloss = -np.mean(np.sum(p * np.log(p), axis=1))"
+        "p = e / e.sum(axis=1, keepdims=True)\nloss = -np.mean(np.sum(wanted * np.log(p), axis=1))"
     )
     made = formula_of(notebook["loss"], "loss", notebook.shell.user_ns, ["weights"])
     assert len(made.lines) >= 4

@@ -107,7 +107,8 @@ def trace(fun: Any, *types: Any) -> Graph:
     ParseError
         For a text with brackets that is no type, such as ``"float64[n;3]"``.
     ShapeError, DTypeError, CaptureError
-        Where the function cannot be captured for these types: what a captured cell of its code would raise. For a dtype that there is not, too.
+        Where the function cannot be captured for these types: what a captured cell of its code would raise.
+        DTypeError for a dtype that there is not, too.
 
     Examples
     --------

@@ -167,16 +167,16 @@ def test_a_formula_with_a_wide_left_side_fits_a_page_of_640(notebook, sizes):
     """JupyterLab's letters are 1.6 times as large as those of the picture, and it leaves 536 pixels."""
     rng = np.random.default_rng(0)
     notebook.shell.user_ns |= {
-        "data": rng.normal(size=(9, sizes[0])),
-        "weights": rng.normal(size=sizes),
+        "X": rng.normal(size=(9, sizes[0])),
+        "W": rng.normal(size=sizes),
         "c": np.zeros(sizes[1]),
-        "wanted": rng.normal(size=(9, sizes[1])),
+        "Y": rng.normal(size=(9, sizes[1])),
     }
     notebook.ok(
-        "%%tensor -q --grad weights\nscores = data @ weights + c\ne = np.exp(scores - scores.max(axis=1, keepdims=True))\n"
-        "p = e / e.sum(axis=1, keepdims=True)\nloss = -np.mean(np.sum(wanted * np.log(p), axis=1))"
+        "%%tensor -q --grad W\nz = X @ W + c\ne = np.exp(z - z.max(axis=1, keepdims=True))\n"
+        "p = e / e.sum(axis=1, keepdims=True)\nloss = -np.mean(np.sum(Y * np.log(p), axis=1))"
     )
-    made = formula_of(notebook["loss"], "loss", notebook.shell.user_ns, ["weights"])
+    made = formula_of(notebook["loss"], "loss", notebook.shell.user_ns, ["W"])
     assert len(made.lines) >= 4
     assert float(read(made._repr_svg_())[0].attrib["width"]) * 1.6 < 536
 

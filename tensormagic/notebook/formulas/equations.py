@@ -43,7 +43,9 @@ _FOR_DIGITS = (
 )  # themes of rules that tell cases apart, and simplify nothing
 _LETTERS = ("n", "m", "d", "h", "N", "M", "D", "H")
 _FEWEST = 6  # parts of a formula that is not cut further
-_PAGE = 312.0  # pixels of a line with its left side: letters of JupyterLab are 1.6 times as large, and 640 have room for it
+_PAGE = (
+    312.0  # pixels of a line with its left side: letters of JupyterLab are 1.6 times as large, and 640 have room for it
+)
 _ROW = 30  # characters of notes that stand beside each other
 _COMPUTED = ": computed in "
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"

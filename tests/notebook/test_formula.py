@@ -120,7 +120,7 @@ def test_a_loop_is_a_named_block(data):
     data.ok("%%tensor --show none\nfor k in range(100):\n    w = np.sin(w) + k\ns = w.sum()")
     text = str(data["s"].formula())
     assert "w′ = loop_1(w)" in text
-    assert "←" not in text  # of numbers alone
+    assert "w ← sin(w) + k" in text
     assert "loop 1 is the loop at In[1] line 2, 100 times" in text
     assert r"\operatorname{loop}_{1}\left(w\right)" in data["s"].formula().latex
 
@@ -168,6 +168,42 @@ def test_lines_of_an_iteration_run_in_order_give_the_loops_value(data, body):
         assert 2 * space["u"] + space["v"] == pytest.approx(float(data["end"]), rel=1e-12)
     else:  # a branch has no line of its own
         assert "if " in body or "u, v = v" in body
+
+
+ARRAYS = {  # loops over arrays: the cell, and the lines of an iteration
+    "an element by its indices": (
+        "h = u\nfor k in range(20):\n    h = np.tanh(M @ h + Q[k])\nend = np.sum(h)",
+        ["h[i] ← tanh((M @ h)[i] + Q[k, i])"],
+    ),
+    "one after the other": (
+        "p, q = u, 2 * u\nfor k in range(20):\n    p = p - 0.1 * (M @ p) * q\n    q = q + 0.1 * p\nend = np.sum(p * q)",
+        ["p ← p - 0.1 * (M @ p) * q", "q ← q + 0.1 * p"],
+    ),
+    "a number beside an array, and sizes of their own": (
+        "t, p = 0.0, u\nfor k in range(20):\n    p = p * 0.5\n    t = t + np.sum(p) * np.sum(long)\nend = t",
+        ["p ← p * 0.5", "t ← t + (sum_{i<m} p[i]) * sum_{i<n} long[i]"],
+    ),
+    "parts that are stored": ("v = u.copy()\nfor k in range(9):\n    v[1:] = v[1:] + v[:-1]\nend = np.sum(v)", []),
+    "an array without a name": ("v = u\nfor k in range(9):\n    v = v * np.exp(M @ u)\nend = np.sum(v)", []),
+    "arrays that are changed at once": (
+        "p, q = u, 2 * u\nfor k in range(9):\n    p, q = q, p + q\nend = np.sum(p)",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_iteration_of_a_loop_over_arrays_is_written(data, name):
+    cell, lines = ARRAYS[name]
+    data.shell.user_ns |= {"u": np.ones(4), "M": np.eye(4) / 3, "Q": np.ones((20, 4)), "long": np.ones(7)}
+    data.ok(f"%%tensor --show none\n{cell}")
+    told = str(data["end"].formula())
+    assert [row for row in told.splitlines() if " ← " in row] == lines
+    if name.startswith("a number"):
+        assert "n = 7" in told
+        assert "m = 4" in told
+    if not lines and "stored" not in name:  # which needs nothing else
+        assert ", " in next(row for row in told.splitlines() if "loop_1(" in row)  # with all that it has from outside
 
 
 def test_an_iteration_of_a_while_that_is_the_value_itself(data):

@@ -21,7 +21,7 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
 from tensormagic.notebook.formulas.formula import MOST, Writer
-from tensormagic.notebook.formulas.iterations import iterations, outside
+from tensormagic.notebook.formulas.iterations import iterations
 from tensormagic.notebook.formulas.latex import Cut, Expression, Name, Next, Part, Slope, latex, plain
 from tensormagic.notebook.formulas.structure import guards_infinity
 from tensormagic.notebook.formulas.typeset import WIDEST, broken, typeset
@@ -305,6 +305,7 @@ class _Page:
         writer = Writer(names, self._letters.of(shown.closed, shown.graph), shown.own)
         writer.blocks = self._blocks
         told = iterations(shown.graph, Naming(site.Lens(shown.closed.mapping).within, source_of)) if parts else {}
+        told = {loop: one for loop, one in told.items() if one.is_written(names)}
         writer.named = {loop: tuple(one.names) for loop, one in told.items()}
         lens = site.Lens(shown.closed.mapping)
         here = _cell(lens, root)
@@ -313,7 +314,7 @@ class _Page:
         while pending and len(written) <= MOST_LINES + 1:
             to, node = pending.pop(0)
             if to is None:
-                self.lines += told.pop(node).lines(outside(writer))
+                self.lines += told.pop(node).lines(writer)
             else:
                 used = dict(writer.used)
                 letters, right = _fitting(writer, node)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tensormagic.ir.graph import Graph
+from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.size import Symbol
+from tensormagic.ir.type import Size
 from tensormagic.notebook.formulas.formula import Writer
-from tensormagic.notebook.formulas.latex import Expression, Name, Next, Row
+from tensormagic.notebook.formulas.latex import Expression, Name, Next, Part, Row
 from tensormagic.notebook.formulas.structure import BLOCKS, narrow
 from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import LOOP, WHILE
+from tensormagic.ops.update import ADD_AT, SET
 
-__all__ = ["Iteration", "iterations", "outside"]
+__all__ = ["Iteration", "iterations"]
 
 MOST = 4  # variables of a loop whose iteration is written
 MOST_NODES = 60  # of one
@@ -23,7 +26,7 @@ Line = tuple[Expression, Expression]
 
 @dataclass(frozen=True)
 class Iteration:
-    """A loop over numbers with names.
+    """A loop over numbers and arrays with names.
 
     Parameters
     ----------
@@ -43,29 +46,70 @@ class Iteration:
     def _first(self) -> int:
         return int(self.loop.op is LOOP)
 
-    def lines(self, write: Callable[[Node], Expression | None]) -> Iterator[Line]:
-        """The lines; ``write`` gives what comes from outside of the loop, None of what cannot be written there."""
+    @property
+    def _carried(self) -> Sequence[Node]:
+        return self.loop["body"].parameters[self._first : self._first + self.loop["carries"]]
+
+    @property
+    def _foreign(self) -> list[tuple[Node, Node]]:
+        """What the body has from outside of the loop: its parameters, and what they are given."""
+        first = self._first + self.loop["carries"]
+        return list(zip(self.loop["body"].parameters[first:], self.loop.args[first:], strict=True))
+
+    @property
+    def _order(self) -> list[int]:
         body: Graph = self.loop["body"]
-        carried = body.parameters[self._first : self._first + self.loop["carries"]]
+        return sorted(self.names, key=lambda k: body.nodes.index(body.results[k]))
+
+    def _is_in_order(self) -> bool:
+        return all(self._keeps(self._order, at, self._carried) for at in range(len(self.names)))
+
+    def is_written(self, names: Container[Node]) -> bool:
+        """Whether there are lines for it: of arrays from outside the names are known, and arrays are changed one after the other."""
+        results = [self.loop["body"].results[k] for k in self.names]
+        needed = set(topological(results))
+        known = all(not narrow(v).type.shape or v in names for p, v in self._foreign if p in needed)
+        return known and (self._is_in_order() or not any(r.type.shape for r in results))
+
+    def lines(self, around: Writer) -> Iterator[Line]:
+        """The lines, with what comes from outside of the loop, and the letters of sizes, as the writer ``around`` has them."""
+        write = _outside(around)
+        body: Graph = self.loop["body"]
         made = {body.results[k]: name for k, name in self.names.items()}
-        names = {carried[k]: name for k, name in self.names.items()}
+        names = {self._carried[k]: name for k, name in self.names.items()}
         if self._first and self.counter:
             names[body.parameters[0]] = self.counter
-        outside = body.parameters[self._first + len(carried) :]
-        values = self.loop.args[self._first + len(carried) :]
-        given = {p: text for p, v in zip(outside, values, strict=True) if (text := write(v)) is not None}
+        given = {p: text for p, v in self._foreign if (text := write(v)) is not None}
         needed = topological(list(made))
         if any(p in needed and p not in given and p not in names for p in body.parameters):
             return
-        order = sorted(self.names, key=lambda k: body.nodes.index(body.results[k]))
-        in_order = all(self._keeps(order, at, carried) for at in range(len(order)))
-        writer = Writer({**names, **made} if in_order else names, lambda _size, _taken: "n")
+        order, in_order = self._order, self._is_in_order()
+        writer = Writer({**names, **made} if in_order else names, self._letters(around))
         writer.given = given
-        written = [writer.formula(body.results[k])[1] for k in order]
+        written = [writer.formula(body.results[k]) for k in order]
         if in_order:
-            yield from ((Next(Name(self.names[k])), right) for k, right in zip(order, written, strict=True))
+            for k, (letters, right) in zip(order, written, strict=True):
+                name = Name(self.names[k])
+                yield Next(Part(name, tuple(map(Name, letters))) if letters else name), right
         else:  # all at once
-            yield Next(Row(tuple(Name(self.names[k]) for k in order))), Row(tuple(written))
+            yield Next(Row(tuple(Name(self.names[k]) for k in order))), Row(tuple(right for _, right in written))
+
+    def _letters(self, around: Writer) -> Callable[[Symbol, set[str]], str]:
+        """What gives the letters of sizes: the body's symbols are its own, and are known by what it is given."""
+        sizes: dict[Symbol, Size] = {}
+        for parameter, value in zip(self.loop["body"].parameters, self.loop.args, strict=True):
+            for inner, outer in zip(parameter.type.shape, value.type.shape, strict=False):
+                if (symbol := bare_symbol(inner)) is not None:
+                    sizes.setdefault(symbol, outer)
+
+        def letter(of: Symbol, taken: set[str]) -> str:
+            found = sizes.get(of)
+            symbol = None if found is None else bare_symbol(found)
+            if symbol is not None:
+                return around.letters(symbol, taken)
+            return str(found) if isinstance(found, int) else "n"
+
+        return letter
 
     def _keeps(self, order: Sequence[int], at: int, carried: Sequence[Node]) -> bool:
         """Whether a line needs nothing that the lines before have changed, but what these have made of it."""
@@ -76,7 +120,7 @@ class Iteration:
 
 
 def iterations(graph: Graph, naming: Naming) -> dict[Node, Iteration]:
-    """The loops of a graph over numbers with names, whose iterations are short enough to be written, without loops and branches inside."""
+    """The loops of a graph whose variables have names and whose iterations can be written: short, without loops, branches and stores."""
     read: dict[Node, set[int]] = {n: set() for n in graph.nodes if n.op in {LOOP, WHILE}}
     for node in graph.nodes:
         if node.op is ITEM and node.args[0] in read:
@@ -93,16 +137,16 @@ def iterations(graph: Graph, naming: Naming) -> dict[Node, Iteration]:
                 wanted.add(k)
                 pending += [carried[n] for n in topological([body.results[k]]) if n in carried]
         names = {k: naming.gives(loop, k) for k in sorted(wanted)}
-        numeric = all(not body.results[k].type.shape and body.results[k].type.dtype.kind in "fc" for k in wanted)
+        numeric = all(body.results[k].type.dtype.kind in "fc" for k in wanted)
         known = all(name.isidentifier() for name in names.values()) and len(set(names.values())) == len(names) <= MOST
         distinct = len({body.results[k] for k in wanted}) == len(wanted)
-        plain = not any(n.op in BLOCKS for n in body.nodes)
+        plain = not any(n.op in BLOCKS or n.op in {SET, ADD_AT} for n in body.nodes)
         if numeric and known and distinct and plain and len(body.nodes) <= MOST_NODES:
             found[loop] = Iteration(loop, names, naming.counter(loop) if first else "")
     return found
 
 
-def outside(writer: Writer) -> Callable[[Node], Expression | None]:
+def _outside(writer: Writer) -> Callable[[Node], Expression | None]:
     """What writes the values that a loop has from outside: numbers, and arrays with names."""
 
     def write(node: Node) -> Expression | None:

@@ -118,6 +118,17 @@ CUT = """() => [...document.querySelectorAll('.tm-sweep .tm-picture')].flatMap((
 })"""
 
 
+def test_backpropagation_says_what_its_squares_are_where_it_has_some(opened):
+    x = np.linspace(0, 1, 40)
+    for view, told in (
+        (tm.backprop(lambda a: np.mean((a * x - 3 * x) ** 2), 0.5), True),
+        (tm.backprop(np.sin, 0.5), False),
+    ):
+        status = opened(view).locator(".tm-backprop .tm-status")
+        expect(status).to_contain_text("An adjoint is the derivative")
+        assert ("small blue squares are negative" in status.inner_text()) is told
+
+
 def test_backpropagation_opens_at_the_top_of_a_picture_that_is_wider_than_its_frame(opened):
     page = opened(tm.backprop(lambda a, b, c, d: (a + np.sin(b + np.sin(c + np.exp(d)))) ** 2, 0.5, 0.2, 0.1, 0.3))
     at(page, 390)

@@ -121,7 +121,8 @@ function build(model, el, hear) {
     return what === "use" ? { node: scene.uses[k].source, use: k } : { node: k, use: -1 };
   }
   function words() {
-    if (!now()) return "The inputs are known. Press \u25b6 or move the slider: the values are computed one by one, and then the adjoints. An adjoint is the derivative of the result with respect to that value.";
+    if (!now()) return "The inputs are known. Press \u25b6 or move the slider: the values are computed one by one, and then the adjoints. An adjoint is the derivative of the result with respect to that value."
+      + (strips.length ? " Squares are elements of an array: the stronger the colour, the larger; small blue squares are negative." : "");
     const [what, k] = steps[now() - 1];
     if (what === "value") return `forward: ${scene.nodes[k].heading} is ${slotText(scene.nodes[k].value, frame)}`;
     if (what === "done") {

@@ -1,6 +1,6 @@
 """Functions of complex numbers for kernels, as NumPy computes them, in the language of kernels.
 
-Quotients go without overflow on the way, and ``exp`` knows infinities. They branch, so that no vector code comes of them.
+Quotients go without overflow on the way, and branch; ``exp`` knows infinities, without a branch.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ def complex_reciprocal(x):
     length = a * ratio + b
     return complex(ratio / length, -1.0 / length)
 """,
+    # without a branch, so that loops of it become vector code; of large numbers in two factors
     "complex_exp": """
 def complex_exp(x):
     a = x.real
     b = x.imag
-    if b == 0:
-        return complex(exp(a), b)
-    if abs(a) < SCALED and abs(b) < np.inf:
-        scale = exp(a)
-        return complex(scale * cos(b), scale * sin(b))
-    if not abs(b) < np.inf:
-        if a == np.inf:
-            return complex(np.inf, np.nan)
-        return complex(0.0, 0.0) if a == -np.inf else complex(np.nan, np.nan)
-    half = exp(a * 0.5)
-    return complex((half * cos(b)) * half, (half * sin(b)) * half)
+    large = not abs(a) < SCALED
+    scale = exp(a * 0.5 if large else a)
+    again = scale if large else 1.0
+    real = (scale * cos(b)) * again
+    imag = (scale * sin(b)) * again
+    finite = abs(b) < np.inf
+    end = 0.0 if a == -np.inf else np.nan
+    real = real if finite else (a if a == np.inf else end)
+    imag = (imag if b != 0 else b) if finite else end
+    return complex(real, imag)
 """,
 }
 """The text of each by the name that kernels call it by."""

@@ -282,7 +282,7 @@ def run(graph: Graph, values: list[Value], iterations: Iterations | None = None)
 def computed(step: Step, given: list[Value], size: Callable[[Size], int]) -> Value:
     """The value of a step, in the memory of its first operand where only the list holds that."""
     node, reuse, consume = step.node, step.reuse, step.consume
-    if reuse is not None and (type(given[0]) is not np.ndarray or _is_own(given[0])) and _alone(given) <= _ONE:
+    if reuse is not None and (type(given[0]) is not np.ndarray or is_own(given[0])) and _alone(given) <= _ONE:
         return reuse(node, given, size)
     if consume is not None:
         return consume(node, given, size)
@@ -314,7 +314,7 @@ def _walk(steps: Sequence[Step], table: dict[Any, Value], size: sizer, watch: Wa
             del table[a]
 
 
-def _is_own(array: np.ndarray[Any, Any]) -> bool:
+def is_own(array: np.ndarray[Any, Any]) -> bool:
     """Whether nothing else reads the memory of an array that nothing else holds: its own, or that of one which only it holds."""
     flags = array.flags
     if not (flags.writeable and flags.c_contiguous):

@@ -20,7 +20,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.python_text import bracketed, python_text
 from tensormagic.ir.size import Dim, Size, Symbol, nodes_of
 from tensormagic.ir.type import Type
-from tensormagic.ops.interpret import Step, bind, computed, schedule
+from tensormagic.ops.interpret import Step, bind, computed, is_own, schedule
 from tensormagic.ops.move import RESHAPE, SLICE, drops_ones, without_ones
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import ITEM
@@ -146,6 +146,7 @@ class Scope:
         self._made = {g.name: None for g in given if g.owned and is_heavy(g.type)}  # arrays that variables hold
         self._kept: set[str] = set()  # arrays that are the same at every iteration
         self._parts: dict[Node, list[str]] = {}  # of nodes with several results
+        self._last: tuple[Node, ...] = ()  # what nothing reads after the step that is written
         for node, value in self.plan.constants.items():
             self.names[node] = _literal(value) or text.object(value)
             self._fixed.add(self.names[node])
@@ -182,6 +183,16 @@ class Scope:
         if node in self.names and node.op is SLICE and self.names[node] == name:
             return self.drops(node)
         return bool(node.args) and node.op is RESHAPE and self.names.get(node.args[0]) == name
+
+    def overwritten(self, node: Node) -> tuple[str, str] | None:
+        """An operand of the result's type that nothing reads afterwards, and whether only its variable holds it, as a condition."""
+        for a in node.args:
+            name = self.names[a]
+            dead = a in self._last and name in self._made and name not in self._fixed and self._alive[name] == 1
+            if dead and a.type == node.type and node.type.shape:
+                own, held = self.text.object(is_own), self.text.object(getrefcount)
+                return name, f"{held}({name}) <= {_ONE} and {own}({name})"
+        return None
 
     def evaluated(self, node: Node) -> str:
         """The value by the op's own ``evaluate``."""
@@ -261,6 +272,7 @@ class Scope:
 
     def _step(self, step: Step) -> None:
         self.text.within.append(step.node)
+        self._last = step.before
         alias = self._alias(step)
         if alias is not None:
             self._bind(step.node, alias)
@@ -312,10 +324,13 @@ class Scope:
         if step.reuse is None or not hasattr(node.op, "store"):
             return False
         old = self.names[node.args[0]]
-        copied, store = node.op.store(node, [self.names[a] for a in node.args], self)  # type: ignore[attr-defined]
+        found = node.op.store(node, [self.names[a] for a in node.args], self)  # type: ignore[attr-defined]
+        if found is None:
+            return False
+        copied, store = found
         if node.args[0] in step.before and old not in self._fixed and self._alive[old] == 1:
             name = old
-            owned = "" if node.type.form == "tape" else f"{old}.base is not None or not {old}.flags.carray or "
+            owned = f"not {old}.flags.carray or ({old}.base is not None and not {text.object(is_own)}({old})) or "
             text.line(f"if {owned}{text.object(getrefcount)}({old}) > {_ONE}: {old} = {copied}")
         else:
             name = self._variable(copied, heavy=True)

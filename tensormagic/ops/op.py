@@ -44,6 +44,7 @@ class Leaf(Op):
 
     kind = "leaf"
     value: Callable[[Node, Callable[[Size], int]], Value] | None = field(default=None, repr=False)
+    text: Callable[[Any], str] | None = field(default=None, repr=False)
     split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -66,6 +67,8 @@ class Leaf(Op):
         return 0
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        if self.text is not None:
+            return self.text(scope)
         return scope.size(node["size"]) if "size" in node.params and node.type.form == "python" else None
 
     def bounds(self, node: Node) -> Bounds:

@@ -131,6 +131,14 @@ class Store(Opaque):
         """As ``evaluate``, in the first operand, which nothing else reads."""
         return super().evaluate(node, values, size)
 
+    def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]] | None:
+        """What copies the array, and the statement that stores into the one of a name, for a text; None where a size is asked."""
+        if any(isinstance(v, Dim) for v in node.params.values()):
+            return None
+        rest = ", ".join([*given[1:], *(f"{k}={v!r}" for k, v in node.params.items())])
+        copied = f"{scope.text.object(np.array)}({given[0]}, order='C')"
+        return copied, lambda name: f"{scope.text.object(self.numpy)}({name}, {rest})"
+
 
 def concrete(params: Mapping[str, Any], size: Callable[[Size], int]) -> dict[str, Any]:
     """Parameters with their symbolic sizes as numbers."""

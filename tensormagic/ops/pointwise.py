@@ -138,8 +138,8 @@ class Pointwise(Op):
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         forms = {a.type.form for a in node.args if not a.type.shape}
         infix = self._infix(node, given)
-        if node.type.shape:
-            return self._of_arrays(node, given, infix, scope)
+        if node.type.shape:  # (comparing with a number is slower there than what the function does in one step)
+            return self._of_arrays(node, given, None if len(given) == 1 else infix, scope)
         if node.type.form == "array" or "array" in forms:
             return None
         return self._of_numbers(node, given, infix, forms, scope)
@@ -158,6 +158,12 @@ class Pointwise(Op):
         function = scope.text.object(self.numpy)
         parts = f"{scope.text.object(in_parts)}({function}, ({', '.join(given)},))"
         value = infix or f"{function}({', '.join(given)})"
+        held = scope.overwritten(node) if isinstance(self.numpy, np.ufunc) else None
+        if held is not None:
+            name, alone = held
+            value = (
+                f"{value} if {whole}.size < {LARGE} or not ({alone}) else {function}({', '.join(given)}, out={name})"
+            )
         return f"{value} if {whole}.size < {PART} else {parts}"
 
     def _of_numbers(
@@ -306,6 +312,7 @@ def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value
 
 
 PART = 1 << 22  # elements
+LARGE = 1 << 12  # elements, from which storing into memory that is at hand is faster than asking for more
 
 
 @functools.cache

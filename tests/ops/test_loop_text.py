@@ -236,3 +236,72 @@ def test_what_a_number_may_be_is_asked_as_numpy_asks(by: Callable[[int], None]) 
         by(few)
         with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 5"):
             tm.tensor(moved)(np.arange(5.0), x)
+
+
+@pytest.mark.parametrize("size", [7, 6000])  # arrays of the second are stored into, where nothing else has them
+def test_memory_is_taken_over_from_what_nothing_else_has(size: int, by: Callable[[int], None]) -> None:
+    def kept(x: Any, w: Any) -> Any:
+        views, total, before = [], np.zeros_like(x), x
+        for k in range(6):
+            y = x * w
+            view = y[::-1]  # holds y, which nothing names at the next product
+            z = y + w
+            x = z - before
+            same = x
+            x = x * 0.5
+            views.append(view)
+            before = z
+            total = total + same + view
+        return total, x, before, w, views[0], views[5]
+
+    def shrunk(x: Any, w: Any) -> Any:
+        z, c, count = np.zeros_like(x), x, 0
+        last = z
+        while len(z) and count < 40:
+            z = z * z + c
+            z = z * w[0]
+            gone = np.abs(z) > 1.5
+            last = z[gone]
+            z, c = z[~gone], c[~gone]
+            count += 1 + int(gone.sum())
+        return z, c, last, count
+
+    rng = np.random.default_rng(size)
+    x, w = rng.uniform(-2, 2, size), rng.uniform(0.5, 1.5, size)
+    for function in (kept, shrunk):
+        for given in ((x, w), (x + 0.5j, w)):
+            interpreted, text = both(by, function, *given)
+            assert bits(text) == bits(interpreted)
+            for a, b in zip(text, function(*copy.deepcopy(given)), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_stores_at_places_go_into_reshaped_arrays(by: Callable[[int], None]) -> None:
+    def stored(x: Any, places: Any) -> Any:
+        first = x
+        for k in range(8):
+            x[places % 3, (places + k) % 4] = k
+            np.add.at(x, (places % 2, places % 3), 1.0)
+            y = x.reshape(-1)
+            y[places] *= 2.0
+        return x, first, y
+
+    for x in (np.arange(12.0).reshape(3, 4), np.asfortranarray(np.arange(12.0).reshape(3, 4))):
+        interpreted, text = both(by, stored, x, np.array([0, 5, 7, -1]))
+        plain = stored(x.copy("K"), np.array([0, 5, 7, -1]))
+        assert bits(text) == bits(interpreted)
+        np.testing.assert_array_equal(text[0], plain[0])
+
+
+def test_how_often_something_is_true_is_counted(by: Callable[[int], None]) -> None:
+    def counted(x: Any) -> Any:
+        total, rows = 0, np.zeros(x.shape[1], int)
+        for k in range(5):
+            mask = x > k
+            total += mask.sum()
+            rows = rows + mask.sum(axis=0) + (~mask).sum(axis=0) * 2
+        return total, rows, (x > 1).sum()
+
+    x = np.arange(12.0).reshape(3, 4) % 5
+    interpreted, text = both(by, counted, x)
+    assert bits(text) == bits(interpreted) == bits(counted(x))

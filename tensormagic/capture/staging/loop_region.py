@@ -17,7 +17,7 @@ from tensormagic.capture.staging.lists import extend, put, start_of
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.needs_python import Grows, NeedsPython
-from tensormagic.capture.staging.regions import around, fitting, graph_of, settled, zeros_of
+from tensormagic.capture.staging.regions import around, fitting, graph_of, settled
 from tensormagic.capture.staging.sharing import Joined, Leaf, arrays_of, keep_out, numbers_of, reached, share, writeable
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import attempt
@@ -222,8 +222,7 @@ class Leaving:
             raise NeedsPython(
                 f"{slot.said} is not a number, but is read after {self.loop.label}", "Use numbers and arrays."
             )
-        self.loop.check_sizes(slot, parts)
-        starts = [zeros_of(n.type) for n in parts.nodes]
+        starts = [self.loop.nothing_like(slot, n) for n in parts.nodes]
         unbound = before is UNBOUND and not slot.internal
         defined: list[Node | None] = [constant(False) if unbound else None for _ in starts]
         if not self.loop.once and before is not UNBOUND:
@@ -234,11 +233,11 @@ class Leaving:
                     f"{self.loop.label} may have no iteration: it leaves",
                     (before, "what an iteration gives"),
                 )
-            starts, defined = list(old.nodes), list(old.defined)
+            starts, defined = [self.loop.begun(slot, n) for n in old.nodes], list(old.defined)
         carries: list[Carry] = []
         for start, end in zip(starts, parts.nodes, strict=True):
             carry = Carry(slot.said, start, start.type)
-            while not carry.settle(self.loop.label, end) & carry.settle_class(self.loop.label, end):
+            while not carry.settle(self.loop.label, end, varies=self.loop.varies) & carry.settle_class(self.loop.label, end):
                 pass
             carry.fresh()
             carries.append(carry)

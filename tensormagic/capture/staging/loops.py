@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture import context, usercode
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
-from tensormagic.capture.staging.carries import CarriedSlot, Carry, Lengths, Names, check_kept
+from tensormagic.capture.staging.carries import CarriedSlot, Carry, Lengths, Names, Varies, check_kept
 from tensormagic.capture.staging.containers import StandIns
 from tensormagic.capture.staging.lifting import aligned
 from tensormagic.capture.staging.lists import Append, appended, own_lists
@@ -38,8 +38,8 @@ from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.size import nodes_of
-from tensormagic.ir.type import python
+from tensormagic.ir.size import Size, nodes_of
+from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, constant
 
 PASSES = 12  # tracings of one iteration, at most
@@ -126,8 +126,7 @@ class Loop:
             raise NeedsPython(
                 f"{slot.said} changes from iteration to iteration, but is not a number", "Use numbers and arrays."
             )
-        self.check_sizes(slot, parts)
-        starts = list(parts.nodes) if like is None else [zeros_of(n.type) for n in parts.nodes]
+        starts = list(parts.nodes) if like is None else [self.nothing_like(slot, n) for n in parts.nodes]
         values = [Carry(slot.said, s, s.type) for s in starts]
         conditions: list[Carry | None] = []
         for defined in parts.defined:
@@ -344,14 +343,24 @@ class Loop:
         parts = [self.parts_of(*one) for one in last] + [a.parts for a in self.appended]
         return [c.end for c in self._carries() if c.end is not None] + [n for p in parts for n in p.nodes]
 
-    def check_sizes(self, slot: Slot, parts: Parts) -> None:
-        """Refuse a shape that mentions what is known in one iteration only."""
-        sizes = [a for n in parts.nodes for s in n.type.shape for a in nodes_of(s)]
-        if self.own_leaves() & set(topological(sizes)):
-            raise NeedsPython(
+    def nothing_like(self, slot: Slot, node: Node) -> Node:
+        """What stands for what no iteration has left yet: zeros, of no length along an axis whose length is known in one alone."""
+        return zeros_of(node.type.with_shape(self._outside(slot, node.type), node.type.form))
+
+    def begun(self, slot: Slot, node: Node) -> Node:
+        """What a name held before the loop, where zeros like what an iteration leaves may stand for what it had not."""
+        return node if self._outside(slot, node.type) == node.type.shape else self.nothing_like(slot, node)
+
+    def _outside(self, slot: Slot, t: Type) -> tuple[Size, ...]:
+        """A shape outside of the loop: no length where it is known in one iteration alone; refused where lengths may not differ."""
+        own = self.own_leaves()
+        shape = tuple(0 if own & set(topological(nodes_of(s))) else s for s in t.shape)
+        if shape != t.shape and not self.varies:
+            raise Varies(
                 f"{self.label} gives {slot.said} a shape that differs from iteration to iteration",
                 "Fill an array of the largest size.",
             )
+        return shape
 
     def own_leaves(self) -> set[Node]:
         """What differs from iteration to iteration to begin with: the index and the stand-ins."""

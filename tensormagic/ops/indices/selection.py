@@ -40,13 +40,16 @@ class Places(Opaque):
     def bounds(self, node: Node) -> Bounds:
         return 0, node.args[0].type.shape[0] - 1
 
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        return f"{given[0]}.nonzero()[0]"
+
 
 PLACES = Places(
     name="places",
     in_numpy="np.flatnonzero({0})",
     sequential=True,
     types=_places_type,
-    numpy=lambda mask, length: np.flatnonzero(mask),
+    numpy=lambda mask, length: mask.nonzero()[0],
     doc="The indices where a mask of one axis is true; how many there are is the second operand.",
 )
 

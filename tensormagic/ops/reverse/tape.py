@@ -15,7 +15,7 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Size, Type
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import constant, constant_value
 from tensormagic.ops.move import broadcast, lead
 from tensormagic.ops.op import AWAY, Leaf, Op, Tangent, Value, as_form
 
@@ -44,9 +44,16 @@ class Tape:
         """A tape with the same entries, to write on."""
         return Tape(list(self.entries))
 
+    def extent(self, place: int, axis: int) -> int:
+        """The length of an axis of the entry at ``place``: 0 where there is none."""
+        found = self.at(place)
+        return 0 if found is None else np.shape(found)[axis]
+
     def array(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """The entry at ``place`` as an array of ``shape``: zeros where there is none."""
         found = self.at(place)
+        if type(found) is np.ndarray and found.shape == shape:
+            return found
         if found is not None and np.shape(found) != shape:
             message = f"an entry of shape {np.shape(found)} is read as one of shape {shape}"
             raise ShapeError(message)
@@ -100,6 +107,11 @@ def _wide(mask: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
 def _kept(value: Value) -> Value:
     """What is written down: a part of an array is copied, so that the array itself need not be kept."""
     return value.copy() if getattr(value, "base", None) is not None else value
+
+
+def _holding(value: Value) -> Tape:
+    """A tape on which one value is written, at 0."""
+    return Tape([_kept(value)])
 
 
 def _written(tape: Tape, index: Value, value: Value) -> Tape:
@@ -156,7 +168,19 @@ def is_tape(node: Node) -> bool:
     return len(node.types) == 1 and node.types[0].form == "tape"
 
 
-EMPTY = Leaf(name="tape", value=lambda _node, _size: Tape(), doc="A tape on which nothing is written.")
+EMPTY = Leaf(
+    name="tape",
+    value=lambda _node, _size: Tape(),
+    text=lambda scope: f"{scope.text.object(Tape)}()",
+    doc="A tape on which nothing is written.",
+)
+
+
+def index_text(index: Node, given: str) -> str | None:
+    """An index of a tape as a Python integer in a text; None where there is more than one."""
+    if index.type.ndim:
+        return None
+    return given if index.type.form == "python" and index.type.dtype.kind == "i" else f"int({given})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -179,6 +203,12 @@ class Write(Op):
         """As ``evaluate``, on the tape itself, which nothing else reads."""
         del node, size
         return self.write(values[0].copy() if isinstance(values[0], Chosen) else values[0], *values[1:])
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        tape, index, value = node.args
+        if tape.op is not EMPTY or constant_value(index) != 0 or value.type.form == "tape":
+            return None
+        return f"{scope.text.object(_holding)}({given[2]})"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         tape, _, value = tangents
@@ -225,6 +255,12 @@ class Read(Op):
             mask = _wide(places == place, len(shape))
             np.copyto(result, tape.array(int(place), shape, node.type.dtype), where=mask)
         return result
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        index = index_text(node.args[1], given[1])
+        if index is None or not node.type.shape:
+            return None
+        return f"{given[0]}.array({index}, {scope.shape(node['shape'])}, {scope.text.object(node.type.dtype)})"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None if tangents[0] is None else make(self, (tangents[0], node.args[1]), **node.params)

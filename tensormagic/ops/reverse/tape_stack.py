@@ -19,7 +19,7 @@ from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import constant, size_of
 from tensormagic.ops.move import lead, transpose
 from tensormagic.ops.op import Op, Tangent, Value
-from tensormagic.ops.reverse.tape import RECORD, Tape, empty_tape, is_tape, read_tape, record, tape_type
+from tensormagic.ops.reverse.tape import RECORD, Tape, empty_tape, index_text, is_tape, read_tape, record, tape_type
 
 
 def _tape_of(args: Sequence[Node]) -> Node:
@@ -39,8 +39,11 @@ class Extent(Op):
         return python(int)
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        found = values[0].at(int(values[1]))
-        return 0 if found is None else np.shape(found)[node["axis"]]
+        return values[0].extent(int(values[1]), node["axis"])
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        index = index_text(node.args[1], given[1])
+        return None if index is None else f"{given[0]}.extent({index}, {node['axis']})"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         return None

@@ -90,8 +90,8 @@ def cost_of_graph(results: Iterable[Node]) -> Cost:
 def _cost(node: Node) -> Cost:
     """The cost of what is no function of elements."""
     kind = node.op.kind
-    if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1):
-        return Cost()
+    if not node.args or kind == "leaf" or (kind == "move" and len(node.args) == 1) or node.op.hands_on:
+        return Cost()  # a check is there before a rule and behind it
     if kind == "update":  # in place, where nothing else reads the old value
         return Cost(_PASS * elements(node.args[1]), elements(node.args[1]) * node.type.dtype.itemsize)
     stored = sum(prod(map(elements_of, t.shape)) * t.dtype.itemsize for t in node.types)

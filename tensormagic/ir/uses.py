@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tensormagic.ir.facts import adds
-from tensormagic.ir.node import Node, topological, users
+from tensormagic.ir.node import Node, is_check, topological, users
 from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
 from tensormagic.ir.rules import Found, Rule
 
@@ -44,7 +44,7 @@ def again(found: Found) -> set[Node]:
 
 
 def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
-    """The nodes from ``root`` down to ``stops``, and which of these were reached."""
+    """The nodes from ``root`` down to ``stops``, and which of these were reached; the conditions of checks were there."""
     own: set[Node] = set()
     reached: set[Node] = set()
     stack = [root]
@@ -54,7 +54,7 @@ def _down_to(root: Node, stops: set[Node]) -> tuple[set[Node], set[Node]]:
             reached.add(node)
         elif node not in own:
             own.add(node)
-            stack.extend(node.args)
+            stack.extend(node.args[:1] if is_check(node) else node.args)
     return own, reached
 
 

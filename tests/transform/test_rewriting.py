@@ -136,9 +136,17 @@ def test_real_forms(before, after):
     assert normal(before, level="real") == normal(after, level="exact")
 
 
-@pytest.mark.parametrize("node", [k for k in REAL if k is not where(x < y, x, x)], ids=lambda g: g.op.name)
+@pytest.mark.parametrize(
+    "node", [k for k in REAL if k not in {where(x < y, x, x), exp(x) * exp(y)}], ids=lambda g: g.op.name
+)
 def test_real_rules_stay_out_of_lower_levels(node):
     assert names(normal(node)) == names(normal(node, level="exact"))
+
+
+def test_exponentials_are_multiplied_where_both_are_numbers():
+    """At *real* there is one exponential; below it is one side of a choice, and the text is the other."""
+    assert names(normal(exp(x) * exp(y), level="real")).count("exp") == 1
+    assert names(normal(exp(x) * exp(y))).count("exp") == 3
 
 
 @pytest.mark.parametrize("node", [x + 0, 0 + x, x * 0, x - x, x / x, log(1 + x), equal(x, x)], ids=lambda g: g.op.name)

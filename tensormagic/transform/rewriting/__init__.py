@@ -121,8 +121,8 @@ def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool) -> Tab
 
 @cache
 def _last(level: str) -> Table:
-    """The rules that come when all others are through."""
-    return Table([r for r in rules(level) if r in BEYOND])
+    """The rules that come when all others are through, with the housekeeping for what they make."""
+    return Table([r for r in rules(level) if r in BEYOND or (r.quiet and r.level == "exact")])
 
 
 _LATE = frozenset(

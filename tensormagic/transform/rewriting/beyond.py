@@ -1,30 +1,38 @@
-"""Rules of squares that run over, or under, within roots, logarithms and quotients. They come last: other rules read the sums as they are.
+"""Rules of squares, products, powers and exponentials that run over, or under. They come last: other rules read the text as it is.
 
 ``sqrt(1 + x * x)`` is ``abs(x)`` where the square is infinite: all else is nothing beside it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.facts import not_negative
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import Found, bare
+from tensormagic.ir.rules import Found, bare, is_constant
+from tensormagic.ops.fold import PROD, SUM, fold
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.comparison import isinf
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
     divide,
+    exp,
     hypot,
     less,
     log,
     log1p,
+    logical_and,
     logical_not,
+    logical_or,
     multiply,
+    power,
     sqrt,
     square,
     subtract,
@@ -122,11 +130,99 @@ def quotients_by_large_squares(node: Node) -> Found | None:
     return Found(top * scale / below * scale, absorbs=(bare(total),))
 
 
+@stable(roots="log", heads="multiply", fuel=1, judged=True, extends="a value where the product is infinite or 0")
+def logarithms_of_large_products(node: Node) -> Found | None:
+    """``log(x * y) -> log((c * x) * (c * y)) - 2 * log(c) for a power of two c, where the product runs over or under``."""
+    product = bare(node.args[0])
+    if not _of_two(product):
+        return None
+    x, y = product.args
+    info, number = np.finfo(product.type.dtype), product.type.dtype.type
+    down, up = info.maxexp // 2, info.maxexp // 2 + info.nmant
+    over, under = isinf(product), less(absolute(product), float(info.tiny))
+    scale = where(over, constant(number(2.0**-down)), constant(number(2.0**up)))
+    off = where(over, constant(number(-2 * down * math.log(2))), constant(number(2 * up * math.log(2))))
+    beyond = logical_or(over, under)
+    value = log(where(beyond, (x * scale) * (y * scale), product)) - where(beyond, off, constant(number(0)))
+    return Found(value, absorbs=(product,))
+
+
+def _of_two(product: Node) -> bool:
+    """Whether a number is the product of two that are no numbers of the text."""
+    if product.op is not multiply or product.type.dtype not in {np.dtype(np.float64), np.dtype(np.float32)}:
+        return False
+    return not any(is_constant(a) for a in product.args) and bare(product.args[0]) is not bare(product.args[1])
+
+
+@stable(roots="log", heads="power", fuel=1, judged=True, extends="a value where the power is infinite or 0")
+def logarithms_of_large_powers(node: Node) -> Found | None:
+    """``log(x ** y) -> y * log(abs(x)) where the power runs over or under``."""
+    raised = bare(node.args[0])
+    if raised.op is not power or raised.type.dtype.kind != "f":
+        return None
+    x, y = raised.args
+    kept = _kept(node.args[0])
+    return Found(where(kept, log(where(kept, node.args[0], 1)), y * log(absolute(x))), absorbs=(raised,))
+
+
+def _kept(product: Node) -> Node:
+    """Where a product is a number, or has no logarithm, and has all of its digits."""
+    tiny = float(np.finfo(product.type.dtype.type).tiny)
+    size = product if not_negative(product) else absolute(product)
+    return logical_and(less(tiny, size), less(product, math.inf))
+
+
+@stable(roots="log", heads="prod", fuel=1, judged=True, extends="a value where the product is infinite or 0")
+def logarithms_of_products_of_many_exponentials(node: Node) -> Found | None:
+    """``log(prod(exp(v), axes)) -> sum(v, axes) where the product runs over or under``."""
+    product = bare(node.args[0])
+    if not _is_of_exponentials(product):
+        return None
+    kept = _kept(node.args[0])
+    total = fold(SUM, bare(product.args[0]).args[0], product["axes"])
+    return Found(where(kept, log(where(kept, node.args[0], 1)), total), absorbs=(product,))
+
+
+def _is_of_exponentials(product: Node) -> bool:
+    return product.op is PROD and product.type.dtype.kind == "f" and bare(product.args[0]).op is exp
+
+
+@stable(
+    roots="multiply divide", heads="exp", fuel=1, judged=True, extends="a value where an exponential is infinite or 0"
+)
+def products_of_large_exponentials(node: Node) -> Found | None:
+    """``exp(x) * exp(y) -> exp(x + y) where an exponential is infinite or 0, and so for quotients``."""
+    if not _of_exponentials(node):
+        return None
+    first, second = node.args
+    x, y = (bare(n).args[0] for n in node.args)
+    exponent = x + y if node.op is multiply else x - y
+    info = np.finfo(node.type.dtype.type)
+    over, under = (logical_or(one(first), one(second)) for one in (isinf, lambda n: less(n, _gone(info))))
+    beyond = logical_or(over, logical_and(under, less(math.log(float(info.tiny)), exponent)))  # what is small stays
+    other = exp(where(beyond, exponent, 0))
+    whole = multiply if node.op is multiply else divide
+    return Found(where(beyond, other, whole(where(beyond, 1, first), second)))
+
+
+def _gone(info: np.finfo[Any]) -> float:
+    """Below which numbers more digits are gone than a sum of exponents of that size takes."""
+    return float(info.smallest_subnormal) * 2.0**10
+
+
+def _of_exponentials(node: Node) -> bool:
+    return node.type.dtype.kind == "f" and all(bare(a).op is exp for a in node.args)
+
+
 BEYOND = (
     *roots_of_large_squares,
     *logarithms_of_large_squares,
     *logarithms_of_one_and_large_squares,
     *quotients_by_large_squares,
+    *logarithms_of_large_products,
+    *logarithms_of_large_powers,
+    *logarithms_of_products_of_many_exponentials,
+    *products_of_large_exponentials,
 )
 """These rules, which are used when all others have been."""
 
@@ -139,7 +235,11 @@ def applies(nodes: Iterable[Node]) -> bool:
             inner = bare(node.args[at])
             if inner.op.name in _SUMS and (_sides(sum_of(inner)) or conjugates(inner) is not None):
                 return True
-        elif node.op.kind == "region" and any(applies(g.nodes) for g in node.params.values() if isinstance(g, Graph)):
+            if node.op is log and (inner.op is power or _of_two(inner) or _is_of_exponentials(inner)):
+                return True
+        if (node.op is multiply or node.op is divide) and _of_exponentials(node):
+            return True
+        if node.op.kind == "region" and any(applies(g.nodes) for g in node.params.values() if isinstance(g, Graph)):
             return True
     return False
 

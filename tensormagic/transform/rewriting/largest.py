@@ -90,6 +90,38 @@ def products_with_tails(node: Node) -> Found | None:
     return None
 
 
+@stable(roots="divide", within="erfc", fuel=1, judged=True, extends="a value where erfc(x) is 0")
+def quotients_by_tails(node: Node) -> Found | None:
+    """``y * exp(-x * x) / erfc(x) -> y / erfcx(x) where x > 4, from where on the exponential shows how the square was rounded``."""
+    tops, above = _of_side(node.args[0])
+    bottoms, below = _of_side(node.args[1])
+    for tail in bottoms:
+        for power in tops if bare(tail).op is erfc else ():
+            exponent, x = bare(power).args[0] if bare(power).op is exp else None, bare(tail).args[0]
+            if exponent is None or not _is_square(exponent, x, times=-1):
+                continue
+            far = less(_FAR, x)
+            near = {power: exp(where(far, 0, exponent)), tail: erfc(where(far, 0, x))}
+            others = [f for f in tops if f is not power]
+            value = (reduce(multiply, others) if others else 1) / _product(bottoms, {tail: erfcx(where(far, x, 1))})
+            text = _product(tops, near) / _product(bottoms, near)
+            return Found(where(far, value, text), absorbs=(bare(tail), bare(power), *above, *below, bare(exponent)))
+    return None
+
+
+def _of_side(side: Node) -> tuple[list[Node], list[Node]]:
+    """The factors of one side of a quotient, and the products of which they are."""
+    if bare(side).op is not multiply:
+        return [side], []
+    found, parts = _factors(bare(side))
+    return found, [bare(side), *parts]
+
+
+def _product(factors: list[Node], instead: dict[Node, Node]) -> Node:
+    """The product of factors, with other nodes in place of some."""
+    return reduce(multiply, [instead.get(f, f) for f in factors])
+
+
 def _factors(node: Node) -> tuple[list[Node], list[Node]]:
     """The factors of a product of products, and these products below ``node``."""
     found: list[Node] = []
@@ -108,9 +140,9 @@ def _factors(node: Node) -> tuple[list[Node], list[Node]]:
 _MOST = 4
 
 
-def _is_square(exponent: Node, x: Node) -> bool:
-    """Whether an exponent is the square of ``x``."""
+def _is_square(exponent: Node, x: Node, times: int = 1) -> bool:
+    """Whether an exponent is so many times the square of ``x``."""
     total = sum_of(exponent)
-    if len(total.terms) != 1 or total.number or total.terms[0][2] != 1:
+    if len(total.terms) != 1 or total.number or total.terms[0][2] != times:
         return False
     return key_of(bare(total.terms[0][1])) == ("square", bare(x))

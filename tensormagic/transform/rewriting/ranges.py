@@ -43,8 +43,12 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.scalars.special import xlogy
 from tensormagic.transform.rewriting.beyond import (  # noqa: F401 (as above)
+    logarithms_of_large_powers,
+    logarithms_of_large_products,
     logarithms_of_large_squares,
     logarithms_of_one_and_large_squares,
+    logarithms_of_products_of_many_exponentials,
+    products_of_large_exponentials,
     quotients_by_large_squares,
     roots_of_large_squares,
 )

@@ -26,11 +26,13 @@ from tensormagic.ops.scalars.scalar import (
     arctanh,
     divide,
     exp,
+    isfinite,
     less,
     log,
     log1mexp,
     log1p,
     logical_and,
+    logical_or,
     multiply,
     negative,
     power,
@@ -45,6 +47,7 @@ from tensormagic.transform.rewriting.exponential_fractions import fractions_in_o
 from tensormagic.transform.rewriting.largest import (  # noqa: F401 (as above)
     logarithms_of_sums_less_a_term,
     products_with_tails,
+    quotients_by_tails,
 )
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.places import SPECIAL
@@ -242,6 +245,12 @@ def _log_of_most(dtype: np.dtype[np.floating]) -> float:
     return math.log(float(np.finfo(dtype).max))
 
 
+def _ends_of_exponentials(dtype: np.dtype[np.floating]) -> tuple[float, float]:
+    """Between which exponents an exponential has neither run over nor, at the other end, lost digits."""
+    info = np.finfo(dtype)
+    return math.log(float(info.tiny / info.eps)), _log_of_most(dtype)
+
+
 def _quotient(node: Node) -> tuple[Node, Node] | None:
     """``x`` and ``y`` of the logarithm of ``x / y``, in whatever form."""
     sides = written(node)
@@ -297,14 +306,15 @@ def _exponents_apart(difference: Node) -> tuple[Node, Node] | None:
     return x, y
 
 
-@stable(roots="log", heads="where", fuel=1, judged=True, extends="a value where an exponential is infinite")
+@stable(roots="log", heads="where", fuel=1, judged=True, extends="a value where an exponential is infinite or 0")
 def logarithms_of_large_differences(node: Node) -> Found | None:
-    """``log(exp(x) - exp(y)) -> x + log1mexp(y - x) where exp(x) is infinite``."""
+    """``log(exp(x) - exp(y)) -> x + log1mexp(y - x) where exp(x) is infinite, or has lost digits at the other end``."""
     found = _exponents_apart(node.args[0])
     if found is None:
         return None
     x, y = found
-    far = logical_and(less(_log_of_most(node.type.dtype), x), less(y, x))
+    low, high = _ends_of_exponentials(node.type.dtype)
+    far = logical_and(logical_or(less(high, x), logical_and(less(x, low), isfinite(x))), less(y, x))
     value = x + log1mexp(where(far, y - x, -1))
     return Found(where(far, value, log(where(far, 1, node.args[0]))), absorbs=(bare(node.args[0]),))
 

@@ -1,0 +1,35 @@
+"""Expressions that lose all digits as they are written have them, in every form of number, at first and later calls."""
+
+import pytest
+
+from tensormagic.config import config
+from tests.transform.nasty import ENOUGH, FAMILIES, FORMS, LEFT, worst
+
+OPEN = [f for f in FAMILIES if f.name not in LEFT]
+FREE = [f for f in OPEN if not f.needs]
+
+
+@pytest.fixture(autouse=True)
+def _numpy_tier(monkeypatch):
+    monkeypatch.setattr(config, "tier", "numpy")
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("family", FREE, ids=lambda f: f.name)
+def test_families_are_accurate_at_stable(family, form):
+    assert worst(family, form, "stable") < ENOUGH
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("family", OPEN, ids=lambda f: f.name)
+def test_families_are_accurate_at_real(family, form):
+    assert worst(family, form, "real") < ENOUGH
+
+
+def test_numpy_loses_nearly_all_of_them_and_few_need_an_assumption():
+    assert len({f.name for f in FAMILIES}) == len(FAMILIES) == 66
+    assert len(FREE) >= 61
+    assert len(OPEN) >= 64
+    assert sum(worst(f, "array", "exact") < ENOUGH for f in FAMILIES) <= 3

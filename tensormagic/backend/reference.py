@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tensormagic.backend import one_side
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, check, checks_after, sizer
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import atoms, evaluate, nodes_of
 from tensormagic.ops.effects.raising import CHECK, name_of
 from tensormagic.ops.leaf import CONSTANT
@@ -23,38 +25,51 @@ def compile(graph: Graph) -> Run:
 
     The caller has checked the guards: ``run(sizes, *values)`` takes the sizes that :meth:`Graph.bind` gave.
     """
-    nodes = [n for n in graph.nodes if n not in set(graph.parameters)]
-    checks = checks_after(graph, nodes)
-    needed = [
-        (*node.needs, *(n for a, _, b in checks.get(node, ()) for n in (*nodes_of(a), *nodes_of(b)))) for node in nodes
-    ]
-    last = {a: k for k, needs in enumerate(needed) for a in needs}
+    given = set(graph.parameters)
+    nodes = [n for n in graph.nodes if n not in given]
     kept = {*graph.results, *graph.parameters}
+    sides = one_side.plan(nodes, {*kept, *(n for a, _, b in graph.guards for n in (*nodes_of(a), *nodes_of(b)))})
+    nodes = sides.order
+    checks = checks_after(graph, nodes)
+    needed = [_needed(node, checks.get(node, ()), sides) for node in nodes]
+    last = {a: k for k, needs in enumerate(needed) for a in needs}
     steps = [
         (node, node.args, [a for a in dict.fromkeys(needed[k]) if last[a] == k and a not in kept], checks.get(node, ()))
         for k, node in enumerate(nodes)
     ]
-    first = checks.get(None, ())
+    first, has_choices = checks.get(None, ()), bool(sides.choices)
 
     def run(sizes: dict[Any, int], *values: Any) -> list[Any]:
         table: dict[Any, Any] = dict(zip(graph.parameters, values, strict=True))
         size = sizer(sizes, table)
         for guard in first:
             check(guard, size.atom)
+        looks = one_side.Looks(sides, table)
         for node, operands, dead, guards in steps:
-            try:
-                table[node] = node.op.evaluate(node, [table[a] for a in operands], size)
-                for guard in guards:
-                    check(guard, size.atom)
-            except BaseException as error:
-                if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
-                    error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
-                raise
+            if not has_choices or not looks.leaves_out(node):
+                try:
+                    taken = looks.taken(node) if has_choices else None
+                    if taken is None:
+                        table[node] = node.op.evaluate(node, [table[a] for a in operands], size)
+                    else:
+                        table[node] = table[taken]
+                    for guard in guards:
+                        check(guard, size.atom)
+                except BaseException as error:
+                    if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
+                        error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
+                    raise
             for a in dead:
-                del table[a]
+                table.pop(a, None)
         return [table[r] for r in graph.results]
 
     return run
+
+
+def _needed(node: Node, guards: Iterable[Guard], sides: one_side.Plan) -> tuple[Node, ...]:
+    """What has to be there at a node: operands, what its sizes and what is checked behind it are of, and conditions that leave it out."""
+    sizes = [n for a, _, b in guards for n in (*nodes_of(a), *nodes_of(b))]
+    return (*node.needs, *sizes, *(condition for condition, _ in sides.skips.get(node, ())))
 
 
 def least_seconds(graph: Graph, sizes: Mapping[Any, int], values: Sequence[Any] = ()) -> float:

@@ -19,7 +19,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.roundings import cancels_with
 from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import absolute, add, less, logical_and, multiply, square, where
+from tensormagic.ops.scalars.scalar import absolute, add, isfinite, less, logical_and, multiply, square, where
 from tensormagic.transform.rewriting.factors import factored, square_less_square, squares_of_differences
 from tensormagic.transform.rewriting.rational_looks import (
     ARITHMETIC,
@@ -374,7 +374,9 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     if within and len(core) == 1 and not below and isinstance(value, Node):
         return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
     beside = a if not exact or number_of(bare(a)) is not None else b  # as near as logarithms of such quotients ask
-    near = _near(bound, beside, below, inner)
+    near = (
+        _is_number(core, atoms) if exact and not factors and below.total() == 1 else _near(bound, beside, below, inner)
+    )
     ranged = tuple(bare(n) for n, was in ((a, first), (b, second)) if n is not was)
     parts = tuple(n for n in (*ranged, *reading.through, *(() if inner is None else inner.parts)) if n.args)
     local = inner is not None and (inner.local or inner.rough)
@@ -413,6 +415,12 @@ def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | Non
     if below and isinstance(size, Node):  # where a denominator has run over, nothing is left
         near = logical_and(near, less(0, size))
     return logical_and(near, inner.near) if inner is not None and inner.near is not None else near
+
+
+def _is_number(core: _Polynomial, atoms: list[Node]) -> Node:
+    """Where a difference of two numbers that were given is one: over one denominator it is then as near as the text, or nearer."""
+    difference = _sum(core, atoms)
+    return isfinite(difference) if isinstance(difference, Node) else constant(True)
 
 
 def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:

@@ -13,6 +13,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import wrap
 from tensormagic.config import config
 from tensormagic.ir import site
+from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import topological
 from tensormagic.transform.grad import value_and_gradient
 from tensormagic.transform.rewriting import rewrite
@@ -73,6 +74,55 @@ def test_c5_every_node_of_a_gradient_names_a_line_of_the_user():
     computed = [n for n in graph.nodes if n.args]
     assert computed
     assert [n for n in computed if not site.of(n)] == []
+
+
+def counted(x):
+    s = x
+    for _ in range(20):
+        s = np.sin(s) * x
+    return s.sum()
+
+
+def on_data(x):
+    s = x
+    while (s * s).sum() > 1e-3:
+        s = s * 0.5 * np.cos(s)
+    return s.sum()
+
+
+def stored(x):
+    s = np.zeros(3)
+    for i in range(1, 3):
+        s[i] = s[i - 1] * x[i] + np.tanh(x[i])
+    return s.sum()
+
+
+def in_a_branch(x):
+    s = x
+    for _ in range(12):
+        if s.sum() > 1:
+            s = np.exp(-s) * x
+        else:
+            t = np.tanh(x)
+            s = s + t * 0.5
+    return (s * s).sum()
+
+
+@pytest.mark.parametrize("level", ["exact", "stable"])
+@pytest.mark.parametrize("function", [counted, on_data, stored, in_a_branch])
+def test_c5_every_node_of_a_loop_of_a_gradient_names_a_line_of_the_user(function, level):
+    def computed(graph):
+        for node in graph.nodes:
+            if node.args and node.op.name != "form":
+                yield node
+            for inner in node.params.values():
+                if isinstance(inner, Graph):
+                    yield from computed(inner)
+
+    graph = rewrite(tm.trace(tm.grad(function), X), level).graph
+    found = list(computed(graph))
+    assert len(found) > 10
+    assert [n for n in found if not site.of(n)] == []
 
 
 def test_c6_the_gradient_of_exp_uses_the_exp_that_is_there():

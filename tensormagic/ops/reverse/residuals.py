@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tensormagic.ir.node import Node, as_size, substitute, topological
+from tensormagic.ir import site
+from tensormagic.ir.node import Node, as_size, topological
 from tensormagic.ir.size import Size, atom, evaluate, hint, nodes_of, product
 from tensormagic.ir.substituting import substitute as substitute_size
 from tensormagic.ir.type import Type
@@ -110,4 +111,5 @@ def restored(
             n: size for s in value.type.shape for n in nodes_of(s) if n in new and (size := as_size(new[n])) is not None
         }
         new[value] = read(k, tuple(substitute_size(s, sizes) for s in value.type.shape))
-    return substitute(outputs, new)
+        site.inherit(new[value], value)
+    return site.substituted(outputs, new)

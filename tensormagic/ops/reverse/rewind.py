@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, make, topological
-from tensormagic.ir.node import substitute as substitute_nodes
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of
 from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
@@ -322,7 +322,7 @@ class Rewind:
                 there[seed] = c
         fixed = [self.own[k] for k in self.fixed]
         found, parts = derivatives().pull([*self.body.results, *fixed], [*seeds, *totals], wrt)
-        return found, substitute_nodes([like(c, p) for c, p in zip(parts, wrt, strict=True)], there)
+        return found, site.substituted([like(c, p) for c, p in zip(parts, wrt, strict=True)], there)
 
     def _cotangent(self, carry: int) -> Node:
         return like(self.cotangents[carry], self.operands[carry])
@@ -351,7 +351,7 @@ class Rewind:
         found, parts = derivatives().pull(results, self.cotangents, list(standing.values()))
         there = {n: n for n in (*self.cotangents, *self.node.args) if n is not None}
         there.update((stand, self.operands[k]) for k, stand in standing.items())
-        every = substitute_nodes([*found, *(p for p in parts if p is not None)], there)
+        every = site.substituted([*found, *(p for p in parts if p is not None)], there)
         rest = iter(every[len(found) :])
         back: list[Tangent] = [None] * len(self.node.args)
         for k, part in zip(moving, parts, strict=True):
@@ -416,7 +416,12 @@ class Rewind:
         extra = [*counter, *slots]
         order = [*self.own[:carries], *extra, *self.own[carries:]]
         written = [h.written(s, index) for h, s in zip(histories, slots, strict=True)]
-        nexts = [*results, *(c + 1 for c in counter), *written]
+        for history, kept in zip(histories, written, strict=True):
+            site.inherit(kept, history.value)
+        counted = [c + 1 for c in counter]
+        for number in counted:
+            site.inherit(number, node)
+        nexts = [*results, *counted, *written]
         params: dict[str, Any] = {
             "body": graph_over([*self.body.parameters[: self.first], *order], nexts, self.body),
             "carries": carries + len(extra),
@@ -450,6 +455,7 @@ class Rewind:
         if self.counted or self.counter is not None:
             own = self.body.parameters[0] if self.counter is None else self.own[self.counter]
             known[own] = to_form(astype(place, own.type.dtype), own.type.form)
+            site.inherit(known[own], self.node)
         results = restored(
             outputs, [h.value for h in histories], lambda k, shape: histories[k].read(slots[k], place, shape), known
         )

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from math import isqrt
 from typing import Any
 
+from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, as_size, make, substitute
+from tensormagic.ir.node import Node, as_size, make
 from tensormagic.ir.size import Size, hint
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, index_node, size_node
@@ -86,4 +87,4 @@ def _at(index: Node) -> Size:
 def _shifted(body: Graph, place: Size) -> list[Node]:
     """The results of a body at another index."""
     index = body.parameters[0]
-    return substitute(body.results, {index: to_form(astype(size_node(place), index.type.dtype), index.type.form)})
+    return site.substituted(body.results, {index: to_form(astype(size_node(place), index.type.dtype), index.type.form)})

@@ -122,6 +122,13 @@ def diag(x: Node) -> Node:
     return scalar.where(scalar.equal(iota((n, n), 1), iota((n, n), 0)), move.broadcast(x, (n, n)), 0)
 
 
+def updated(x: Node) -> Node:
+    """A diagonal matrix and an outer product."""
+    n = x.type.shape[0]
+    column = move.broadcast(move.reshape(x, (n, 1)), (n, n))
+    return diag(scalar.exp(x)) + column * move.broadcast(x, (n, n))
+
+
 def eye(like: Node, n: object) -> Node:
     return astype(scalar.equal(iota((n, n), 0), iota((n, n), 1)), like.type.dtype)
 
@@ -193,6 +200,17 @@ EXAMPLES = [
     Example("roots_of_large_squares", ((N,),), lambda x: scalar.sqrt(x * x + 1)),
     Example("logarithms_of_large_squares", ((N,),), lambda x: scalar.log(x * x + 3)),
     Example("logarithms_of_one_and_large_squares", ((N,),), lambda x: scalar.log1p(x * x)),
+    Example(
+        "logarithms_of_large_products", ((N,), (N,)), lambda x, y: scalar.log(scalar.softplus(x) * scalar.softplus(y))
+    ),
+    Example("logarithms_of_large_powers", ((N,), (N,)), lambda x, y: scalar.log(scalar.power(scalar.softplus(x), y))),
+    Example(
+        "logarithms_of_products_of_many_exponentials",
+        ((N,),),
+        lambda x: scalar.log(fold.fold(fold.PROD, scalar.exp(x), (0,))),
+    ),
+    Example("products_of_large_exponentials", ((N,), (N,)), lambda x, y: scalar.exp(x) * scalar.exp(y)),
+    Example("quotients_by_tails", ((N,), (N,)), lambda x, y: y * scalar.exp(-scalar.square(x)) / special.erfc(x)),
     Example("quotients_by_large_squares", ((N,), (N,)), lambda x, y: x / (x * x + y * y)),
     Example("slopes_of_logistic_functions", ((N,),), lambda x: scalar.exp(x) / scalar.square(1 + scalar.exp(x))),
     Example("ratios_of_other_factorials", ((N,),), lambda x: special.gammaln(x + 2) - special.gammaln(x)),
@@ -429,6 +447,19 @@ EXAMPLES = [
             ),
             ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: linalg.inv(kron(a, b))),
             ("functions_of_kroneckers", (MATRIX, (M, M)), lambda a, b: determinants.det(kron(a, b))),
+            ("systems_of_kroneckers", (MATRIX, (3, 3), (N * 3, 1)), lambda a, b, x: linalg.solve(kron(a, b), x)),
+            ("transposes_of_symmetric", (MATRIX,), lambda a: move.transpose(a + move.transpose(a))),
+            ("systems_of_low_rank", (VECTOR, (N, M)), lambda x, b: linalg.solve(updated(x), b)),
+            ("inverses_of_low_rank", (VECTOR,), lambda x: linalg.inv(updated(x))),
+            ("determinants_of_low_rank", (VECTOR,), lambda x: determinants.det(updated(x))),
+            ("logarithms_of_determinants", (VECTOR,), lambda x: determinants.slogdet(updated(x))[1]),
+            ("logarithms_of_determinants", (MATRIX,), lambda a: determinants.slogdet(matrix.triu(a))[0]),
+            (
+                "logarithms_of_determinants_of_parts",
+                (MATRIX, (M, M)),
+                lambda a, b: determinants.slogdet(blocks(a, b))[1],
+            ),
+            ("logarithms_of_determinants_of_parts", (MATRIX, (M, M)), lambda a, b: determinants.slogdet(kron(a, b))[1]),
         )
     ),
     Example("transposed_operands", (MATRIX, VECTOR), lambda a, x: contract.matmul(move.transpose(a), x)),

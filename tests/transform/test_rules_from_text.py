@@ -164,6 +164,11 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "roots_of_large_squares": "np.sqrt(1 + x * x); np.sqrt(v**2 + 3 * x**2 + 1); np.sqrt(np.exp(v) ** 2 + 1)",
     "logarithms_of_large_squares": "np.log(3 + x * x); np.log(x**2 + v**2 + 2 * np.cos(x) ** 2)",
     "logarithms_of_one_and_large_squares": "np.log(1 + x * x); np.log1p(3 * v**2 + x * x)",
+    "logarithms_of_large_products": "np.log(x * v); np.log(v * (x + 1))",
+    "logarithms_of_large_powers": "np.log(x**v); np.log(np.power(v, x))",
+    "logarithms_of_products_of_many_exponentials": "np.log(np.prod(np.exp(v))); np.log(np.prod(np.exp(A), axis=1))",
+    "products_of_large_exponentials": "np.exp(x) * np.exp(v); np.exp(v) / np.exp(x)",
+    "quotients_by_tails": "np.exp(-x * x) / special.erfc(x); 3 * np.exp(-v**2) * x / (x * special.erfc(v))",
     "quotients_by_large_squares": "x / (x * x + v * v); 3 / (x**2 + v**2 + 1)",
     "slopes_of_logistic_functions": "np.exp(x) / (1 + np.exp(x)) ** 2; v * np.exp(-x) / (1 + np.exp(-x)) ** 2; "
     "x**4 * np.exp(x) / (np.exp(x) - 1) ** 2",
@@ -262,6 +267,16 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "values_of_diagonals": "np.linalg.svd(np.diag(x), compute_uv=False); np.linalg.eigvalsh(np.diag(x))",
     "functions_of_blocks": "np.linalg.det(linalg.block_diag(A, B)) + square; "
     "np.linalg.solve(linalg.block_diag(A, B), np.append(x, x)) + square",
+    "systems_of_kroneckers": "np.linalg.solve(np.kron(A, B), np.append(np.append(x, x), np.append(x, x)))[:3].sum() + square",
+    "transposes_of_symmetric": "(A + A.T).T @ x; np.linalg.inv(A + A.T).T @ x",
+    "systems_of_low_rank": "np.linalg.solve(np.diag(x) + np.outer(x, x), x); np.linalg.solve(2 * np.eye(4) + x[:, None] * x, A)",
+    "inverses_of_low_rank": "np.linalg.inv(np.diag(x) + np.outer(x, x + 1)); np.linalg.inv(np.eye(4) + x[:, None] * x[None])",
+    "determinants_of_low_rank": "np.linalg.det(np.diag(x) + np.outer(x, x)); np.linalg.det(np.eye(4) + np.eye(4) + np.outer(x, x))",
+    "logarithms_of_determinants": "np.linalg.slogdet(np.diag(x))[1]; np.linalg.slogdet(np.linalg.cholesky(A @ A.T))[1]; "
+    "np.linalg.slogdet(np.diag(x) + np.outer(x, x))[1]; np.linalg.slogdet(np.triu(A))[0]",
+    "logarithms_of_determinants_of_parts": "np.linalg.slogdet(linalg.block_diag(A, B))[1] + square; "
+    "np.linalg.slogdet(np.kron(A, B))[1] + square; "
+    "np.linalg.slogdet(np.kron(A, B))[0] + square",
     "functions_of_kroneckers": "np.linalg.inv(np.kron(A, B)) + square; np.linalg.det(np.kron(A, B)) + square",
     "transposed_operands": "A.T @ x; np.dot(x, B.T)",
     "transposed_products": "(A @ B).T; np.transpose(A.dot(B))",

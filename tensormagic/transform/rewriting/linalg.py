@@ -18,7 +18,7 @@ from tensormagic.ops.move import RESHAPE, SLICE, TRANSPOSE, Slices, slice_
 from tensormagic.ops.opaque import item
 from tensormagic.ops.scalars.scalar import absolute, add, equal, greater_equal, negative, subtract, where
 from tensormagic.ops.update import zeros_like
-from tensormagic.transform.rewriting.matrices import are_on_diagonal
+from tensormagic.transform.matrices import are_on_diagonal
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.parts import contraction
 

@@ -1,5 +1,8 @@
 """Rules of matrices of known structure: diagonal, triangular, orthogonal and block matrices, and Kronecker products."""
 
+# pyright: reportUnusedImport=false
+# Rules of this theme that stand in a file of their own are imported here.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -27,7 +30,7 @@ from tensormagic.ops.move import TRANSPOSE, broadcast, concatenate, flip, reshap
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import absolute, equal, multiply, power, sqrt, where
 from tensormagic.ops.update import set_at, zeros_like
-from tensormagic.transform.rewriting.matrices import (
+from tensormagic.transform.matrices import (
     blocks_of,
     diagonal_of,
     factors_of,
@@ -38,6 +41,15 @@ from tensormagic.transform.rewriting.matrices import (
     orthonormal,
     placed_on_diagonal,
     triangle_of,
+)
+from tensormagic.transform.rewriting.definite import (  # noqa: F401 (as above)
+    determinants_of_low_rank,
+    inverses_of_low_rank,
+    logarithms_of_determinants,
+    logarithms_of_determinants_of_parts,
+    systems_of_kroneckers,
+    systems_of_low_rank,
+    transposes_of_symmetric,
 )
 from tensormagic.transform.rewriting.notation import real, stable
 

@@ -13,7 +13,7 @@ from tensormagic.ops.matrices.matrix import diagonal, swap
 from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, broadcast, reshape
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
-from tensormagic.ops.scalars.scalar import equal, greater, greater_equal, less, less_equal, multiply, where
+from tensormagic.ops.scalars.scalar import add, equal, greater, greater_equal, less, less_equal, multiply, where
 from tensormagic.ops.update import SET, zeros_like
 
 _LOWER = {(less_equal, 1, 0), (less, 1, 0), (greater_equal, 0, 1), (greater, 0, 1)}
@@ -48,6 +48,9 @@ def diagonal_of(x: Node) -> Node | None:
         return broadcast(constant(x.type.dtype.type(1)), x.type.shape[:1])
     if x.op is multiply:
         return _scaled(x)
+    if x.op is add:
+        parts = [diagonal_of(a) for a in x.args]
+        return None if parts[0] is None or parts[1] is None else add(parts[0], parts[1])
     placed = placed_on_diagonal(x)
     if placed is not None:
         return placed

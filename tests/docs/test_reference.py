@@ -1,5 +1,7 @@
 """The reference leaves nothing out: every option, magic, setting, command, name and error that there is stands on its page."""
 
+# tests named elsewhere
+
 import argparse
 import dataclasses
 import inspect

@@ -242,7 +242,7 @@ def test_what_a_number_may_be_is_asked_as_numpy_asks(by: Callable[[int], None]) 
 def test_memory_is_taken_over_from_what_nothing_else_has(size: int, by: Callable[[int], None]) -> None:
     def kept(x: Any, w: Any) -> Any:
         views, total, before = [], np.zeros_like(x), x
-        for k in range(6):
+        for _ in range(6):
             y = x * w
             view = y[::-1]  # holds y, which nothing names at the next product
             z = y + w

@@ -237,7 +237,9 @@ class Leaving:
         carries: list[Carry] = []
         for start, end in zip(starts, parts.nodes, strict=True):
             carry = Carry(slot.said, start, start.type)
-            while not carry.settle(self.loop.label, end, varies=self.loop.varies) & carry.settle_class(self.loop.label, end):
+            while not carry.settle(self.loop.label, end, varies=self.loop.varies) & carry.settle_class(
+                self.loop.label, end
+            ):
                 pass
             carry.fresh()
             carries.append(carry)

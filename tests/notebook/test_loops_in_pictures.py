@@ -196,7 +196,13 @@ def test_a_loop_has_its_name_though_an_equal_number_is_part_of_the_gradient(star
 
 
 BOTH_PASSES = {  # of cells with a gradient: what the parameters of the loops are called that no line of the cell has
-    "h = x\nfor k in range(20):\n    h = np.tanh(h * r)\nh.sum()": {"tape of h", "tape", "adjoint of h", "index", "grad_r"},
+    "h = x\nfor k in range(20):\n    h = np.tanh(h * r)\nh.sum()": {
+        "tape of h",
+        "tape",
+        "adjoint of h",
+        "index",
+        "grad_r",
+    },
     "z = r\nwhile abs(z * z - r) > 1e-12:\n    z = (z + r / z) / 2\nz": {
         *("count", "tape of z", "tape", "adjoint of z", "adjoint", "index"),
     },

@@ -2,8 +2,8 @@
 
 Each notebook runs three times, in processes of their own: twice as it is, and once with every cell as a ``%%tensor`` cell. Compared
 are, cell by cell, the variables, the cell's value, what was printed, the figures, and errors. What differs between the two plain
-runs (clocks, addresses, unseeded draws) is not counted, nor is a cell that raises in both alike; one that is refused by name runs
-plainly afterwards.
+runs (clocks, addresses, unseeded draws, and memory that nobody has written, which `np.empty` gives filled otherwise in the second
+one) is not counted, nor is a cell that raises in both alike; one that is refused by name runs plainly afterwards.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import collections
 import contextlib
 import datetime as dt
+import functools
 import importlib.metadata
 import io
 import json
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ _LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config
 _MOST_FIGURES = 12
 _LINE = re.compile(r"( on line \d+)? \(<?[\w/.-]+>?, line \d+\)")  # of an error of syntax
 _UNSET = re.compile(r"\bempty(_like)?\(")
+_FILLED = 37  # what memory holds in the second plain run that nobody has written
 _MARK = re.compile(r"^# %%.*\n", re.MULTILINE)
 _BLOCK = re.compile(
     r"^```(?:\{code-cell\}|python)[^\n]*\n(?:---\n.*?---\n|(?::[^\n]*\n)+)?(.*?)^```", re.MULTILINE | re.DOTALL
@@ -114,6 +116,23 @@ def shell_of(captured: bool, math: str) -> Any:
     return shell
 
 
+def fill_memory() -> None:
+    """Have NumPy give arrays that are not written yet with other numbers in them than it happens to give."""
+
+    def filled(make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def made(*args: Any, **options: Any) -> Any:
+            array = make(*args, **options)
+            if isinstance(array, np.ndarray) and array.dtype.kind in "biufc":
+                array.fill(np.array(_FILLED).astype(array.dtype))
+            return array
+
+        return made
+
+    space: Any = np
+    space.empty, space.empty_like = filled(np.empty), filled(np.empty_like)
+
+
 def figures() -> list[Any]:
     """What is drawn, small; then the figures are closed, as a notebook does."""
     if "matplotlib.pyplot" not in sys.modules:
@@ -168,7 +187,9 @@ def one(path: Path, kind: str, out: Path, math: str) -> None:
     os.environ["MPLBACKEND"] = "agg"
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (what notebooks draw from)
-    shell = shell_of(kind != "plain", math)
+    shell = shell_of(kind not in {"plain", "filled"}, math)
+    if kind == "filled":
+        fill_memory()
     first = set(shell.user_ns)
     os.chdir(path.parent)
     sys.path.insert(0, str(path.parent))
@@ -259,10 +280,10 @@ def check(
     """
     with tempfile.TemporaryDirectory() as folder:
         runs: list[list[dict[str, Any]]] = []
-        for number, kind in enumerate(("plain", "plain", captured)):
+        for number, kind in enumerate(("plain", "filled", captured)):
             out = Path(folder) / f"{number}.pickle"
-            if keep is not None and kind == "plain":
-                out = keep / f"{'+'.join(path.resolve().parts[-4:])}.{number}.pickle"
+            if keep is not None and kind in {"plain", "filled"}:
+                out = keep / f"{'+'.join(path.resolve().parts[-4:])}.{number if kind == 'plain' else kind}.pickle"
                 if out.exists():
                     runs.append(pickle.loads(out.read_bytes()))  # noqa: S301 (written by this script)
                     continue

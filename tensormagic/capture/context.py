@@ -20,7 +20,7 @@ from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.capture.hooks import hooks
 from tensormagic.ir import site
-from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.errors import CaptureError, TensorError, ValueNeededError
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.site import Site
@@ -103,8 +103,8 @@ class Capture:
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
     attempts, safe, ways
         In how many ``try`` blocks the code is; what the code has built so far; and how many conditions in these the trace is for.
-    refused
-        What could not be captured in one of these, which the code may have caught.
+    refused, wanted
+        What could not be captured in one of these, which the code may have caught; where a value was asked for last that is not there.
     beside
         The functions that code has met under names, and what is called for them.
     recursions
@@ -193,6 +193,7 @@ class Capture:
     ways: int = 0
     safe: WeakSet[Node] = field(default_factory=WeakSet[Node])
     refused: Exception | None = None
+    wanted: tuple[CodeType, int, CaptureError] | None = None
     beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
     recursions: dict[Any, Any] = field(default_factory=dict)
     errors: dict[str, Any] = field(default_factory=lambda: dict(errstate.asked()))
@@ -464,7 +465,7 @@ def tried(node: Node) -> Node:
 
 def uncaught() -> CaptureError:
     """The refusal of a ``try`` whose errors would come after it."""
-    return CaptureError(
+    return ValueNeededError(
         "a `try` around code that may fail only when the function runs, and not while it is captured, is not supported",
         "Check beforehand whether it would fail, with `if` instead of `try` and `except`.",
     )

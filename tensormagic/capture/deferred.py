@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse_python
 
 
 class Deferred:
@@ -37,7 +37,7 @@ class Opaque(Deferred):
     __slots__ = ()
 
     def _refused(self, what: str) -> NoReturn:
-        refuse(
+        refuse_python(
             f"{what} {self.said or 'a value'}, which depends on data,",
             "Decide by the numbers that it depends on; or do that outside the function.",
         )

@@ -16,7 +16,7 @@ import numpy as np
 
 from tensormagic.capture.deferred import Deferred, Opaque
 from tensormagic.capture.known import static_value
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.staging.trial import place_of, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -355,7 +355,7 @@ class ChangedText(LazyText):
 
     def __init__(self, text: LazyText, name: str, *args: Any) -> None:
         if not all(type(a) in {str, int, type(None)} for a in args):
-            refuse(
+            refuse_python(
                 f".{name} of a text, which depends on data, with arguments that do,", "Do that outside the function."
             )
         super().__init__([(self, "", "")], text.said)
@@ -400,7 +400,7 @@ def joined(join: Callable[[Sequence[str]], str], texts: Iterable[Any]) -> Any:
     separator = join(["", ""])
     pieces = [p if isinstance(p, str | LazyText) else (p, "", "") for p in held]
     if not all(isinstance(v, str | LazyText | OneOf) for v in held):
-        refuse("str.join of a value that is not a string for some data", "Convert it with str(...) first.")
+        refuse_python("str.join of a value that is not a string for some data", "Convert it with str(...) first.")
     return text_of([q for k, p in enumerate(pieces) for q in ([separator] if k else []) + _joined(p)])
 
 

@@ -34,6 +34,11 @@ def refuse(what: str, advice: str) -> NoReturn:
     raise CaptureError(f"{what} is not captured", advice)
 
 
+def refuse_python(what: str, advice: str) -> NoReturn:
+    """The same of what Python can run, where values are all that is asked for."""
+    raise ValueNeededError(f"{what} is not captured", advice)
+
+
 def not_own(what: str) -> NoReturn:
     """Say that something would be stored into an array that is not captured."""
     capture = context.current()
@@ -70,7 +75,7 @@ def text_asked_for() -> CaptureError:
 
 
 def _wanted(why: str) -> CaptureError:
-    return CaptureError(
+    return ValueNeededError(
         f"a function is being captured, and the value must be known because {why}",
         "Return the value, and print or plot it outside the function.",
     )
@@ -139,7 +144,12 @@ def needs_value(
                 f"{what} in {library}",
                 f"Call {library.split()[-1]} in a cell, where the value can be computed.",
             )
-        raise ValueNeededError(f"{what} needs a value, but the code is only being captured", advice)
+        refusal, frame = (
+            ValueNeededError(f"{what} needs a value, but the code is only being captured", advice),
+            usercode.user_frame(),
+        )
+        capture.wanted = None if frame is None else (frame.f_code, frame.f_lasti, refusal)
+        raise refusal
     if node is not None and node.type.inexact and (frame := usercode.user_frame()) is not None:
         capture.taken.setdefault(node, usercode.span(frame))
         if _is_stored() and not what.startswith("a key"):

@@ -42,7 +42,8 @@ from tensormagic.functions.retold import but_for
 from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
-from tensormagic.ir.errors import ArgumentError, CaptureError, KindError, OtherDTypeError
+from tensormagic.functions.written import Written
+from tensormagic.ir.errors import ArgumentError, CaptureError, KindError, OtherDTypeError, TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.effects.telling import heard
@@ -86,6 +87,7 @@ class Function(Specialised):
     _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of which there was a call
     _pythons: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of which Python runs all calls
     _recaptured: Recaptured = field(default_factory=Recaptured, repr=False)
+    _written: Written = field(default_factory=Written, repr=False)
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
 
     def __post_init__(self) -> None:
@@ -134,6 +136,7 @@ class Function(Specialised):
         self._exact.clear()
         self._kept.clear()
         self._pythons.clear()
+        self._written.kinds.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         __tracebackhide__ = True  # IPython leaves this frame out of tracebacks
@@ -177,13 +180,27 @@ class Function(Specialised):
         """The result of a call that is refused, where Python ran the first one of its kind: then it runs all of them."""
         kind = first.kind_of(args)
         if options or kind is None or kind not in self._begun:
-            raise refused
+            return self._as_written(args, options, refused)
         self._pythons.add(kind)
         result = first.result_of(self._users, args) if self._begins(args) else first.NOT
         if result is first.NOT:
             self._pythons.discard(kind)
-            raise refused
+            return self._as_written(args, options, refused)
         return result
+
+    def _as_written(self, args: tuple[Any, ...], options: dict[str, Any], refused: CaptureError) -> Any:
+        """The result of a call that is refused, since it needs values at capture: Python's, where nothing has been changed by then."""
+        undone = refused is self._failed and self._undone and config.device == "cpu"
+        if self.plain is None or not (undone and refused.pythons):
+            raise refused
+        self._written.add(self._given(args, options), self.name, refused)
+        try:
+            return self.plain(*args, **options)
+        except AttributeError as error:
+            if not (hasattr(Tensor, error.name or "") and isinstance(error.obj, np.ndarray | np.generic)):
+                raise
+        self._written.kinds.clear()
+        raise refused  # it asks for what lazy arrays alone have
 
     def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result, where a call was seen before in just this form; _Unseen else."""
@@ -326,6 +343,8 @@ class Function(Specialised):
             program, sizes, before = known.program, known.sizes, None
         else:
             begun = process_time()
+            if self._written.has(given):
+                return self.plain(*args, **options)  # type: ignore[misc]  (it is there)
             try:
                 program, given, record, before = self._specialise(key, given, (args, options))
             except Halfway:
@@ -398,7 +417,10 @@ class Function(Specialised):
 
     def graph(self, *args: Any, **options: Any) -> Graph:
         """The graph for arguments of these types, before rewriting."""
-        return self.specialise(self._given(*self.completed(args, options)))[0].graph
+        try:
+            return self.specialise(self._given(*self.completed(args, options)))[0].graph
+        except TensorError as error:
+            raise users_alone(error)  # noqa: B904 (the same one)
 
 
 _NEVER: tuple[Any, ...] = (no_form, None, ("", (), ""))  # the last call, where there was none

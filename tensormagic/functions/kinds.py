@@ -25,7 +25,7 @@ from tensormagic.ir.modules import is_pure, is_users, module_of
 
 _PURE_OF_VALUES = frozenset({  # others of Python's, which do not know lazy values
     "_collections_abc", "_abc", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
-    "__future__", "typing_extensions", "reprlib",
+    "__future__", "typing_extensions", "reprlib", "json", "_json", "struct", "_struct", "textwrap", "base64", "binascii", "colorsys",
 })  # fmt: skip
 LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that look elsewhere than at their operands
 _DRAW: Any = type(np.random.normal)

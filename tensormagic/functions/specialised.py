@@ -98,6 +98,7 @@ class Specialised(Made):
     _leaves: bool = False  # whether its last trace has left values in objects
     _complex: frozenset[int] = frozenset()
     _failed: Exception | None = None  # what its last trace that failed has raised
+    _undone: bool = False  # whether all is as it was before the last trace that was refused
 
     def forget(self) -> None:
         """Let go of the programs."""
@@ -179,7 +180,7 @@ class Specialised(Made):
             return self._specialised(given, before, whole, call)
         except (CaptureError, KindError) as error:
             self._failed = error
-            taken_back(whole)  # what was refused has not been
+            self._undone = taken_back(whole)  # what was refused has not been
             raise
         except Exception as error:  # noqa: BLE001 (told by who calls this)
             return self._failing(error, whole)

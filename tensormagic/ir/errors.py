@@ -82,6 +82,9 @@ class ArgumentError(TensorError, TypeError):
 class CaptureError(TensorError, TypeError):
     """Code that cannot be captured."""
 
+    pythons = False
+    """Whether Python, run instead, gives what a call asks for: what stands in the way is that values are not there yet."""
+
 
 class ForeignStoreError(CaptureError):
     """A store into an array that is not captured."""
@@ -89,6 +92,8 @@ class ForeignStoreError(CaptureError):
 
 class ValueNeededError(CaptureError):
     """Code that needs a value, but the code is only being captured."""
+
+    pythons = True
 
 
 class SharedError(CaptureError):
@@ -115,6 +120,8 @@ class LimitError(CaptureError):
     line
         The line of the first such loop; 0 where it is not known.
     """
+
+    pythons = True
 
     def __init__(self, message: str = "", hint: str = "", why: str = "", line: int = 0) -> None:
         super().__init__(message, hint)
@@ -205,7 +212,7 @@ class RecaptureWarning(UserWarning):
 
 
 class PlainRunWarning(UserWarning):
-    """A cell was run as ordinary Python, since its graph grew too large."""
+    """Code was run as ordinary Python: the graph of a cell grew too large, or a function needs values that are not there at capture."""
 
 
 class ConstantGradientWarning(UserWarning):

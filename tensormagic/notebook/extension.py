@@ -21,6 +21,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors, hints, offers
+from tensormagic.notebook.classes_asked import tell_of_classes
 from tensormagic.notebook.default import TensorDefault
 from tensormagic.notebook.handed_on import HandedOn
 from tensormagic.notebook.inspecting import Inspecting
@@ -159,6 +160,7 @@ class Extension:
             offers.show(offer, self.magics.views)
         if not self.default.captures(text):
             self.handed_on.before(self.shell.user_ns, self.magics.gradients.held(self.shell.user_ns))
+            tell_of_classes(text, self.shell.user_ns, f"In[{self._number(info)}]")
         self._counter = self.shell.execution_count
 
     def _number(self, info: Any) -> int:

@@ -397,7 +397,7 @@ def test_what_no_region_can_give():
         return y * 2
 
     with pytest.raises(ValueError, match=r"shapes \(4,\) and \(1, 4\)"):
-        tm.tensor(ranks)(V)
+        tm.tensor(ranks).graph(V)
 
     def keys(x):
         out = {}
@@ -407,7 +407,7 @@ def test_what_no_region_can_give():
         return out
 
     with pytest.raises(CaptureError, match="a dict grows"):
-        tm.tensor(keys)(1.0)
+        tm.tensor(keys).graph(1.0)
 
     with pytest.raises(ValueError, match="ambiguous"):
         tm.tensor(lambda x: 1 if x > 0 else 2)(V)

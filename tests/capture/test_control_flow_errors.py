@@ -159,7 +159,7 @@ def caught_float(x: Any, k: Any) -> Any:
 )
 def test_what_data_decide_is_not_caught_in_a_function(program: Callable[..., Any], k: np.ndarray):
     with pytest.raises(CaptureError, match=r"in a `try`|a `try` around code that may fail"):
-        tm.tensor(program)(np.arange(3.0), k)
+        tm.tensor(program).graph(np.arange(3.0), k)
 
 
 @pytest.mark.parametrize("program", [caught_number, caught_whole, caught_matrix, caught_way])

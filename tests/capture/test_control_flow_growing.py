@@ -384,7 +384,7 @@ def test_what_lists_without_a_length_cannot_do():
         return total
 
     with pytest.raises(CaptureError, match="list"):
-        tm.tensor(popped)(8.0)
+        tm.tensor(popped).graph(8.0)
 
     def known_to_another(x):
         out = []
@@ -395,7 +395,7 @@ def test_what_lists_without_a_length_cannot_do():
         return also
 
     with pytest.raises(CaptureError, match="list grows"):
-        tm.tensor(known_to_another)(1.0)
+        tm.tensor(known_to_another).graph(1.0)
 
     def stored_into_after(x):
         out = []
@@ -406,7 +406,7 @@ def test_what_lists_without_a_length_cannot_do():
         return np.stack(out)
 
     with pytest.raises(CaptureError):
-        tm.tensor(stored_into_after)(np.ones(3))
+        tm.tensor(stored_into_after).graph(np.ones(3))
 
     def of_two_shapes(x):
         out = [x]
@@ -416,7 +416,7 @@ def test_what_lists_without_a_length_cannot_do():
         return out
 
     with pytest.raises(CaptureError, match="elements of a list that grows a data-dependent number of times"):
-        tm.tensor(of_two_shapes)(np.ones(3))
+        tm.tensor(of_two_shapes).graph(np.ones(3))
 
 
 def test_a_batch_has_arrays_of_one_length():

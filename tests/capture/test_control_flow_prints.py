@@ -180,7 +180,7 @@ def test_nothing_is_printed_where_code_is_refused(capsys):
         return hash(x[0])
 
     with pytest.raises(CaptureError):
-        tm.tensor(refused)(V)
+        tm.tensor(refused).graph(V)
     assert capsys.readouterr().out == ""
 
 
@@ -256,7 +256,7 @@ def caught_refusal(x):
 
 def test_a_refusal_that_code_would_catch_is_one():
     with pytest.raises(CaptureError):
-        tm.tensor(caught_refusal)(V)
+        tm.tensor(caught_refusal).graph(V)
 
 
 @pytest.mark.parametrize("function", [caught_raise, caught_check])

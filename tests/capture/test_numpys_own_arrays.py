@@ -48,7 +48,7 @@ def test_a_store_of_a_single_element_of_flat_is_refused():
         return v
 
     with pytest.raises(CaptureError, match="passes a lazy value to NumPy's own code") as caught:
-        tm.tensor(stored)(np.ones(2), True)
+        tm.tensor(stored).graph(np.ones(2), True)
     assert "v.flat[0] = x[0]" in str(caught.traceback[-1].statement)
 
 
@@ -70,7 +70,7 @@ def test_a_part_of_one_that_one_way_binds():
     with pytest.raises(
         CaptureError, match="v is one array or another depending on data, and one of them is not captured"
     ):
-        tm.tensor(stored)(np.array([2]), 3)
+        tm.tensor(stored).graph(np.array([2]), 3)
 
 
 @pytest.mark.parametrize("line", ["v = clipped(flag)", "flag[flag > 2] = 2", "flag += 1", "s[0, 0] = 5"])

@@ -263,7 +263,7 @@ def test_a_text_is_of_the_array_as_it_was(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_needs_the_text_itself_is_refused(f: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first, "enabled", False)
     with pytest.raises(tm.CaptureError):
-        tm.tensor(f)(2.0)
+        tm.tensor(f).graph(2.0)
 
 
 def test_gradients_go_through_the_branch_of_a_text() -> None:

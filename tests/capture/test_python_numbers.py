@@ -286,7 +286,7 @@ def test_a_float_is_stored_into_an_array_that_may_hold_integers_as_python_stores
         CaptureError,
         match=r"float64 or Python's int64, depending on the data, and with it this is float64\[2\] or int64\[2\]",
     ):
-        tm.tensor(stores)(np.array([2.0]))
+        tm.tensor(stores).graph(np.array([2.0]))
 
 
 @pytest.mark.parametrize(

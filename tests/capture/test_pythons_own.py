@@ -186,7 +186,7 @@ def test_derivatives_pass_what_is_checked():
 
 def test_a_list_repeated_as_often_as_data_say_is_refused_in_functions():
     with pytest.raises(CaptureError, match="repeating a list a data-dependent number of times"):
-        tm.tensor(lambda k: [0] * k[0])(np.array([2]))
+        tm.tensor(lambda k: [0] * k[0]).graph(np.array([2]))
 
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0, math.inf, -math.inf, math.nan, 1e200, -1e200, 5e-324]

@@ -361,7 +361,7 @@ def test_errors_are_numpys_and_draw_nothing(draw: Callable[[Any], Any]) -> None:
 )
 def test_what_is_refused_says_so(draw: Callable[[Any], Any], told: str) -> None:
     with pytest.raises(CaptureError, match=told):
-        tm.tensor(lambda r: draw(r))(np.random.default_rng(2))
+        tm.tensor(lambda r: draw(r)).graph(np.random.default_rng(2))
 
 
 class Walker:

@@ -441,7 +441,7 @@ def test_what_only_a_later_iteration_raises_is_refused(kind: str):
     captured = tm.tensor(each if kind == "for" else repeated)
     y, z = np.arange(3, dtype=np.uint8), np.arange(3.0)
     with pytest.raises(CaptureError, match=r"a number is Python.s bool or float64, depending on the data"):
-        captured(y, True, z, np.array([1]))
+        captured.graph(y, True, z, np.array([1]))
     for k, error in (([0], None), ([2], TypeError)):
         with contextlib.nullcontext() if error is None else pytest.raises(error, match="Cannot cast ufunc"):
             assert np.array_equal(captured(y, np.float64(4), z, np.array(k)), y)

@@ -130,6 +130,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")  # what is refused gives what Python does
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("kind", [Other, First, Unknown])

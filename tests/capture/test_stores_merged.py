@@ -341,7 +341,7 @@ def test_one_plain_array_with_two_names_in_a_branch_is_refused_and_run_by_python
         return a, b
 
     with pytest.raises(CaptureError, match="are the same array, which is not captured"):
-        tm.tensor(chosen)(1.0, 0)
+        tm.tensor(chosen).graph(1.0, 0)
 
 
 def test_a_store_by_a_mask_of_a_part_of_the_array_itself_is_refused():

@@ -135,6 +135,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")  # what is refused gives what Python does
 def test_lists_that_the_caller_has_grow_or_are_refused_by_name(name, tmp_path):
     body, given = ARGUMENTS[name]
     plain = of(f"def f(held, a):\n    {body}\n", tmp_path / "given.py")
@@ -192,6 +193,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")  # what is refused gives what Python does
 def test_bound_methods_of_pythons_own_containers(name, tmp_path):
     body, may_be_refused = METHODS[name]
     plain = of(

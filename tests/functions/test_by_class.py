@@ -165,7 +165,7 @@ def test_an_array_whose_dtype_data_would_decide_is_refused_by_its_line():
         return np.arange(3) * s
 
     with pytest.raises(CaptureError, match=r"depending on the data"):
-        tm.tensor(f)(np.array([1.0, 0.0]))
+        tm.tensor(f).graph(np.array([1.0, 0.0]))
 
 
 def one_or_true(x):

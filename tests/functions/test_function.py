@@ -317,7 +317,7 @@ def test_what_needs_a_value_is_refused():
         lambda x: x.numpy() + 1,
     ):
         with pytest.raises(CaptureError):
-            tm.tensor(body)(np.ones(3))
+            tm.tensor(body).graph(np.ones(3))
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_methods_of_numbers_are_refused_by_name(text) -> None:
     function = eval(f"lambda x: {text}")
     for number in (2.5, np.float64(2.5)):
         with pytest.raises(CaptureError, match=rf"\.{text.removeprefix('x.')[:-2]}\(\) of a number"):
-            tm.tensor(function)(number)
+            tm.tensor(function).graph(number)
         lazy = tm.tensor(np.array([2.5]))[0] if isinstance(number, np.float64) else tm.tensor(number)
         assert function(lazy) == function(number)
     assert tm.tensor(lambda x: x * (2 if hasattr(x, "hex") else 3))(1.5) == 3.0
@@ -172,4 +172,4 @@ def test_texts_and_keys_of_sizes_are_those_of_the_numbers(function) -> None:
 def test_texts_of_what_has_no_value_yet_are_refused(text) -> None:
     function = eval(f"lambda x: (x, {text})")
     with pytest.raises(CaptureError, match="it is turned into text here"):
-        tm.tensor(function)(np.ones(2))
+        tm.tensor(function).graph(np.ones(2))

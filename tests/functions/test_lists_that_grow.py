@@ -96,7 +96,7 @@ def test_what_is_printed_before_a_branch_is_printed_once(text: str, capsys: pyte
 )
 def test_what_is_no_list_yet_refuses(use: str) -> None:
     with pytest.raises(tm.CaptureError):
-        tm.tensor(function(f"{GROW['loop']}\n{use}"))(np.arange(4.0))
+        tm.tensor(function(f"{GROW['loop']}\n{use}")).graph(np.arange(4.0))
 
 
 def test_gradients_go_through_parts_of_lists() -> None:

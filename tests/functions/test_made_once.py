@@ -147,6 +147,7 @@ def told(value: object) -> object:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")  # what is refused gives what Python does
 def test_as_often_as_python_does(name: str, use: str) -> None:
     made, one, another, number = CLASSES[name]
     body = textwrap.indent(USES[use].format(another=another, number=number), "    ")

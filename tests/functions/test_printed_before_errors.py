@@ -185,7 +185,7 @@ def test_settings_of_numpys_are_refused_by_name(change: Any, name: str) -> None:
     captured, before = tm.tensor(f), (np.get_printoptions(), np.geterr())
     for _ in range(2):
         with pytest.raises(CaptureError, match=name):
-            captured(np.ones(2))
+            captured.graph(np.ones(2))
     assert (np.get_printoptions(), np.geterr()) == before
 
 
@@ -197,7 +197,7 @@ def test_functions_for_floating_point_errors_are_refused_by_name(options: Any) -
 
     for _ in range(2):
         with pytest.raises(CaptureError, match=r"np\.errstate\(\) in a captured function"):
-            tm.tensor(f)(np.zeros(2))
+            tm.tensor(f).graph(np.zeros(2))
 
 
 @pytest.mark.parametrize("call", [lambda f: f(1, d=5), lambda f: f(1, a=2), lambda f: f(), lambda f: f(1, 2, 3)])

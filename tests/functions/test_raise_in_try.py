@@ -209,7 +209,7 @@ def test_loops_without_end_are_refused(caught: type[Exception]):
                     return s
 
     with pytest.raises(tm.CaptureError, match="more than 64 conditions on data"):
-        tm.tensor(f)(np.ones(2))
+        tm.tensor(f).graph(np.ones(2))
 
 
 def test_loops_of_few_iterations_are_pythons():

@@ -239,7 +239,7 @@ def test_generators_of_a_seed_are_compiled_and_states_outside_are_refused():
     np.testing.assert_array_equal(function(X, 6), seeded(X, 6))
     for function in (lambda x: noisy * x, lambda x: x + np.random.default_rng().normal()):
         with pytest.raises(CaptureError, match="without a seed"):
-            tm.tensor(function)(X)
+            tm.tensor(function).graph(X)
 
 
 def test_compiled_for_one_constant():

@@ -197,7 +197,7 @@ def test_numbers_that_have_no_value_are_refused_in_pythons_words(function: Any, 
 def test_a_text_of_a_value_by_percent_is_refused_by_name() -> None:
     for text in ("%d", "%i apples", "%x"):
         with pytest.raises(tm.CaptureError, match="it is turned into text here"):
-            tm.tensor(lambda x, text=text: text % x[0])(np.ones(2))
+            tm.tensor(lambda x, text=text: text % x[0]).graph(np.ones(2))
 
 
 class Listed(list[Any]):

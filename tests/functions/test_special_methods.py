@@ -189,7 +189,7 @@ def test_classes_are_what_they_were(name):
 
 def test_one_of_two_objects_is_refused_with_a_way_out():
     with pytest.raises(CaptureError, match="an object of Level and an object of Level") as told:
-        tm.tensor(lambda v: (Level(v) if v > 2 else Level(3.0)).value)(1.0)
+        tm.tensor(lambda v: (Level(v) if v > 2 else Level(3.0)).value).graph(1.0)
     assert "make it a dataclass" in str(told.value)
     span = tm.tensor(lambda v: (Span(v, 2.0) if v > 2 else Span(3.0, v)).width)
     assert [span(5.0), span(1.0)] == [3.0, 2.0]
@@ -234,7 +234,7 @@ def test_items_that_data_decide_are_refused(branches):
         f"def f(v):\n    d = {{}}\n    if v > 0:\n        {branches[0]}\n    else:\n        {branches[1]}\n    return d"
     )
     with pytest.raises(CaptureError, match="a dict grows or shrinks"):
-        tm.tensor(_function(text))(1.0)
+        tm.tensor(_function(text)).graph(1.0)
 
 
 def _function(text: str) -> Any:

@@ -119,7 +119,7 @@ def test_an_attribute_that_is_not_captured_is_refused_by_name():
     """A cell has values: there every one of them gives what NumPy's gives."""
     for name in ("byteswap", "tobytes", "data"):
         with pytest.raises(CaptureError, match=rf"\.{name}\b"):
-            tm.tensor(lambda x, name=name: np.asarray(getattr(x, name)()))(NAMES["x"])
+            tm.tensor(lambda x, name=name: np.asarray(getattr(x, name)())).graph(NAMES["x"])
     with pytest.raises(CaptureError, match=r"\.base depends on the memory layout"):
         tm.tensor(lambda x: x if x.base is None else x * 2)(NAMES["x"])
     assert isinstance(captured("r = x.undefined", NAMES).error, AttributeError)

@@ -117,4 +117,4 @@ def test_what_needs_to_know_how_many_there_are_is_refused(expression: str):
     space: dict[str, Any] = {"np": np}
     exec(compiled(f"def f(y):\n    v = y[y > 0]\n    return {expression}\n", f"refused {expression}"), space)
     with pytest.raises(CaptureError, match=r"needs a value|whose number is not known"):
-        tm.tensor(space["f"])(np.ones(3))
+        tm.tensor(space["f"]).graph(np.ones(3))

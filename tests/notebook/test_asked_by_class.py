@@ -140,3 +140,41 @@ def kind(v):
 g = tm.tensor(f)""")
     plain, other = notebook.ok("f(x), g(x)").value
     assert [a == b for a, b in zip(plain, other, strict=True)] == [True] * 7
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "way = 1 if type(y) is np.ndarray else 2",
+        "way = {np.ndarray: 1}.get(type(y), 2)",
+        "def f():\n    return 1 if type(y) == np.ndarray else 2\nway = f()",
+        "way = type(y).__name__ == 'ndarray'",
+        "if type(y) in (list, np.ndarray):\n    way = 1",
+    ],
+)
+def test_a_plain_cell_that_decides_by_type_of_a_lazy_value_is_told(notebook, code):
+    notebook.ok("%%tensor --show none\ny = np.arange(3.0) * 2")
+    with pytest.warns(UserWarning, match=r"y is lazy: type\(y\) is tm.Tensor here"):
+        notebook.ok(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "type(y)",
+        "print(type(y))",
+        "type(y) is tm.Tensor",
+        "type(x) is np.ndarray",
+        "isinstance(y, np.ndarray)",
+    ],
+)
+def test_other_uses_of_type_are_not(notebook, code):
+    notebook.ok("import tensormagic as tm\nx = np.arange(3.0)")
+    notebook.ok("%%tensor --show none\ny = x * 2")
+    notebook.ok(code)
+
+
+def test_another_function_of_that_name_is_not(notebook):
+    notebook.ok("%%tensor --show none\ny = np.arange(3.0) * 2")
+    notebook.ok("type = lambda v: v")
+    notebook.ok("same = type(y) is y")

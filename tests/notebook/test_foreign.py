@@ -281,7 +281,7 @@ def test_derivatives_and_batches_are_refused_by_name():
         with pytest.raises(CaptureError, match="one_more, a function of Numba, needs the values of its arguments"):
             refused()
     with pytest.raises(CaptureError, match="one_more, a function of Numba, is called in a data-dependent branch"):
-        tm.tensor(lambda x: one_more(x) if x.sum() > 1 else x)(x)
+        tm.tensor(lambda x: one_more(x) if x.sum() > 1 else x).graph(x)
 
 
 def test_what_shares_memory_is_refused():

@@ -357,7 +357,7 @@ def test_an_array_that_is_not_captured_is_not_copied_by_a_branch(limit: int):
         return made, own
 
     with pytest.raises(CaptureError, match="one of them is not captured"):
-        tm.tensor(changed)(np.arange(2.0), 1.5)
+        tm.tensor(changed).graph(np.arange(2.0), 1.5)
 
     source = "made = np.tile(1.0, 2)\nif s > {0}:\n    v = made\nelse:\n    v = made[::-1]\nv[0] = x[1]\nmade[1] = 3"
     check(source.format(limit), s=1.5, x=np.arange(2.0))

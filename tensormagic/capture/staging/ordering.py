@@ -13,7 +13,7 @@ from tensormagic.capture.elements import Stack
 from tensormagic.capture.names import find
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.refusal import refuse_python, values_are_there
 from tensormagic.capture.staging import raising, special
 from tensormagic.capture.staging.raising import can_defer, note, wait
 from tensormagic.capture.staging.trial import place_of, trial
@@ -129,11 +129,11 @@ def _at(column: Node, order: Node) -> Node:
 def _columns(items: Sequence[Any], what: str) -> list[tuple[Node, Form, Classes | None]]:
     """An array for each number of an item, the form of these numbers, and their classes where there are several."""
     if any(structure(item) != structure(items[0]) for item in items):
-        refuse(f"{what} of items that are not only numbers", "Sort numbers, or tuples of numbers.")
+        refuse_python(f"{what} of items that are not only numbers", "Sort numbers, or tuples of numbers.")
     rows = [[_number(v, what) for v in flatten(item)[0]] for item in items]
     columns = list(zip(*rows, strict=True))
     if not columns or any(n.type != column[0].type for column in columns for n in column):
-        refuse(f"{what} of numbers of several types", "Convert them to one type first: float(v).")
+        refuse_python(f"{what} of numbers of several types", "Convert them to one type first: float(v).")
     return [(_stack(c), c[0].type.form, _several(c)) for c in columns]
 
 
@@ -153,7 +153,9 @@ def _number(value: Any, what: str) -> Node:
     is_number = isinstance(value, Tensor | bool | int | float | complex | np.generic)
     if not is_number or (isinstance(value, Tensor) and value.type.form == "array" and value.ndim):
         name = "ndarray" if isinstance(value, Tensor) else type(value).__name__
-        refuse(f"{what} of {name}s, which depends on data,", "Sort numbers: np.argsort gives an order to index with.")
+        refuse_python(
+            f"{what} of {name}s, which depends on data,", "Sort numbers: np.argsort gives an order to index with."
+        )
     return node_of(value)
 
 

@@ -26,7 +26,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.unused import before_effect
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
 from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
@@ -108,7 +108,7 @@ def taken_for(holds: Node) -> bool:
     capture.told = True
     capture.ways += 1
     if capture.ways > _WAYS:
-        capture.refused = capture.refused or CaptureError(
+        capture.refused = capture.refused or ValueNeededError(
             f"more than {_WAYS} conditions on data, each of which decides whether there is an error in a `try`",
             "Write `if` and `else` instead of `try` and `except`, or let a loop around them have fewer iterations.",
         )
@@ -282,18 +282,30 @@ def _refusal_of(error: Exception, label: str) -> Exception | None:
     if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
         return error.__cause__
     if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
-        return CaptureError(
+        return ValueNeededError(
             f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
             "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
         )
     if isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
         return text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
     if isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
-        return CaptureError(
+        return ValueNeededError(
             f"{label} uses a lazy value for something that needs its numbers",
             "Do that outside the function, or write it with NumPy.",
         )
     return None
+
+
+def _instead_of(error: Exception) -> Exception | None:
+    """The refusal in whose place a function of C's has raised an error of its own, at the same call: `struct.pack` does."""
+    capture, trace = context.current(), error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    own = type(error).__module__ != "builtins" and not isinstance(error, TensorError)
+    if capture is None or capture.wanted is None or trace is None or not own:
+        return None
+    code, instruction, refusal = capture.wanted
+    return refusal if trace.tb_frame.f_code is code and trace.tb_lasti == instruction else None
 
 
 @contextmanager
@@ -302,7 +314,7 @@ def refusing(label: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        refusal = _refusal_of(error, label) or _doubted(error)
+        refusal = _refusal_of(error, label) or _instead_of(error) or _doubted(error)
         if refusal is error:
             raise
         raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line

@@ -17,7 +17,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.type import Form, Size, Type
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.draws.implicit import IMPLICIT, implicit_tangent
-from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at
+from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, left_by
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, index_node, size_node, size_of
 from tensormagic.ops.matrices import linalg
@@ -42,7 +42,7 @@ def _drawn(state: Any, *values: Any, **params: Any) -> tuple[Any, Any]:
     if params["size"] is not None:
         options["size"] = params["size"]
     sample = getattr(generator, params["method"])(**options)
-    return encoded(generator), sample
+    return left_by(generator, legacy=params["legacy"]), sample
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

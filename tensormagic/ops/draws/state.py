@@ -34,16 +34,26 @@ def encoded(generator: Any) -> Words:
     name = state["bit_generator"]
     if name not in KINDS:
         raise CaptureError(f"a generator over {name} is not captured", f"Use one of NumPy's: {', '.join(KINDS)}.")
+    if name == "MT19937":
+        return _of_twister(state, legacy=legacy)
     words = [KINDS.index(name), *_words(name, state)]
     if legacy:
         words += [state["has_gauss"], int(np.float64(state["gauss"]).view(np.uint64))]
     return np.array(words, np.uint64)
 
 
+def _of_twister(state: Any, *, legacy: bool) -> Words:
+    """The same of NumPy's own generator, which has 624 numbers: each draw in a loop asks for them."""
+    words = np.empty(628 if legacy else 626, np.uint64)
+    words[0], words[1:625], words[625] = KINDS.index("MT19937"), state["state"]["key"], state["state"]["pos"]
+    if legacy:
+        words[626] = state["has_gauss"]
+        words[627:].view(np.float64)[0] = state["gauss"]
+    return words
+
+
 def _words(name: str, state: Any) -> list[int]:
     own = state["state"]
-    if name == "MT19937":
-        return [*map(int, own["key"]), int(own["pos"])]
     rest = [int(state["has_uint32"]), int(state["uinteger"])]
     if name == "SFC64":
         return [*map(int, own["state"]), *rest]
@@ -81,10 +91,11 @@ def put_back(generator: Any, words: Words) -> None:
 
 
 class _Own(threading.local):
-    """Generators that draws are made with, one of each kind for a thread."""
+    """Generators that draws are made with, one of each kind for a thread, and the words of the state that each has been left in."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[int, bool], Any] = {}
+        self.left: dict[tuple[int, bool], Words] = {}
 
 
 _own = _Own()
@@ -97,8 +108,20 @@ def generator_at(words: Words, *, legacy: bool) -> Any:
     found = _own.made.get(key)
     if found is None:
         found = _own.made[key] = fresh(KINDS[key[0]], legacy=legacy)
-    put_back(found, words)
+    if _own.left.pop(key, None) is not words:
+        put_back(found, words)
     return found
+
+
+def left_by(generator: Any, *, legacy: bool) -> Words:
+    """The state that a draw has left such a generator in: the next draw from there need not put it back.
+
+    Nobody else writes to these words, or can: they are a value of a graph.
+    """
+    words = encoded(generator)
+    words.flags.writeable = False
+    _own.left[int(words[0]), legacy] = words
+    return words
 
 
 def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:
@@ -109,4 +132,4 @@ def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:
     return np.random.RandomState(seed) if kind == "MT19937" else np.random.RandomState(bits(seed))
 
 
-__all__ = ["KINDS", "Words", "bits_of", "decoded", "encoded", "fresh", "generator_at", "put_back"]
+__all__ = ["KINDS", "Words", "bits_of", "decoded", "encoded", "fresh", "generator_at", "left_by", "put_back"]

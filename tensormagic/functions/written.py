@@ -1,0 +1,53 @@
+"""Calls of a function that Python runs as it is written: code that needs values which are not there while it is captured."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from tensormagic.capture.traces import entries
+from tensormagic.capture.usercode import span_at
+from tensormagic.functions.given import Given, fixed, kind_of
+from tensormagic.ir.errors import CaptureError, PlainRunWarning
+from tensormagic.ir.modules import is_users
+
+_MOST = 1024
+
+
+@dataclass(eq=False)
+class Written:
+    """The kinds of arguments for which one function is run so, and the reasons that were told."""
+
+    kinds: set[Hashable] = field(default_factory=set[Hashable])
+    told: set[str] = field(default_factory=set[str])
+
+    def has(self, given: Given) -> bool:
+        """Whether the function is run so for such arguments: then it is not captured again."""
+        return bool(self.kinds) and _kind(given) in self.kinds
+
+    def add(self, given: Given, name: str, refused: CaptureError) -> None:
+        """Have it run so for such arguments, since its capture was ``refused``; each reason is told once."""
+        if len(self.kinds) >= _MOST:
+            self.kinds.clear()
+        self.kinds.add(_kind(given))
+        found = entries(refused.__traceback__, lambda code: is_users(code.co_filename))
+        where = f"{span_at(found[-1].tb_frame.f_code, found[-1].tb_lasti, found[-1].tb_lineno)}: " if found else ""
+        why = f"{where}{refused.message or refused}"
+        if why in self.told:
+            return
+        self.told.add(why)
+        message = (
+            f"{name} is run as ordinary Python, at each call ({why}). The results are those of Python, but they have no graph: "
+            "tm.grad, tm.vmap and tm.compile refuse the function"
+        )
+        if not found:
+            warnings.warn(message, PlainRunWarning, stacklevel=2)
+            return
+        code = found[-1].tb_frame.f_code
+        warnings.warn_explicit(message, PlainRunWarning, code.co_filename, found[-1].tb_lineno)
+
+
+def _kind(given: Given) -> Hashable:
+    pairs = zip(given.leaves, given.moving, strict=True)
+    return tuple([kind_of(v) if moves else fixed(v) for v, moves in pairs])

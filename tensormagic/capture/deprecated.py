@@ -45,12 +45,16 @@ def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> None:
         said = _said(numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items()))
     except TypeError:  # what has no hash, would be used up, or would live on in what is remembered
         return
-    frame = usercode.user_frame()
-    if not said or frame is None:
-        return
-    space = frame.f_globals
-    registry = space.setdefault("__warningregistry__", {})
     for message, category in said:
+        warn(message, category)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn the user's line, as NumPy does where it meets what is captured there."""
+    frame = usercode.user_frame()
+    if frame is not None:
+        space = frame.f_globals
+        registry = space.setdefault("__warningregistry__", {})
         warnings.warn_explicit(
             message, category, frame.f_code.co_filename, frame.f_lineno, space.get("__name__", "<string>"), registry
         )

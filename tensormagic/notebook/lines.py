@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Container
 from typing import Any
@@ -28,6 +29,7 @@ _RUN_CODE = {
     "edit",
     "pylab",
 }
+_TELL = {"who", "whos", "who_ls"}  # of the notebook's variables, which the cell's are only when it is done
 _CALL = re.compile(r"get_ipython\(\)\.run_(line|cell)_magic\('(\w+)'")
 _FIRST = re.compile(r"%%tensor\b")
 _HELP = re.compile(r"(%%?)(tensor\w*|rewrite)\s(?:.*\s)?(-h|--help)\s*$")
@@ -75,12 +77,23 @@ def _one_line(text: str, shell: Any) -> str:
 def _checked(made: str) -> str:
     """A cell that calls no magic which runs code."""
     for found in _CALL.finditer(made):
-        if found[2] in _RUN_CODE:
+        if found[2] in _RUN_CODE or (found[2] in _TELL and _binds(made)):
             raise UsageError(
                 f"%{found[2]} cannot be used inside a %%tensor cell: it would use the notebook's variables, not those of "
                 "the cell. Put it into its own cell; to time a cell, use %%tensor -t"
             )
     return made
+
+
+def _binds(made: str) -> bool:
+    """Whether a cell binds a name."""
+    with contextlib.suppress(SyntaxError):
+        kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+        return any(
+            isinstance(n, kinds) or (isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+            for n in ast.walk(ast.parse(made))
+        )
+    return False
 
 
 def comments_first(lines: list[str]) -> list[str]:

@@ -342,6 +342,15 @@ def test_other_lines_of_a_notebook(notebook):
         assert line.split()[0] in ran.out
 
 
+@pytest.mark.parametrize("line", ["%whos", "%who", "names = %who_ls"])
+def test_what_tells_of_variables_is_refused_where_the_cell_binds_some(notebook, line):
+    notebook.ok("a = 1.0")
+    assert type(notebook(f"%%tensor\na = 2.0\n{line}").error).__name__ == "UsageError"
+    assert notebook["a"] == 1.0
+    if not line.startswith("names"):
+        notebook.ok(f"%%tensor\n{line}")
+
+
 def test_verbose_tells(notebook):
     out = notebook.ok(cell("--verbose --grad w")).out
     assert "reads X float64[40, 3], w float64[3], b float, y float64[40]; binds z, loss, grad_w" in out

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
+from tensormagic.capture.deprecated import warn
 from tensormagic.capture.index_arrays import Arranged, Index, Items, arranged, chooses, is_mask, resolve
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.library.ordering import as_indices
@@ -118,12 +119,21 @@ def loses(node: Node, dtype: np.dtype[Any]) -> bool:
 
 
 def storable(node: Node, dtype: np.dtype[Any]) -> Node:
-    """A value as it is stored into an array of ``dtype``: NumPy casts as it must, but complex into real."""
-    if loses(node, dtype):
+    """A value as it is stored into an array of ``dtype``: NumPy casts as it must, and warns where that drops an imaginary part.
+
+    Raises
+    ------
+    DTypeError
+        For a complex number of Python's that would be stored into an array of real ones.
+    """
+    if not loses(node, dtype):
+        return astype(node, dtype)
+    if node.type.form == "python":
         raise DTypeError(
             f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
         )
-    return astype(node, dtype)
+    warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+    return astype(scalar.real(node), dtype)
 
 
 def as_stored(node: Node, dtype: np.dtype[Any], shape: tuple[Size, ...]) -> Node:

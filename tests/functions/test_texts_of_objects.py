@@ -149,4 +149,4 @@ def test_they_are_pythons(function: Callable[..., Any]):
 )
 def test_what_hangs_on_the_letters_is_refused_by_name(ask: Any, said: str):
     with pytest.raises(CaptureError, match=said):
-        tm.tensor(lambda x: ask(f"{x[0]}"))(np.ones(2))
+        tm.tensor(lambda x: ask(f"{x[0]}")).graph(np.ones(2))

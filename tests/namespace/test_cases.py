@@ -195,7 +195,7 @@ def copied(values: list[Any]) -> list[Any]:
 def test_refused_by_name(case: Case):
     """In a function; a cell runs some of them on values, as NumPy would."""
     with pytest.raises(tm.TensorError, match=re.escape(case.refused)):
-        tm.tensor(case())(*case.values())
+        tm.tensor(case()).graph(*case.values())
 
 
 def test_every_function_is_covered_by_a_case_that_is_not_refused():

@@ -135,6 +135,8 @@ class Case:
 
 FLOATS = ("float32", "float64")
 ALL_FLOATS = ("float16", *FLOATS)
+COMPLEX = ("complex64", "complex128")
+STORED = (*ALL_FLOATS, *COMPLEX)
 INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64")
 LINES = tuple(((n,),) for n in (1, 5, 31, 32, 33, 4096, 100_003))
 PAIRS = tuple((n, n) for (n,) in LINES)
@@ -204,9 +206,9 @@ CASES = [
     Case(
         "trigonometry", lambda x: (np.sin(x), np.cos(x * 2.0**17), np.tan(x), np.sin(x * 2.0**66)), FLOATS, LINES[-2:]
     ),
-    Case("stores", padded, FLOATS, TABLES[2:4]),
-    Case("stencil", stencil, FLOATS, TABLES[2:4]),
-    Case("gathers", lambda x: x[np.array([0, -1, 2, 1])] + 1, FLOATS, TABLES[2:4]),
+    Case("stores", padded, STORED, TABLES[2:4]),
+    Case("stencil", stencil, STORED, TABLES[2:4]),
+    Case("gathers", lambda x: x[np.array([0, -1, 2, 1])] + 1, STORED, TABLES[2:4]),
     Case(
         "folds of both in one pass", lambda x: (np.sum(np.exp(-np.abs(x)), axis=0), np.exp(-np.abs(x))), FLOATS, TABLES
     ),
@@ -218,7 +220,7 @@ CASES = [
     Case("folds of rows", lambda x: (np.sum(x, axis=1), np.max(x, axis=1)), (*ALL_FLOATS, "int32"), TABLES),
     Case("folds of columns", lambda x: (np.sum(x, axis=0), np.min(x, axis=0)), (*FLOATS, "int32"), TABLES),
     Case("folds of both", lambda x: np.sum(x, axis=(0, 2)), FLOATS, (((4, 50, 60),), ((2, 3, 5),))),
-    Case("scans", lambda x: (np.cumsum(x), np.maximum.accumulate(x * 2)), FLOATS, LINES[1:]),
+    Case("scans", lambda x: (np.cumsum(x), np.maximum.accumulate(x * 2)), ALL_FLOATS, LINES[1:]),
     Case("scans of integers", lambda x: (np.cumsum(x), np.minimum.accumulate(x)), INTEGERS, LINES[-3:]),
     Case(
         "scans of rows and columns",
@@ -230,8 +232,8 @@ CASES = [
     Case("softmax", softmax, ALL_FLOATS, TABLES),
     Case("layer norm", layer_norm, ALL_FLOATS, TABLES),
     Case("logsumexp", logsumexp, FLOATS, TABLES),
-    Case("complex", lambda z, w: (z * w + z, z / w, np.abs(z), np.exp(z), z == w), ("complex128",), PAIRS),
-    Case("complex tables", lambda z: (z.T * 2j, np.sum(z), np.sum(np.abs(z), axis=1)), ("complex128",), TABLES[:6]),
+    Case("complex", lambda z, w: (z * w + z, z / w, np.abs(z), np.exp(z), z == w), COMPLEX, PAIRS),
+    Case("complex tables", lambda z: (z.T * 2j, np.sum(z), np.sum(np.abs(z), axis=1)), COMPLEX, TABLES[:6]),
     Case("black scholes", black_scholes, ALL_FLOATS, (((4096,),) * 3, ((1001,),) * 3)),
 ]
 MOST_ULPS = 64.0  # of the largest number of a result: sums of 100,003 numbers, NumPy's in pairs
@@ -242,7 +244,7 @@ def _arguments(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> lis
     if dtype.startswith(("int", "uint")):
         return [rng.integers(0, 100, s).astype(dtype) for s in shapes]
     if dtype.startswith("complex"):
-        return [rng.normal(size=s) + 1j * rng.normal(size=s) for s in shapes]
+        return [(rng.normal(size=s) + 1j * rng.normal(size=s)).astype(dtype) for s in shapes]
     if case.name == "black scholes":
         return [rng.uniform(0.5, 2, s).astype(dtype) for s in shapes]
     return [rng.normal(size=s).astype(dtype) for s in shapes]
@@ -270,7 +272,7 @@ def check(case: Case, dtype: str, shapes: Sequence[tuple[int, ...]]) -> float:
     found = program.results()
     program.run()
     again = program.results()
-    wider = {"float64": np.longdouble, "complex128": np.clongdouble}.get(dtype, np.float64)
+    wider = {"float64": np.longdouble, "complex64": np.complex128, "complex128": np.clongdouble}.get(dtype, np.float64)
     wide = [a.astype(wider) if a.dtype.kind in "fc" else a for a in arguments]
     expected = case.function(*wide)
     expected = expected if isinstance(expected, tuple) else (expected,)

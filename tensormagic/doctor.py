@@ -128,19 +128,21 @@ def _gpu() -> tuple[str, bool]:
 
 
 def _usable() -> str:
-    """Whether captured code can run on the GPU, and what compiles kernels for it."""
+    """Whether captured code can run on the GPU, what compiles kernels for it, and how fast it copies."""
+    from tensormagic.backend.cuda.bandwidth import bandwidths_text
     from tensormagic.backend.cuda.compiler import versions
-    from tensormagic.backend.cuda.device import missing
+    from tensormagic.backend.cuda.device import current, missing
     from tensormagic.ir.errors import TensorError
 
     why = missing()
     if why is not None:
         return f"not usable: {why[0]} ({why[1]})"
+    copies = bandwidths_text(current())
     try:
-        versions()
+        compiler, *_ = versions()
     except TensorError as error:
-        return f"usable by its library alone: {error.message}"
-    return "usable, with kernels of our own"
+        return f"usable by its library alone: {error.message}; {copies}"
+    return f"usable, with kernels of our own (numba-cuda {compiler}); {copies}"
 
 
 def _cache() -> tuple[str, bool]:

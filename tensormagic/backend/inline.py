@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -111,7 +112,7 @@ def _simpler(node: Node) -> Node | None:
     if node.op in {SET, ADD_AT} and not node.type.shape:
         return _stored_number(node)
     if node.op is CONCATENATE and node.type.dtype in DTYPES:
-        return _joined(node)
+        return joined(node)
     if node.op is CONTRACT and (_is_product(node) or (is_alone() and _is_stacked(node))):
         return _product(node)
     if isinstance(node.op, Pointwise) and source_of(node) is not None:
@@ -184,14 +185,14 @@ def by_parts(node: Node) -> Node | None:
     )
 
 
-def _joined(node: Node) -> Node:
-    """Parts stored one after the other into an array that holds nothing yet."""
+def joined(node: Node, **more: Any) -> Node:
+    """Parts stored one after the other into an array that holds nothing yet, by stores that have ``more`` parameters."""
     found = room(node.type)
     offset: Size = 0
     for part in node.args:
         extents = enumerate(part.type.shape)
         slices = tuple((offset if k == node["axis"] else 0, s, 1) for k, s in extents)
-        found = make(SET, (found, part), slices=slices)
+        found = make(SET, (found, part), slices=slices, **more)
         offset = offset + part.type.shape[node["axis"]]
     return found
 

@@ -99,7 +99,7 @@ def _kind(node: Node, *, inside: bool) -> str:
     if op is SIZE or op is IOTA:
         return "leaf"
     if BY_KERNELS in node.params:
-        return "map"
+        return "store" if op is SET else "map"
     if any(t.dtype not in DTYPES or t.form == "tape" for n in (node, *node.args) for t in n.types):
         return "library"
     if is_complex(node) and _is_of_reals(op):

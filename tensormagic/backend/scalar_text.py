@@ -65,7 +65,7 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.scalars.special import erf, erfc
 
-_HALF = np.dtype(np.float16)
+_STORED = {np.dtype(np.float16): ("widened", "narrowed"), np.dtype(np.complex64): ("widened_parts", "narrowed_parts")}
 _RENAMED = {
     "np.floor(": "floor(",
     "np.ceil(": "ceil(",
@@ -136,10 +136,13 @@ _IN_FLOAT32 = frozenset(
 
 def scalar_text(node: Node, values: Sequence[str]) -> str:
     """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
+    if node.op is ASTYPE:  # of what memory alone holds: in kernels for a GPU
+        if node.args[0].type.dtype in _STORED:
+            return f"{_STORED[node.args[0].type.dtype][0]}({values[0]})"
+        if node.type.dtype in _STORED:
+            return f"{_STORED[node.type.dtype][1]}({values[0]})"
     if is_complex(node):
         return (source_of(node) or "").format(*values)
-    if node.op is ASTYPE and _HALF in (node.type.dtype, node.args[0].type.dtype):  # in kernels for a GPU alone
-        return f"{'narrowed' if node.type.dtype == _HALF else 'widened'}({values[0]})"
     number = exponent(node) if node.op is power else None
     source = _POWERS.get(number) or node.op.scalar_source(node)  # type: ignore[attr-defined,arg-type]
     if node.op is log1p and is_of_unit(node.args[0]):
@@ -224,6 +227,8 @@ def combine_text(root: Node, old: str, value: str) -> str:
     name: str = root.op.joins
     if not name:
         dtype = root.type.dtype
+        if dtype in _STORED:
+            return value
         return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
     return _joined(name, root.type.dtype, old, value)
 

@@ -2,7 +2,7 @@
 
 from tensormagic.session.background import later
 from tensormagic.session.closing import close_over
-from tensormagic.session.demand import compute, have, number_of, place, shape_of, value_of
+from tensormagic.session.demand import compute, have, number_of, place, shape_of, stays, value_of
 from tensormagic.session.formulas import form_of
 from tensormagic.session.kept import coming, device_array, forget_values, is_computed, norm_of, reasons
 from tensormagic.session.programs import executable, executable_as, forget, prepare
@@ -38,6 +38,7 @@ __all__ = [
     "reasons",
     "shape_of",
     "shown",
+    "stays",
     "value_of",
     "working",
 ]

@@ -51,6 +51,11 @@ def shape_of(leaf: Node) -> tuple[int, ...]:
     return np.shape(_held(leaf))
 
 
+def stays(leaf: Node) -> bool:
+    """Whether the value behind a leaf belongs on the device."""
+    return residence.stays(_held(leaf))
+
+
 def _held(leaf: Node) -> Any:
     """The value behind a leaf, where it lies: what was let go is computed again."""
     found = kept.held(leaf)

@@ -136,18 +136,37 @@ def leap(_typing: Any, high: Any, low: Any, by_high: Any, by_low: Any, and_high:
     return _types.UniTuple(word, 2)(*[word] * 6), generate
 
 
-@_intrinsic
-def unit_of_pcg(_typing: Any, high: Any, low: Any) -> Any:
-    """The number from 0 to 1 that a state of PCG64 gives."""
+def _unit(name: str, word: Callable[..., Any], count: int) -> Any:
+    """The number from 0 to 1 that the upper 53 bits of a word say, which comes from so many words."""
 
     def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
-        mixed, count = builder.xor(*args), builder.lshr(args[0], ir.Constant(_I64, 58))
-        left = builder.and_(builder.sub(ir.Constant(_I64, 64), count), ir.Constant(_I64, 63))
-        turned = builder.or_(builder.lshr(mixed, count), builder.shl(mixed, left))
-        whole = builder.uitofp(builder.lshr(turned, ir.Constant(_I64, 11)), ir.DoubleType())
-        return builder.fmul(whole, ir.Constant(ir.DoubleType(), 2.0**-53))
+        bits = builder.lshr(word(builder, *args), ir.Constant(_I64, 11))
+        return builder.fmul(builder.uitofp(bits, ir.DoubleType()), ir.Constant(ir.DoubleType(), 2.0**-53))
 
-    return _types.float64(_types.uint64, _types.uint64), generate
+    def of_one(_typing: Any, x: Any) -> Any:
+        return _types.float64(x), generate
+
+    def of_two(_typing: Any, high: Any, low: Any) -> Any:
+        return _types.float64(high, low), generate
+
+    typed = of_one if count == 1 else of_two
+    typed.__name__, typed.__doc__ = name, _unit.__doc__
+    return _intrinsic(typed)
+
+
+def _pcg(builder: Any, high: Any, low: Any) -> Any:
+    """The word of a state of PCG64."""
+    mixed, count = builder.xor(high, low), builder.lshr(high, ir.Constant(_I64, 58))
+    left = builder.and_(builder.sub(ir.Constant(_I64, 64), count), ir.Constant(_I64, 63))
+    return builder.or_(builder.lshr(mixed, count), builder.shl(mixed, left))
+
+
+def _dxsm(builder: Any, high: Any, low: Any) -> Any:
+    """The word of a state of PCG64DXSM."""
+    high = builder.xor(high, builder.lshr(high, ir.Constant(_I64, 32)))
+    high = builder.mul(high, ir.Constant(_I64, 0xDA942042E4DD58B5))
+    high = builder.xor(high, builder.lshr(high, ir.Constant(_I64, 48)))
+    return builder.mul(high, builder.or_(low, ir.Constant(_I64, 1)))
 
 
 def _function(formula: Callable[..., Value]) -> Any:
@@ -231,10 +250,17 @@ def _fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
     return a(a, b, c), generate
 
 
-def _complex_function(name: str) -> Any:
+_STORED = {
+    "widened_parts": "def widened_parts(x):\n    return complex(np.float64(x.real), np.float64(x.imag))\n",
+    "narrowed_parts": "def narrowed_parts(x):\n    return complex(np.float32(x.real), np.float32(x.imag))\n",
+}
+"""To complex128 and back: complex64 is what memory holds."""
+
+
+def _complex_function(name: str, text: str) -> Any:
     """A function of complex numbers, by its text."""
     names: dict[str, Any] = {**_REAL, **CONSTANTS, "fused": _fused, "np": np}
-    exec(compile(TEXTS[name], f"<{name}>", "exec"), names)  # noqa: S102 (the project's own text)
+    exec(compile(text, f"<{name}>", "exec"), names)  # noqa: S102 (the project's own text)
     return names[name]
 
 
@@ -253,8 +279,13 @@ _REAL: dict[str, Any] = {
     "math": math,
     "abs": absolute,
     "leap": leap,
-    "unit_of_pcg": unit_of_pcg,
+    "unit_of_pcg": _unit("unit_of_pcg", _pcg, 2),
+    "unit_of_dxsm": _unit("unit_of_dxsm", _dxsm, 2),
+    "unit_of_word": _unit("unit_of_word", lambda _builder, word: word, 1),
     "widened": widened,
     "narrowed": narrowed,
 }
-NUMBERS: dict[str, Any] = {**_REAL, **{name: _complex_function(name) for name in TEXTS}}
+NUMBERS: dict[str, Any] = {
+    **_REAL,
+    **{name: _complex_function(name, text) for name, text in {**TEXTS, **_STORED}.items()},
+}

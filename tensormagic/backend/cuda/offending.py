@@ -32,22 +32,24 @@ def _is_large(node: Node) -> bool:
     return any(t.shape for t in node.types) or any(a.type.shape for a in node.args if len(a.types) == 1)
 
 
+def why_on_host(node: Node) -> str:
+    """Why an operation runs on the host, with arrays copied for that; nothing for one that the device does."""
+    op = node.op
+    if not _is_large(node) or op.kind in {"region", "leaf"} or tapes.is_on_tapes(node):
+        return ""
+    if op is DRAW:
+        return "" if draws.may_be_here(node) else "np.random draws on the host"
+    if op is TELL:
+        return "what is printed is copied" if any(a.type.shape for a in node.args[1:]) else ""
+    return "" if op in CHECKS | CONTROL else lacking(node)
+
+
 def offenders(graph: Graph, sites: Callable[[Node], Sequence[site.Site]] = site.of) -> list[transfers.Hidden]:
     """The operations of a graph that run on the host, and have arrays copied for that."""
     found: dict[str, transfers.Hidden] = {}
     for node in _nodes(graph):
-        name, op = node.op.name, node.op
-        if name in found or not _is_large(node) or op.kind in {"region", "leaf"}:
-            continue
-        if tapes.is_on_tapes(node):
-            continue
-        why = "np.random draws on the host" if node.op is DRAW and not draws.may_be_here(node) else ""
-        if node.op is TELL and any(a.type.shape for a in node.args[1:]):
-            why = "what is printed is copied"
-        if not why and node.op not in CHECKS | CONTROL:
-            why = lacking(node)
-        if why:
-            found[name] = hidden(node, why, sites(node))
+        if node.op.name not in found and (why := why_on_host(node)):
+            found[node.op.name] = hidden(node, why, sites(node))
     return list(found.values())
 
 
@@ -76,4 +78,4 @@ def hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden
     )
 
 
-__all__ = ["CHECKS", "CONTROL", "hidden", "offenders"]
+__all__ = ["CHECKS", "CONTROL", "hidden", "offenders", "why_on_host"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tensormagic.backend.cuda.halves import in_single
+from tensormagic.backend.cuda.widened import in_wider
 from tensormagic.backend.inline import by_parts, expand_all, marked
 from tensormagic.backend.kinds import graphs_of, refuse
 from tensormagic.backend.plan import Arranged, arranged
@@ -22,14 +22,14 @@ DRIVEN = -(1 << 40)  # marks the regions of plans for a GPU: those of plans for 
 def plan_device(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
     """The steps of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
     carries = [graph.parameters[k] for k in changed]
-    simple = in_single(expand_all([*graph.results, *graph.checked]))
+    simple = in_wider(expand_all([*graph.results, *graph.checked]))
     return arranged(graph, _driven(simple), carries, apart=True)
 
 
 def plan_alone(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
     """The same steps with loops and branches as kernels, each of which one thread runs."""
     carries = [graph.parameters[k] for k in changed]
-    return arranged(graph, in_single(expand_all([*graph.results, *graph.checked])), carries, apart=True)
+    return arranged(graph, in_wider(expand_all([*graph.results, *graph.checked])), carries, apart=True)
 
 
 def _driven(results: Sequence[Node]) -> list[Node]:

@@ -132,6 +132,11 @@ class Portrait:
         return [session.value_of(leaf) for leaf in self.leaves]
 
     @cached_property
+    def is_on_gpu(self) -> bool:
+        """Whether a GPU computes this: the cell asks for it, or a value lies there."""
+        return self.device == "gpu" or any(map(session.stays, self.leaves))
+
+    @cached_property
     def sizes(self) -> dict[Any, int]:
         """The numbers that the sizes are."""
         return self.graph.bind([_shape(leaf) for leaf in self.leaves])
@@ -247,7 +252,19 @@ class _Views:
         self.drawing = Drawing(shown.cell, places(shown.lens, shown.cell), shown.preview, function, source_of)
 
     def views(self) -> tuple[View, ...]:
-        """Captured, rewritten, and where there are any, gradient and kernels."""
+        """Captured, rewritten, and where there are any, gradient and kernels; with what is copied, where a GPU computes them."""
+        views = self._views()
+        if not self.shown.is_on_gpu:
+            return views
+        from tensormagic.notebook.pictures.copies import Copies  # with all kinds of kernels
+
+        shown = self.shown
+        there = {k for k, leaf in enumerate(shown.leaves) if session.stays(leaf)}
+        graphs = {"captured": shown.primal, "rewritten": shown.first.graph}
+        copies = Copies(there, self.drawing.ids, shown.number)
+        return tuple(copies.into(view, graphs.get(view.name, shown.executable.graph)) for view in views)
+
+    def _views(self) -> tuple[View, ...]:
         shown, drawing = self.shown, self.drawing
         names, everything = shown.names, (*shown.names, *shown.gradients)
         found = [drawing.view("captured", self.scope(shown.primal), names, written=True)]

@@ -17,10 +17,16 @@ from tensormagic.backend.schedule import Kernel
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import CONSTANT
-from tests.backend.cuda.emulator import Report, launch, parse
+from tests.backend.cuda.emulator import Report, blank, launch, parse
 
 ROOM = 16  # bytes that an array has at least
 compiles = pytest.mark.skipif(not is_there(), reason="needs numba-cuda and nvidia-nvvm, which compile kernels")
+
+
+_WIDE = {"float16": np.float32, "float32": np.float64, "complex64": np.complex128} | {
+    "float64": np.longdouble,
+    "complex128": np.clongdouble,
+}
 
 
 class Emulation:
@@ -74,7 +80,7 @@ class Emulation:
             count = parameter.count if isinstance(parameter, Scratch) else parameter.node.type.size
             dtype = np.dtype(parameter.type.lstrip("*"))
             size = max(ROOM, evaluate(count, self.sizes.__getitem__) * dtype.itemsize)
-            self.held[key] = np.full(size, 0xCB, np.uint8)
+            self.held[key] = blank(np.full(size, 0xCB, np.uint8))
         return self.held[key]
 
     @property
@@ -100,18 +106,17 @@ def holds(function: Callable[..., Any], *values: Any, ulps: float = 2) -> Emulat
     NumPy has wider floats there, so that its own rounding does not count.
     """
     found = Emulation(function, *(v.copy() for v in values))
-    wide = [
-        v.astype(np.float64 if v.dtype == np.float32 else np.longdouble) if v.dtype.kind == "f" else v for v in values
-    ]
+    wide = [v.astype(_WIDE.get(v.dtype.name, v.dtype)) for v in values]
     expected = function(*(v.copy() for v in wide))
     wanted = expected if isinstance(expected, tuple) else (expected,)
-    for own, numpys in zip(found.results(), map(np.asarray, wanted), strict=True):
-        assert own.shape == numpys.shape
+    for ours, theirs in zip(found.results(), map(np.asarray, wanted), strict=True):
+        assert ours.shape == theirs.shape
+        own, numpys = (np.stack([v.real, v.imag]) if ours.dtype.kind == "c" else v for v in (ours, theirs))
         if own.dtype.kind != "f":
             assert own.dtype == numpys.dtype
             np.testing.assert_array_equal(own, numpys)
         elif own.size:
-            taken = [np.abs(v[np.isfinite(v)]).max(initial=0) for v in (numpys, *wide) if v.dtype.kind == "f"]
+            taken = [np.abs(v[np.isfinite(v)]).max(initial=0) for v in (numpys, *wide) if v.dtype.kind in "fc"]
             unit = np.spacing(own.dtype.type(max(taken)))
             np.testing.assert_allclose(own.astype(np.longdouble), numpys, rtol=0, atol=float(unit) * ulps)
     return found

@@ -10,6 +10,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.backend.cuda import segments
+from tensormagic.backend.cuda.generators import GENERATORS
 from tensormagic.backend.cuda.guarded import copied, guarded
 from tensormagic.backend.cuda.kernels import lower
 from tensormagic.backend.cuda.launch import Launch
@@ -63,11 +64,16 @@ CLASSES = {
     "places": (lambda x: np.argmax(x, axis=1), (TABLE,)),
     "gather": (lambda x: x[np.array([0, -1, 2])] + 1, (TABLE,)),
 }
+OTHERS = {
+    "sums": (lambda x, y: x + y - x * 3, ("[n]", "[n]")),
+    "rows of sums": (lambda x: np.sum(x, axis=1), (TABLE,)),
+    "joined": (lambda x: np.concatenate([x, x + x], axis=1), (TABLE,)),
+}
 VECTORS = {"map", "functions", "total", "scan"}  # neighbours of whole arrays: 16 bytes at a time
 
 
 def launches_of(name: str, dtype: str) -> list[Launch]:
-    function, shapes = CLASSES[name]
+    function, shapes = (CLASSES | OTHERS)[name]
     plan = plan_device(tm.trace(function, *(dtype + shape for shape in shapes)))
     found = [lower(step, plan) for step in plan.steps if isinstance(step, Kernel)]
     assert all(launches is not None for launches in found)
@@ -97,6 +103,23 @@ def test_no_spills_and_wide_loads(name: str, dtype: str, cc: tuple[int, int], tm
     texts = [assembled(one, cc, tmp_path) for one in launches_of(name, dtype)]
     if name in VECTORS:
         assert any(wide.replace("global.", part) in text for text in texts for part in ("global.", "global.nc."))
+
+
+@pytest.mark.share(4)
+@pytest.mark.parametrize("cc", ARCHITECTURES, ids=lambda cc: f"sm_{cc[0]}{cc[1]}")
+@pytest.mark.parametrize("dtype", ["float16", "complex64", "complex128", "int8", "int64"])
+@pytest.mark.parametrize("name", ["sums", "squares", "rows of sums", "stencil", "gather", "joined"])
+def test_other_dtypes(name: str, dtype: str, cc: tuple[int, int], tmp_path: Path):
+    texts = [assembled(one, cc, tmp_path) for one in launches_of(name, dtype)]
+    if name == "sums":
+        lanes = 2 if dtype in {"complex128", "int64"} else 4  # of what is narrower than a word PTX loads four at once
+        assert any(f"ld.global.nc.v{lanes}" in text for text in texts)
+
+
+@pytest.mark.parametrize("cc", ARCHITECTURES, ids=lambda cc: f"sm_{cc[0]}{cc[1]}")
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_generators(kind: str, cc: tuple[int, int], tmp_path: Path):
+    assembled(GENERATORS[kind].launch, cc, tmp_path)
 
 
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids=lambda cc: f"sm_{cc[0]}{cc[1]}")

@@ -1,4 +1,7 @@
-"""Complex numbers in kernels: products, quotients and exponentials have the bits that NumPy's have, sums are those of the parts."""
+"""Complex numbers in kernels: products, quotients and exponentials of complex128 have NumPy's bits, sums are those of the parts.
+
+complex64 is what memory holds: it is computed with in double precision, and each operation is rounded.
+"""
 
 import random
 
@@ -77,10 +80,68 @@ def test_moves_stores_and_sums():
     is_numpys(lambda z: z[np.array([3, 0, -1])] * 2, z)
 
 
+def near(function, *values: np.ndarray) -> Emulation:
+    """Assert that kernels compute what complex128 gives, to a few roundings of complex64, of the largest number."""
+    found = Emulation(function, *(v.copy() for v in values))
+    wide = function(*(v.astype({"c": np.complex128, "f": np.float64}.get(v.dtype.kind, v.dtype)) for v in values))
+    plain = function(*values)
+    for own, numpys, exact in zip(found.results(), *(v if isinstance(v, tuple) else (v,) for v in (plain, wide))):  # noqa: B905 (as many)
+        assert (own.shape, own.dtype) == (np.shape(numpys), np.asarray(numpys).dtype)
+        if own.dtype.kind not in "fc":
+            np.testing.assert_array_equal(own, numpys)
+            continue
+        np.testing.assert_allclose(own, exact, rtol=1e-6, atol=4e-7 * np.abs(exact).max(initial=0))
+    return found
+
+
+def singles(*shape: int) -> np.ndarray:
+    return numbers(*shape).astype(np.complex64)
+
+
+@compiles
+@pytest.mark.parametrize("count", [*COUNTS, 100_003])
+def test_single_precision(count: int):
+    z, w = singles(count), singles(count)[::-1] + np.complex64(3)
+    found = near(lambda z, w: (z * w + z, z - w, z.conj() * 2, z / w, np.abs(z), np.exp(z), z == w, z.real), z, w)
+    assert len(found.launches) == 1
+    if count == 4096:
+        traffic = [t for report in found.reports for t in report.traffic.values()]
+        assert sum(t.bytes for t in traffic) == count * (2 * 8 + 5 * 8 + 4 + 4 + 1)
+
+
+@compiles
+def test_single_precision_adds_compares_and_converts_as_numpy():
+    with np.errstate(over="ignore"):  # beyond single precision
+        z, w = np.repeat(EDGES, 9).astype(np.complex64), np.tile(EDGES[::9], 81).astype(np.complex64)
+    is_numpys(lambda z, w: (z + w, z - w, -z, z == w, np.isnan(z), z.real, w.imag, z.conj()), z, w)
+    is_numpys(lambda z, w: (z.astype(complex), np.where(z.real > 0, z, w), z.astype(complex) + w), z, w)
+    for dtype in ("float16", "float32", "float64", "int32", "int64", "bool"):
+        x = np.array([0, 1, 3, 100, 2**24 + 1 if dtype != "float16" else 2049, 7]).astype(dtype)
+        is_numpys(lambda x: (x.astype(np.complex64), x.astype(np.complex64) + 1j), x)
+    is_numpys(lambda x, y: x + 1j * y, np.float32([1.5, -0.0]), np.float32([2.25, np.inf])[::-1].copy(), exact=True)
+
+
+@compiles
+def test_moves_stores_and_sums_of_single_precision():
+    def stored(z):
+        w = z.copy()
+        w[1:3] = w[1:3] * 1j
+        w[:, 4] += z[:, 5]
+        return w
+
+    z = singles(33, 40)
+    near(stored, z)
+    found = near(lambda z: (z.T * 2, z[1:, ::2] - z[:-1, ::2], z[::-1] + 1j, np.concatenate([z, z])), z)
+    assert any("squares" in one for one in found.names)
+    near(lambda z: (z.sum(), z.sum(axis=0), z.mean(axis=1), np.abs(z).max(axis=1)), z)
+    near(lambda z: z[np.array([3, 0, -1])] * 2, z)
+
+
 @compiles
 @pytest.mark.share(3)
 @pytest.mark.parametrize("seed", range(30))
-def test_drawn_programs(seed: int):
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_drawn_programs(seed: int, dtype: str):
     rng = random.Random(seed)
     names = ["z", "w"]
     lines = []
@@ -102,13 +163,17 @@ def test_drawn_programs(seed: int):
     text = "def program(z, w):\n    " + "\n    ".join(lines) + f"\n    return {', '.join(names[-2:])}\n"
     made: dict = {}
     exec(text, {"np": np}, made)
-    is_numpys(made["program"], numbers(7, 20) * 0.3, numbers(7, 20) * 0.2, exact=False)
+    given = [numbers(7, 20) * 0.3, numbers(7, 20) * 0.2]
+    if dtype == "complex64":
+        near(made["program"], *(v.astype(dtype) for v in given))
+    else:
+        is_numpys(made["program"], *given, exact=False)
 
 
 @compiles
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_whole_programs(dtype: str):
-    """With a transform and a product of matrices, which the library does, and a loop; complex64 is the library's alone."""
+    """With a transform and a product of matrices, which the library does, and a loop."""
 
     def program(z, w):
         for _ in range(3):

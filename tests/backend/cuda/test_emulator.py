@@ -5,7 +5,7 @@ import pytest
 
 from tensormagic.backend.cuda.launch import Count, Launch, Scratch
 from tests.backend.cuda.emulated import compiles
-from tests.backend.cuda.emulator import EmulatorError, Report, launch, parse
+from tests.backend.cuda.emulator import EmulatorError, Report, blank, launch, parse
 
 pytestmark = compiles
 
@@ -33,6 +33,45 @@ def test_out_of_bounds():
 def test_alignment():
     with pytest.raises(EmulatorError, match=r"an access of 16 bytes at .* is not aligned"):
         run("x = vector(a, thread() + 1, 4)\nb[thread()] = x[0]", 128)
+
+
+def test_stores_out_of_bounds_and_off_their_alignment():
+    with pytest.raises(EmulatorError, match=r"out of bounds: byte 256 of 256 of array 1: st.global"):
+        run("b[thread() + 1] = a[thread()]")
+    with pytest.raises(EmulatorError, match=r"out of bounds: byte -?\d+ of .*: st.global"):
+        run("b[thread() - 1] = a[thread()]")
+    with pytest.raises(EmulatorError, match=r"an access of 16 bytes at .* is not aligned: st.global"):
+        run("store(b, thread() + 1, (1.0, 1.0, 1.0, 1.0))", 128)
+
+
+def test_memory_that_nobody_has_written():
+    """Of another launch, too: what the first one has left out, the second one reads."""
+    source = "def kernel(a, b, n):\n    if thread() < n:\n        b[thread()] = a[thread()]\n"
+    parameters = (*(Scratch(name, 64, "float32", written=True) for name in "ab"), Count(64))
+    code = parse(Launch("planted", source, source, parameters, 1, 64).compile().data.decode())
+    first, second, third = (blank(np.zeros(256, np.uint8)) for _ in range(3))
+    assert any("uninitialised memory is read" in text for text in launch(code, 1, 64, 0, [first, second, 64]).issues)
+    whole = np.ones(64, np.float32).view(np.uint8)
+    for count in (64, 63):
+        second = blank(np.zeros(256, np.uint8))
+        assert not launch(code, 1, 64, 0, [whole, second, np.int64(count)]).issues
+        issues = launch(code, 1, 64, 0, [second, third, np.int64(64)]).issues
+        assert bool(issues) is (count == 63)
+
+
+def test_every_element_of_a_vector_is_looked_at():
+    body = "x = vector(a, thread() * 4, 4)\nb[thread()] = x[2]\nif thread() == 0:\n    a[6] = 1.0"
+    assert any("stores where another thread reads" in text for text in run(body, 256).issues)
+    body = "if thread() == 0:\n    a[6] = 1.0\nx = vector(a, thread() * 4, 4)\nb[thread()] = x[2]"
+    assert any("reads what another thread of the launch wrote" in text for text in run(body, 256).issues)
+
+
+def test_sectors_beyond_the_ideal_are_counted():
+    def excess(body: str) -> int:
+        return sum(t.sectors * 32 - t.bytes for text, t in run(body, 512).traffic.items() if text.startswith("ld"))
+
+    assert excess("b[thread()] = a[thread()]") == 0
+    assert excess("b[thread()] = a[thread() * 8]") == 64 * 28
 
 
 @pytest.mark.parametrize(

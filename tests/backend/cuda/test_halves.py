@@ -74,6 +74,39 @@ def test_folds_and_moves():
     assert found.launches
     is_numpys(lambda x: (np.sum(x, axis=1), np.sum(x, axis=0), np.mean(x), np.prod(x[:, :5], axis=1)), x, ulps=1)
     is_numpys(lambda x: np.transpose(x, (2, 0, 1)) + 1, halves(20, 3, 33))
+    is_numpys(lambda x, v, w: (x @ v, w @ x, x.T @ w), x, halves(33), halves(9), ulps=2)
+
+
+@compiles
+def test_stores_and_gathers():
+    def stored(x):
+        y = x.copy()
+        y[1:3] = y[1:3] * x.dtype.type(2)
+        y[:, 4] += x[:, 5]
+        y[::2, 1:] = x[::2, :-1]
+        return y
+
+    def padded(x):
+        y = np.zeros((40, 50), x.dtype)
+        y[1:10, 2:35] = x * 2
+        return y
+
+    x = halves(9, 33)
+    is_numpys(stored, x)
+    is_numpys(padded, x)
+    is_numpys(lambda x: (np.concatenate([x, x * 2], axis=1), np.stack([x, -x])), x)
+    is_numpys(lambda x: (x[np.array([0, -1, 2])] + 1, np.take(x, np.array([3, 3, 0]), axis=1)), x)
+
+
+@compiles
+@pytest.mark.parametrize("shape", [(300,), (9, 33), (3, 1100), (200, 1100)])
+def test_running_sums_keep_single_precision_and_running_extremes_are_numpys(shape: tuple[int, ...]):
+    x = halves(*shape)
+    found = is_numpys(lambda x: (np.maximum.accumulate(x * 2, axis=0), np.minimum.accumulate(x, axis=-1)), x)
+    assert "scan" in " ".join(found.names)
+    (own,) = Emulation(lambda x: np.cumsum(x, axis=-1), x).results()
+    wide = np.cumsum(x.astype(np.float64), axis=-1)
+    np.testing.assert_allclose(own, wide, rtol=2.0**-10, atol=2.0**-10)
 
 
 @compiles
@@ -84,6 +117,13 @@ def test_rows_in_registers():
 
     found = is_numpys(softmax, halves(33, 257), ulps=2)
     assert len(found.launches) == 1
+
+
+def stored(a, b):
+    y = a.copy()
+    y[1:4, ::2] = b[1:4, ::2]
+    y[:, 3] += b[:, 0]
+    return y
 
 
 @compiles
@@ -109,20 +149,23 @@ def test_drawn_programs(seed: int):
                     f"({a}.astype(np.float32) * 1.1).astype(np.float16)",
                     f"np.sqrt(np.abs({a})) + {b}",
                     f"np.clip({a}, -1, 1)",
+                    f"np.concatenate([{a}, {b}], axis=1)[:, 5:25]",
+                    f"stored({a}, {b})",
+                    f"{a}[np.array([6, 0, 0, 3, -2, 1, 5])] - {b}",
                 ]
             )
         )
         names.append(f"v{k}")
-    text = "def program(x, y):\n    " + "\n    ".join(lines) + f"\n    return {', '.join(names[-2:])}\n"
-    made: dict = {}
-    exec(text, {"np": np}, made)
+    made: dict = {"np": np, "stored": stored}
+    text = "def program(x, y):\n    " + "\n    ".join(lines) + f"\n    return {', '.join(names[2:])}\n"
+    exec(text, made)
     is_numpys(made["program"], halves(7, 20), halves(7, 20) * np.float16(2))
 
 
 @compiles
 @pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_whole_programs(tier):
-    """With stores, products of matrices and a loop, which the library does."""
+    """With products of matrices and a loop, which the library does."""
 
     def program(x, w):
         z = np.tanh(x @ w)

@@ -6,7 +6,7 @@ but which sectors of memory each access touches, and nothing of other interleavi
 """
 
 from tests.backend.cuda.emulator.machine import Report, launch
-from tests.backend.cuda.emulator.memory import EmulatorError
+from tests.backend.cuda.emulator.memory import EmulatorError, blank
 from tests.backend.cuda.emulator.program import Program, parse
 
-__all__ = ["EmulatorError", "Program", "Report", "launch", "parse"]
+__all__ = ["EmulatorError", "Program", "Report", "blank", "launch", "parse"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,16 @@ FIRST = 0x7F0000000000  # the address of the first array
 GAP = 4096  # bytes between arrays that belong to nobody
 SECTOR = 32
 NOBODY, MANY = -1, -2
+
+
+_blank: dict[int, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}  # by identity: bytes that nobody has written yet
+
+
+def blank(array: np.ndarray) -> np.ndarray:
+    """An array of bytes as memory that nobody has written: what reads it before a launch has stored there is reported."""
+    key = id(array)
+    _blank[key] = weakref.ref(array, lambda _: _blank.pop(key, None)), np.ones(array.size, bool)
+    return array
 
 
 class EmulatorError(Exception):
@@ -67,6 +78,7 @@ class Memory:
         self.writers: list[np.ndarray] = []
         self.readers: list[np.ndarray] = []
         self.known: list[np.ndarray] = []
+        self.unwritten: list[np.ndarray | None] = []
         self.floats: list[set[np.dtype[Any]] | None] = []
         self.issues: Counter[str] = Counter()
         self.traffic: dict[str, Traffic] = {}
@@ -79,6 +91,8 @@ class Memory:
         self.floats.append(
             None if plain else {array.dtype, array.real.dtype if array.dtype.kind == "c" else array.dtype}
         )
+        held = _blank.get(id(array))
+        self.unwritten.append(held[1] if held is not None and held[0]() is array else None)
         array = array.view(np.uint8)
         address = FIRST if not self.starts else -(-(self.starts[-1] + self.arrays[-1].size + GAP) // 256) * 256
         self.arrays.append(array)
@@ -114,19 +128,25 @@ class Memory:
         self._count(address, size, warp, text)
         for k, which, place in self.parts(address, size, text):
             self._check(k, dtype, text)
-            writer = self.writers[k][place]
-            if ((writer != NOBODY) & (writer != thread[which])).any():
-                self.issues[f"race: reads what another thread of the launch wrote: {text}"] += 1
-            old = self.readers[k][place]
-            shared = np.where((old == NOBODY) | (old == thread[which]), thread[which], MANY)
-            self.readers[k][place] = shared
-            if np.unique(place).size != place.size:
-                values, counts = np.unique(place, return_counts=True)
-                self.readers[k][values[counts > 1]] = MANY
+            for lane in range(width):
+                self._read(k, place + lane * dtype.itemsize, thread[which], text)
             elements = self.arrays[k][: self.arrays[k].size // dtype.itemsize * dtype.itemsize].view(dtype)
             for lane in range(width):
                 found[lane][which] = elements[place // dtype.itemsize + lane]
         return found
+
+    def _read(self, number: int, place: np.ndarray, thread: np.ndarray, text: str) -> None:
+        """Note who reads elements, and report what nobody has written, or another thread of the launch."""
+        writer, unwritten = self.writers[number][place], self.unwritten[number]
+        if ((writer != NOBODY) & (writer != thread)).any():
+            self.issues[f"race: reads what another thread of the launch wrote: {text}"] += 1
+        if unwritten is not None and unwritten[place].any():
+            self.issues[f"uninitialised memory is read: {text}"] += 1
+        old = self.readers[number][place]
+        self.readers[number][place] = np.where((old == NOBODY) | (old == thread), thread, MANY)
+        if np.unique(place).size != place.size:
+            values, counts = np.unique(place, return_counts=True)
+            self.readers[number][values[counts > 1]] = MANY
 
     def store(
         self, address: np.ndarray, values: list[np.ndarray], thread: np.ndarray, warp: np.ndarray, text: str
@@ -151,6 +171,8 @@ class Memory:
                 if ((reader != NOBODY) & (reader != own)).any():
                     self.issues[f"race: stores where another thread reads: {text}"] += 1
                 self.writers[k][at] = own
+                if (unwritten := self.unwritten[k]) is not None:
+                    unwritten[at] = False
 
     def _check(self, number: int, dtype: np.dtype[Any], text: str) -> None:
         """A float is read and stored where there are such; integers of any size may stand for the bits of others."""

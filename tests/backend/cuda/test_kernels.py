@@ -182,7 +182,7 @@ def test_what_the_library_computes():
         return x
 
     assert _steps(lambda x: np.cumsum(x * 1j), "float64[n]")[-1][1] is None
-    assert isinstance(_steps(lambda x: x * 2, "complex64[n]")[-1][0], Node)
+    assert isinstance(_steps(lambda x: x @ x, "complex64[n,n]")[-1][0], Node)
     assert _steps(counted, "float64[n]", "int64[n]")[-1][1] is None
     assert all(not isinstance(step, Kernel) or not step.regions for step, _ in _steps(repeated, "float64[n]"))
     assert isinstance(_steps(lambda x: x @ x, "float64[n, n]")[0][0], Node)

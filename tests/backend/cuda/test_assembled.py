@@ -1,5 +1,7 @@
 """Kernels of each class through NVIDIA's assembler: they assemble, spill no registers, and load by 128 bits where they are to."""
 
+# tests named elsewhere
+
 import re
 import shutil
 import subprocess

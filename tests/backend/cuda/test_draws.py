@@ -1,5 +1,7 @@
 """Uniform numbers drawn on the device: NumPy's, bit for bit, and the state that they leave behind."""
 
+# tests named elsewhere
+
 import warnings
 
 import numpy as np

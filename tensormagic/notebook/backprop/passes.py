@@ -7,7 +7,7 @@ the adjoint of a node times the local derivative in an operand is added to the a
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.type import Type, atoms, evaluate
+from tensormagic.notebook.backprop.calls import Call, Places, calls
 from tensormagic.notebook.backprop.subject import Subject
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM
@@ -166,13 +167,13 @@ class Passes:
                 f"backpropagation starts from one real number, but {subject.name} is {self._actual(t)}",
                 "Take its sum or mean.",
             )
-        self._named = {n for n in subject.names(self.graph.nodes) if is_stretched(n)}  # by the user: these are shown
-        everything = topological([self.result], needs=self._operands)
-        moving = set[Node]()
-        for node in everything:
-            if node.op is PARAMETER or any(a in moving for a in self._operands(node)):
-                moving.add(node)
-        self.nodes = [n for n in everything if n in moving]
+        named = subject.names(self.graph.nodes)
+        naming = subject.naming()
+        # by the user, or the end of what the user has written: these are shown
+        self._named = {n for n in self.graph.nodes if is_stretched(n) and (n in named or _ends(n, naming.expressions))}
+        self.calls: dict[Node, Call] = {}
+        self.calls = calls(self._moving(), self._operands, naming.expressions, {*named, self.result})
+        self.nodes = self._moving()
         if len(self.nodes) > MOST_NODES:
             raise LargeViewError(
                 f"a view of backpropagation shows at most {MOST_NODES} nodes, and {subject.name} has {len(self.nodes)}; "
@@ -185,8 +186,23 @@ class Passes:
         inputs = [n for n in self.nodes if n.op is PARAMETER and n in self.active]
         self._rewritten = dict(zip(inputs, self._as_grad_gives(inputs), strict=True))
 
+    def _moving(self) -> list[Node]:
+        """What depends on the inputs, operands first."""
+        everything = topological([self.result], needs=self._operands)
+        moving = set[Node]()
+        for node in everything:
+            if node.op is PARAMETER or any(a in moving for a in self._operands(node)):
+                moving.add(node)
+        return [n for n in everything if n in moving]
+
     def _operands(self, node: Node) -> list[Node]:
-        return [root(_origin(a, self._named)) for a in node.args]
+        call = self.calls.get(node)
+        return list(call.operands) if call else [root(_origin(a, self._named)) for a in node.args]
+
+    def _read(self, node: Node, port: int) -> Node:
+        """What stands for an operand, with its own shape: the derivative in it is that in what it is stretched from."""
+        call = self.calls.get(node)
+        return call.operands[port] if call else _origin(node.args[port], self._named)
 
     def _actual(self, t: Type) -> Type:
         """A type with the sizes of these inputs, where they say what these are."""
@@ -237,7 +253,7 @@ class Passes:
         whys: dict[int, str] = {}
         locals_: dict[int, Local] = {}
         if adjoint is not None and ports:
-            wanted = [port for port, a in ports if a in self.active and node.args[port].type.inexact]
+            wanted = [port for port, a in ports if a in self.active and self._read(node, port).type.inexact]
             if wanted:
                 pulled, whys = self._pulled(node, adjoint if len(node.types) > 1 else [adjoint], wanted)
             locals_ = self._locals(node, sorted(pulled)) if len(node.types) == 1 else {}
@@ -261,21 +277,28 @@ class Passes:
                 pulled |= own
                 whys |= why
             return pulled, whys
-        actual = {stand: _origin(node.args[port], self._named) for port, stand in stands.items()}
+        actual = {stand: self._read(node, port) for port, stand in stands.items()}
         opened = iter(substitute([f for f in found if f is not None], actual))
-        return {port: next(opened) for port, f in zip(stands, found, strict=True) if f is not None}, {}
+        return {port: next(opened) for port, f in zip(ports, found, strict=True) if f is not None}, {}
 
     def _local_pull(
         self, node: Node, cotangents: Sequence[Any], ports: Sequence[int]
     ) -> tuple[Node, dict[int, Node], list[Any]]:
         """As :meth:`_pulled`, over nodes that stand for the operands, so that one that is used twice is pulled twice."""
-        origins = {port: _origin(node.args[port], self._named) for port in ports}
+        call = self.calls.get(node)
+        wanted = (
+            [port for port, a in enumerate(call.operands) if a in self.active] if call else ports
+        )  # one may be made of another
+        origins = {port: self._read(node, port) for port in wanted}
         stands = {port: input_node(Source(f"operand {port}"), origin.type) for port, origin in origins.items()}
-        args = list(node.args)
-        for port, origin in origins.items():
-            args[port] = substitute([args[port]], {origin: stands[port]})[0]
-        new = make(node.op, args, **node.params)
-        return new, stands, modes.vjp(items(new), cotangents, list(stands.values()))
+        if call:
+            new = substitute([node], {origin: stands[port] for port, origin in origins.items()})[0]
+        else:
+            args = list(node.args)
+            for port, origin in origins.items():
+                args[port] = substitute([args[port]], {origin: stands[port]})[0]
+            new = make(node.op, args, **node.params)
+        return new, stands, modes.vjp(items(new), cotangents, [stands[port] for port in ports])
 
     def _locals(self, node: Node, ports: Sequence[int]) -> dict[int, Local]:
         """The local derivatives in operands."""
@@ -284,12 +307,13 @@ class Passes:
         t = node.type
         cotangent = input_node(Source("adjoint"), t.with_shape(t.shape))
         new, stands, found = self._local_pull(node, [cotangent], ports)
-        actual = {stand: _origin(node.args[port], self._named) for port, stand in stands.items()}
+        actual = {stand: self._read(node, port) for port, stand in stands.items()}
         locals_: dict[int, Local] = {}
-        for (port, stand), pulled in zip(stands.items(), found, strict=True):
+        for port, pulled in zip(ports, found, strict=True):
             if pulled is None:
                 continue
-            kind = _kind(node, stand.type)
+            stand = stands[port]
+            kind = _kind(node, self.calls[node].parts if node in self.calls else {node}, stand.type)
             own: Node | None = None
             if kind in {"number", "row", "elements"}:
                 own = substitute([pulled], {cotangent: broadcast(constant(t.dtype.type(1)), t.shape)})[0]
@@ -409,7 +433,16 @@ def _like(value: Any, node: Node, table: Mapping[Node, Any]) -> Any:
     return np.broadcast_to(np.asarray(value), np.shape(table[node]))
 
 
-def _kind(node: Node, inside: Type) -> str:
+def _ends(node: Node, expressions: Callable[[Node], Places]) -> bool:
+    """Whether a step that only changes axes is the last of an expression that does more: the `[0]` of `w[0]`."""
+    inside = root(node.args[0])
+    if is_stretched(inside):
+        return False
+    there = expressions(inside)
+    return any(written and place in there for place, written in expressions(node).items())
+
+
+def _kind(node: Node, parts: Collection[Node], inside: Type) -> str:
     outside = node.type
     if "c" in {inside.dtype.kind, outside.dtype.kind}:
         return "matrix"  # of a complex number the derivative need not be one number
@@ -417,4 +450,5 @@ def _kind(node: Node, inside: Type) -> str:
         return "row" if inside.shape else "number"
     if not inside.shape:
         return "column"
-    return "elements" if isinstance(node.op, Pointwise) and inside.shape == outside.shape else "matrix"
+    each = all(isinstance(part.op, Pointwise) for part in parts)
+    return "elements" if each and inside.shape == outside.shape else "matrix"

@@ -32,7 +32,7 @@ _POINTS = {
 _MOST_SLIDERS = 6
 # how an adjoint meets the local derivative: as numbers, element by element, summed; the page writes the same
 TIMES = {"number": "×", "row": "×", "elements": "⊙", "column": "·", "matrix": "×"}
-LONGEST = 30  # characters of a formula on a card; the page knows the number too
+LONGEST = 32  # characters of a formula on a card; the page knows the number too
 _TERMS = 3  # of a sum that are written out
 
 
@@ -128,7 +128,8 @@ class Sheet:
         self._slots = _Slots()
         nodes, graph = self.passes.nodes, self.passes.graph
         sizes = graph.bind([np.shape(v) for v in subject.values])
-        self._headings = Headings(nodes, graph, subject.names(nodes), sizes)
+        expressions = subject.naming().expressions
+        self._headings = Headings(nodes, graph, subject.names(nodes), sizes, self.passes.calls, expressions)
         self.lines: list[Line] = []
         self._index = {n: k for k, n in enumerate(self.passes.nodes)}
         self.nodes = list(self._nodes(found))

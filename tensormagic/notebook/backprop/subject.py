@@ -25,7 +25,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.plain_texts import key_text
 from tensormagic.notebook.pictures.adaptor import source_of
-from tensormagic.notebook.pictures.naming import parsed
+from tensormagic.notebook.pictures.naming import Naming, parsed
 
 __all__ = ["Subject", "of_function"]
 
@@ -75,6 +75,10 @@ class Subject:
         """The text of a cell, or of the function's own file; nothing where it is not known."""
         own = self.file if self.file.rpartition("/")[2] == cell else ""
         return source_of(cell) or "".join(linecache.getlines(own))
+
+    def naming(self) -> Naming:
+        """What the texts that nodes come from call them."""
+        return Naming(self._spans, self.text_of)
 
     def names(self, nodes: Sequence[Node]) -> dict[Node, str]:
         """The variables that the user's code binds to nodes: those whose place is just what an assignment assigns."""

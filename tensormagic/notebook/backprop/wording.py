@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Symbol, evaluate, nodes_of
+from tensormagic.notebook.backprop.calls import Call, Places
 from tensormagic.notebook.backprop.frame import told
 from tensormagic.notebook.backprop.passes import Local, is_stretched, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
+from tensormagic.notebook.pictures.naming import Place, Written
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.fold import MAX, MIN
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
@@ -27,11 +32,14 @@ __all__ = ["Headings", "formulas"]
 _LONGEST = 80  # of a formula
 _INSIDE = 18  # of an operand's own expression inside another
 _NAME = 24  # of a name
+_INDEX = 24  # of an index
+_SHORT_INDEX = 15  # of one on an arrow
 _CONSTANT = "const"
 _DOT = "\N{MIDDLE DOT}"
 _SEEN_THROUGH = (FORM, BROADCAST, ASTYPE, RESHAPE)
 _MINUS = "\N{MINUS SIGN}"
 _REGIONS: dict[Operation, str] = {COND: "branch", WHILE: "while loop"}
+_CHOSEN: dict[Operation, str] = {MAX: "largest", MIN: "smallest"}
 # letters of the two operands and of the result: how a product of matrices is written
 _PRODUCTS = {
     "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",
@@ -53,23 +61,38 @@ class Headings:
         The variables that hold nodes.
     sizes
         The numbers that its sizes are.
+    calls
+        The calls that are one node.
+    expressions
+        The places of a node, with the calls and parts of arrays there.
     """
 
     def __init__(
-        self, nodes: Sequence[Node], graph: Graph, names: Mapping[Node, str], sizes: Mapping[Symbol, int]
+        self,
+        nodes: Sequence[Node],
+        graph: Graph,
+        names: Mapping[Node, str],
+        sizes: Mapping[Symbol, int],
+        calls: Mapping[Node, Call] = MappingProxyType({}),
+        expressions: Callable[[Node], Places] = lambda _: {},
     ) -> None:
         self.sizes = sizes
+        self._calls, self._expressions = calls, expressions
         self.called = {n: clean(graph.names[n["index"]], _NAME) for n in nodes if n.op is PARAMETER}
         self.called |= {n: clean(name, _NAME) for n, name in names.items()}
         self.computes: dict[Node, str] = {}
         for node in nodes:
-            if node.op is not PARAMETER:
+            if node in calls:
+                self.computes[node] = self._filled(calls[node])
+            elif part := self._part(node):
+                self.computes[node] = self._filled(Call(part, "", frozenset({node}), (node.args[0],)))
+            elif node.op is not PARAMETER:
                 self.computes[node] = _expression(node, self.operand)
 
     def operand(self, node: Node) -> str:
         """A node inside an expression: its name, its value, or what it computes where that is short."""
         node = root(node)
-        while is_stretched(node) and node not in self.called:
+        while is_stretched(node) and node not in self.called and node not in self.computes:
             node = root(node.args[0])
         found = self.called.get(node) or self.constant(node) or self.computes.get(node, _CONSTANT)
         return found if len(found) <= _INSIDE or node in self.called else _DOT
@@ -78,6 +101,50 @@ class Headings:
         """``z = x × w``."""
         name, computes = self.called.get(node, ""), self.computes.get(node, "")
         return f"{name} = {computes}" if name and computes else name or computes
+
+    def _part(self, node: Node) -> Written | None:
+        """How the user wrote a part of an array that is one node."""
+        found = self._expressions(node).values() if node.op in {SLICE, GATHER} else ()
+        return next((w for w in found if w is not None and w.text.startswith(f"{_DOT}[")), None)
+
+    def _filled(self, call: Call) -> str:
+        """A call with its operands in it: ``mean(z)``, ``clip(z, 0, 1)``, ``p[rows, t]``."""
+        written, operands = call.written, call.operands
+        texts = [self._slot(call, slot) for slot in written.slots]
+        if len(operands) == 1 and len(texts) == 1:
+            texts = [self.operand(operands[0])]
+        if written.text.startswith(f"{_DOT}["):
+            return f"{_bracketed(texts[0])}{written.text[1:] if len(written.text) <= _INDEX else '[…]'}"
+        told_ = {self.operand(a) for a in operands}
+        if written.receiver is not None and (of := self._slot(call, written.receiver)) in told_:
+            return f"{of}.{_in_place(written.text, texts)}"
+        return _in_place(written.text, texts)
+
+    def _slot(self, call: Call, slot: tuple[Place, str]) -> str:
+        """What stands at a place of a call: the operand that was written there, or the text."""
+        place, text = slot
+        here = [a for a in call.operands if (call.cell, place) in self._expressions(a)]
+        if here:
+            return self.operand(here[0])
+        return text if len(text) <= _INSIDE else _DOT
+
+    def put(self, node: Node) -> str:
+        """What the array that a node is a part of gets: ``zeros[2] += adjoint``; nothing for other nodes."""
+        written = self._calls[node].written if node in self._calls else self._part(node)
+        text = written.text if written else ""
+        if not text.startswith(f"{_DOT}["):
+            return ""
+        return f"zeros{text[1:] if len(text) <= _SHORT_INDEX else '[…]'} += adjoint"
+
+    def chosen(self, local: Local) -> str:
+        """Of the largest and the smallest elements along axes: ``adjoint where z is largest``; nothing for other nodes."""
+        call = self._calls.get(local.target)
+        parts = call.parts if call else {local.target}
+        words = [_CHOSEN[part.op] for part in parts if part.op in _CHOSEN]
+        if local.kind != "matrix" or len(words) != 1 or not all(n.op in _CHOSEN or is_stretched(n) for n in parts):
+            return ""
+        (actual,) = local.stands.values()
+        return f"adjoint where {self.operand(actual).replace(_DOT, 'it')} is {words[0]}"
 
     def constant(self, node: Node) -> str:
         """The value of a number or of a size, seen through broadcasts; nothing for what depends on inputs."""
@@ -91,6 +158,14 @@ class Headings:
         if node.op is SIZE and not nodes_of(node["size"]):
             return str(evaluate(node["size"], self.sizes.__getitem__))
         return ""
+
+
+def _in_place(text: str, texts: Sequence[str]) -> str:
+    """A text with others in place of its dots."""
+    pieces = text.split(_DOT)
+    return "".join(
+        f"{piece}{told}" for piece, told in itertools.zip_longest(pieces, texts[: len(pieces) - 1], fillvalue="")
+    )
 
 
 def _expression(node: Node, operand: Callable[[Node], str]) -> str:
@@ -170,8 +245,13 @@ def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
     nodes = [n for local in known for n in (local.sketch, local.again)]
     simple, _ = rewrite_nodes(nodes, "exact") if known else ([], None)
     pairs = zip(known, simple[::2], simple[1::2], strict=True)
-    texts = iter([_formula(local, pulled, again, headings) for local, pulled, again in pairs])
+    texts = iter([_in_words(local, headings) or _formula(local, new, again, headings) for local, new, again in pairs])
     return [next(texts) if local is not None else "" for local in locals_]
+
+
+def _in_words(local: Local, headings: Headings) -> str:
+    """What an operand gets, where that is shorter said than as an expression; else nothing."""
+    return (headings.put(local.target) if local.kind == "matrix" else "") or headings.chosen(local)
 
 
 def _formula(local: Local, pulled: Node, again: Node, headings: Headings) -> str:

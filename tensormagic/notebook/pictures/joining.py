@@ -15,7 +15,7 @@ from tensormagic.notebook.pictures.folding import CARRIES
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 
-__all__ = ["joined"]
+__all__ = ["joined", "repeats"]
 
 # the outline that a call has: of its parts, that which says most of what it does
 _KINDS = ("opaque", "contract", "fold", "update", "move", "pointwise")
@@ -73,7 +73,7 @@ class _Joining:
                 continue
             parts = self.parts(last, call)
             drawn = [v.label for v in map(self.vertex.__getitem__, parts) if v.is_op and v.label not in CARRIES]
-            if len(drawn) > 1 and not _repeats(drawn):
+            if len(drawn) > 1 and not repeats(drawn):
                 self.within |= dict.fromkeys(parts, last.id)
                 self.calls[last.id] = call
                 self.held[last.id] = parts
@@ -143,10 +143,10 @@ class _Joining:
         return [replace(first, source=key, target=v.id, port=port) for port, key in enumerate(kept)]
 
 
-def _repeats(labels: list[str]) -> bool:
+def repeats(labels: list[str]) -> bool:
     """Whether operations are the same ones several times: a call that a loop makes anew with what it gave.
 
-    >>> _repeats(["sin", "sin"]), _repeats(["sum", "divide", "subtract", "sum", "divide"])
+    >>> repeats(["sin", "sin"]), repeats(["sum", "divide", "subtract", "sum", "divide"])
     (True, False)
     """
     count = len(labels)

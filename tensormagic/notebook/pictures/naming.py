@@ -15,7 +15,7 @@ from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.transform.rewriting import Firing
 
-__all__ = ["Naming", "parsed", "unfolded"]
+__all__ = ["Naming", "Place", "Written", "parsed", "unfolded"]
 
 MOST_PART = 28  # characters of a part of an array
 MOST_WRITTEN = 18  # characters of an expression that stands for a name
@@ -33,6 +33,26 @@ class _Text:
     parts: dict[Place, str] = field(default_factory=dict[Place, str])
     calls: dict[Place, str] = field(default_factory=dict[Place, str])
     operators: set[Place] = field(default_factory=set[Place])
+    read: dict[Place, Written] = field(default_factory=dict["Place", "Written"])
+
+
+@dataclass(frozen=True)
+class Written:
+    """A call, or a part of an array, with dots where operands stand: ``clip(·, 0, 1)``, ``·[2]``.
+
+    Parameters
+    ----------
+    text
+        The whole.
+    slots
+        What stands at the dots: its place, and its text.
+    receiver
+        What the method is of, where there are other operands; of a module's function, the module.
+    """
+
+    text: str
+    slots: tuple[tuple[Place, str], ...]
+    receiver: tuple[Place, str] | None = None
 
 
 def parsed(source: str) -> ast.Module | None:
@@ -92,10 +112,14 @@ def _read(source: str) -> _Text:
             text.counted[_place(part.iter)] = part.target.id
         if isinstance(part, ast.Subscript):
             text.parts[_place(part)] = _part(part)
+            if isinstance(part.ctx, ast.Load):
+                index = ast.unparse(ast.Subscript(ast.Name("x"), part.slice, part.ctx))[1:]
+                text.read[_place(part)] = Written(f"·{index}", (_slot(part.value),))
         if isinstance(part, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare):
             text.operators.add(_place(part))
         if isinstance(part, ast.Call) and (call := _call(part)):
             text.calls[_place(part)] = call
+            text.read[_place(part)] = _written(part, call)
     return text
 
 
@@ -116,13 +140,27 @@ def _call(part: ast.Call) -> str:
         else ""
     )
     given = [_number(one) for one in part.args]
-    named = [f"{k.arg}={_number(k.value)}" for k in part.keywords if k.arg and _number(k.value)]
+    named = {k.arg: f"{k.arg}={_number(k.value)}" for k in part.keywords if k.arg and _number(k.value)}
     if not any(given) and not named:
         return name
     values = [text or "·" for text in given]
     values = values if "·" in values else ["·", *values]
-    text = f"{name}({', '.join([*values, *named])})"
-    return text if len(text) <= MOST_PART else name
+    shorter = [text for key, text in named.items() if key != "keepdims"]
+    texts = [f"{name}({', '.join([*values, *more])})" for more in (named.values(), shorter)]
+    return next((text for text in texts if len(text) <= MOST_PART), name)
+
+
+def _slot(part: ast.expr) -> tuple[Place, str]:
+    return _place(part), ast.unparse(part)
+
+
+def _written(part: ast.Call, call: str) -> Written:
+    """A call with its operands: of ``z.mean()`` as of ``np.mean(z)`` the array."""
+    given = [p for p in [*part.args, *(k.value for k in part.keywords)] if not _number(p)]
+    receiver = part.func.value if isinstance(part.func, ast.Attribute) else None
+    slots = tuple(map(_slot, given or ([receiver] if receiver is not None else [])))
+    text = call if "(" in call else f"{call}({', '.join('·' for _ in slots)})"
+    return Written(text, slots, _slot(receiver) if given and receiver is not None else None)
 
 
 def _number(part: ast.expr) -> str:
@@ -202,6 +240,10 @@ class Naming:
         return (
             tuple(f"{call}\n{cell} {place}" for call, cell, place in found) if any(call for call, *_ in found) else ()
         )
+
+    def expressions(self, node: Node) -> dict[tuple[str, Place], Written | None]:
+        """The places of a node, each with the call or the part of an array there."""
+        return {(cell, place): self._text(cell).read.get(place) for _, cell, place in self._keys(node)}
 
     def certain(self, graph: Graph, called: dict[Node, str]) -> dict[Known, str]:
         """Names by operation and place, where one node alone has these: they hold in rewritten graphs, too."""

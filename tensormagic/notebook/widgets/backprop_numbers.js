@@ -69,7 +69,7 @@ const TIMES = { number: "\u00d7", row: "\u00d7", elements: "\u2299", column: "\u
 
 function localText(use, frame) {
   if (use.kind === "matrix") {
-    if (use.formula && use.formula.length <= 30) return use.formula;
+    if (use.formula && use.formula.length <= 32) return use.formula;
     const norm = use.local ? ` norm ${numberText(frame[use.local.at])}` : "";
     return `\u00d7 J [${use.sizes.join(", ")}]${norm}`;
   }

@@ -29,7 +29,7 @@ def reference_tier(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def logistic(X, w, b, y):
     z = X @ w + b
-    return np.mean(np.log(1 + np.exp(-y * z)))
+    return np.mean(np.log(1 + np.exp(-y * z))) * 2
 
 
 def neuron(x, w, b):

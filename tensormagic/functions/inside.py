@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import random, remade
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.stores.holding import is_own
+from tensormagic.capture.tree import flatten
+from tensormagic.capture.value import Tensor
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
 from tensormagic.ir.errors import CaptureError
@@ -271,6 +274,10 @@ def _places_in(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
+    """What Python has for a value that the call has left: a number or an array, and a text, None or another one that depends on these."""
+    if issubclass(type(value), Deferred):
+        parts, build = flatten(value)
+        return build(iter([_number(_valued(part, left)) for part in parts]))
     if not isinstance(value, tuple):
         known, found = left.get(id(value), (value, value))
         return found if known is value or known is type(value) else value
@@ -278,6 +285,13 @@ def _valued(value: Any, left: Mapping[int, tuple[Any, Any]]) -> Any:
     if all(map(operator.is_, parts, value)):
         return value
     return remade.sequence(type(value), parts)
+
+
+def _number(value: Any) -> Any:
+    """The value of a lazy one that nothing but a text is made of."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.item() if value.type.form == "python" else value.numpy()[()]
 
 
 _VALUES = type({}.values())

@@ -14,6 +14,7 @@ import types
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,8 @@ class State:
             return kind, value
         if isinstance(value, np.generic | float | complex):
             return kind, repr(value) if isinstance(value, np.bool_ | np.integer) else complex(value)
+        if isinstance(value, Enum):
+            return kind, value.name
         if callable(value) and not hasattr(value, "__dict__"):
             return kind
         known = self._found.get(id(value))

@@ -71,8 +71,10 @@ def _was_made(buffer: Buffer) -> bool:
 
 
 def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
-    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects."""
-    return _lead_to(_others(slots), wanted, slots)
+    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects: what loops go over does, too."""
+    capture = context.current()
+    held = () if capture is None else capture.held
+    return _lead_to([*held, *_others(slots)], wanted, slots)
 
 
 def _others(slots: Sequence[Slot]) -> Iterator[Any]:

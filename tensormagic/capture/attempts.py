@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import ValueNeededError
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.site import copy, substituted
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE, settled, without_value
@@ -49,7 +49,7 @@ def decided(
             if failure(check):
                 raise np.linalg.LinAlgError(failure(check))
             if check["error"] == "wide":
-                raise CaptureError(
+                raise ValueNeededError(
                     f"{without_value(check['message'])}, in a `try` of a function", "Convert it outside the function."
                 )
             raise ERRORS[check["error"]](without_value(check["message"]))

@@ -43,7 +43,7 @@ from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
 from tensormagic.functions.written import Written
-from tensormagic.ir.errors import ArgumentError, CaptureError, KindError, OtherDTypeError, TensorError
+from tensormagic.ir.errors import ArgumentError, CaptureError, GoneOnError, KindError, TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.effects.telling import heard
@@ -377,7 +377,7 @@ class Function(Specialised):
             return False
         if before is None or not before.changed():
             fails = (program.commits or program.program.tells) and not isinstance(error, CaptureError | Changed)
-            return fails or isinstance(error, OtherDTypeError)
+            return fails or isinstance(error, GoneOnError)
         return taken_back(before)
 
     def _as_python(

@@ -22,13 +22,13 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.arrived import locate
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.source import rebound, staged_code
 from tensormagic.capture.staging.unread import as_caught
 from tensormagic.capture.stores.outside import connected
 from tensormagic.capture.value import wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
-from tensormagic.ir.errors import CaptureError
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
 
@@ -121,7 +121,7 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
                 changed.append(f"attributes of {own.owner.__name__}")
         if changed:
             place = _binding_of(function.__code__, changed)
-            raise CaptureError(
+            raise NeedsPython(
                 f"{function.__name__} binds {', '.join(changed)} outside of itself, which captured functions do not support{place}",
                 "Return the new value, and assign it where the function is called.",
             )

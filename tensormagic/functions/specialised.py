@@ -143,12 +143,12 @@ class Specialised(Made):
         """The places in objects that are inputs of calls with these arguments."""
         return self._moving.get(fixed_of(leaves, moving), ())
 
-    def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record, Record]:
-        """The program for values of this kind, one that is there or a new one; what it has read, and what was there before its capture."""
+    def _specialise(self, key: Any, given: Given, call: Any) -> tuple[Specialisation, Given, Record, Record | None]:
+        """The program for values of this kind; what it has read, and what was there before its capture: None where it was there."""
         kind = (*key[:-1], tuple([kind_of(v) for v in given.values]))
         for program, record in self._kinds.get(kind, ()):
             if program.fits(given) and record.holds() and fits(program, given.values):
-                return program, given, record, UNKNOWN  # nothing is captured
+                return program, given, record, None
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call, ahead=True), (self.reads, self._moving.get(objects))
         asked = kind not in self._asked or (kind in self._met and kind not in self._changing)

@@ -16,7 +16,7 @@ from tensormagic.capture.stores.lent import Lent, show_all
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, SharedArgumentsError
 from tensormagic.ops.effects.outside import Changed
 
 
@@ -91,9 +91,11 @@ class Stores:
         beside = [self.names[k] for k, v in arrays if share(target, v)]
         if number < self.arguments and any(share(target, v) for v in self.held):
             beside.append("an array that an object holds")
-        beside += [lent.name or "a lazy array that it reads" for lent in self.looked_at if lent.lies_in(target)]
+        lazy = [lent.name or "a lazy array that it reads" for lent in self.looked_at if lent.lies_in(target)]
+        beside += lazy
         if beside:
-            raise CaptureError(
+            refused = CaptureError if lazy else SharedArgumentsError  # Python, run instead, has no lazy arrays
+            raise refused(
                 f"{self.label} stores into its argument {name}, which shares memory with {beside[0]}",
                 f"Pass a copy: {name}.copy().",
             )

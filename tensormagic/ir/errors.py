@@ -104,8 +104,24 @@ class LayoutError(CaptureError):
     """Where elements lie in memory decides, and is not known: their values do not tell it."""
 
 
-class OtherDTypeError(CaptureError):
-    """An array whose dtype is data-dependent is of another one when the graph runs: Python goes on, where it has the code."""
+class GoneOnError(CaptureError):
+    """What a call is given, or computes, is nothing that its graph holds: Python goes on, where it has the code."""
+
+
+class OtherDTypeError(GoneOnError):
+    """An array whose dtype is data-dependent is of another one when the graph runs."""
+
+
+class OtherNumberError(GoneOnError):
+    """A number of Python's is complex, or of more than 64 bits, when the graph runs."""
+
+
+class OtherWideError(OtherNumberError, OverflowError):
+    """A float is converted to an integer of more than 64 bits when the graph runs."""
+
+
+class SharedArgumentsError(GoneOnError):
+    """An argument that is stored into shares memory with something else that the call is given or reads."""
 
 
 class LimitError(CaptureError):

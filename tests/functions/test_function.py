@@ -260,7 +260,7 @@ def test_closures():
     assert f(3.0) == 6.0
 
 
-def test_names_outside_that_a_function_binds_are_refused():
+def test_graphs_of_functions_that_bind_names_outside_are_refused():
     def make():
         k = 0.0
 
@@ -283,7 +283,9 @@ def test_names_outside_that_a_function_binds_are_refused():
 
     for function in (*make(), _binds_a_global):
         with pytest.raises(CaptureError, match="outside of itself"):
-            tm.tensor(function)(np.ones(3))
+            tm.tensor(function).graph(np.ones(3))
+        with pytest.raises(CaptureError, match="outside of itself"):
+            tm.grad(function)(np.ones(3))
     assert "bound_by_a_function" not in globals()
 
 

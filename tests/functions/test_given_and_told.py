@@ -101,7 +101,7 @@ def test_a_name_that_is_bound_outside_is_refused_at_its_line() -> None:
 
     line = counted.__code__.co_firstlineno + 3
     with pytest.raises(CaptureError, match=rf"binds count outside of itself.*test_given_and_told\.py line {line}\)"):
-        tm.tensor(counted)(np.ones(2))
+        tm.tensor(counted).graph(np.ones(2))
     assert count == 0
 
 

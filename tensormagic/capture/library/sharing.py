@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.capture import context, memory
 from tensormagic.capture.arguments import shape_of, tensor
 from tensormagic.capture.names import implements
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.stores.windows import window
@@ -68,7 +68,7 @@ def _placed(value: Any, other: Any) -> np.ndarray[Any, Any]:
     base = own.layout()
     alone = other is None and isinstance(own.array, np.ndarray)  # where it is, whoever else is there
     if there is None or base is None or (not alone and _may_be_part(own, other)):
-        refuse(
+        refuse_python(
             "whether arrays share memory, if captured code does not know how they were made,",
             "Ask outside the function, or in a separate cell.",
         )

@@ -11,10 +11,10 @@ from types import FrameType, GeneratorType
 from typing import Any
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.trial import refuse_taken
 from tensormagic.capture.stand_ins import StandIn
-from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import is_users
 from tensormagic.ir.size import Size
 
@@ -23,7 +23,7 @@ def refuse_held(iterator: Any) -> None:
     """Refuse to take a data-dependent number of values from an iterator that other code can go on with."""
     if _is_held(iterator):
         kind = getattr(iterator, "own_class", type(iterator))
-        raise CaptureError(
+        raise NeedsPython(
             f"a loop takes a data-dependent number of values from a {kind.__name__} that also has another name",
             "Iterate over a list, or make the iterator in the `for` statement.",
         )

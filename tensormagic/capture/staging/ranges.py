@@ -14,10 +14,11 @@ from tensormagic.capture.library.creation import arange
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.refusal import zero_like
 from tensormagic.capture.staging import special
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.trial import refuse_taken
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.capture.words import said
-from tensormagic.ir.errors import CaptureError, DTypeError
+from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.size import Size, apply
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
@@ -187,7 +188,7 @@ class LazyIterator:
     def left(self) -> Any:
         """What has not been taken."""
         if self.lost:
-            raise CaptureError(
+            raise NeedsPython(
                 f"the position of the {self.own_class.__name__} object is not known after {self.lost}",
                 "Make a list of it first, or a new one.",
             )

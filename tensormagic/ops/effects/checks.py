@@ -14,6 +14,8 @@ from tensormagic.ir.errors import (
     DTypeError,
     KindError,
     OtherDTypeError,
+    OtherNumberError,
+    OtherWideError,
     UndefinedError,
 )
 from tensormagic.ir.node import Node, as_size, make
@@ -29,14 +31,14 @@ from tensormagic.ops.scalars import scalar
 ERRORS: dict[str, type[Exception]] = {
     "value": ValueError,
     "overflow": OverflowError,
-    "wide": OverflowError,  # where Python's integers would do
+    "wide": OtherWideError,  # where Python's integers do
     "division": ZeroDivisionError,
     "index": IndexError,
     "name": UndefinedError,
     "none": DTypeError,
     "capture": CaptureError,
     "promotion": CaptureError,
-    "number": CaptureError,  # which Python goes on with
+    "number": OtherNumberError,
     "dtype": OtherDTypeError,
     "derivative": DifferentiationError,
 }

@@ -1,11 +1,14 @@
 """The emulator: what goes wrong in a kernel is found, each sort of it planted here."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from tensormagic.backend.cuda.launch import Count, Launch, Scratch
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.emulator import EmulatorError, Report, blank, launch, parse
+from tests.backend.cuda.emulator.arithmetic import fused
 
 pytestmark = compiles
 
@@ -111,3 +114,17 @@ def test_no_end(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tests.backend.cuda.emulator.machine.MOST_STEPS", 1000)
     with pytest.raises(EmulatorError, match="does not end"):
         run("i = 0\nwhile a[i] < 1e9:\n    b[thread()] = i\n    i = rest(i + 1, 64)")
+
+
+def test_a_product_and_a_sum_are_rounded_once():
+    """Against fractions, where terms cancel or lie on halves; and the signs of zeros."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 900)) * 10.0 ** rng.integers(-8, 8, (2, 900))
+    z = np.where(rng.random(900) < 0.5, -x * y * (1 + rng.integers(-3, 4, 900) * 2.0**-52), rng.normal(size=900))
+    x[:200], y[:200], z[:200] = (rng.integers(*ends, 200) for ends in ((1, 1 << 53), (1, 1 << 20), (-2, 3)))
+    z[:200] /= 2
+    zeros = np.array([(0.0, -1.5, -0.0), (-0.0, 1.0, -0.0), (0.0, 1.0, -0.0), (2.0, 3.0, -6.0)]).T
+    found = fused([np.concatenate(pair) for pair in zip((x, y, z), zeros, strict=True)], x.dtype)
+    wanted = [float(Fraction(a) * Fraction(b) + Fraction(c)) for a, b, c in np.stack([x, y, z], 1).tolist()]
+    np.testing.assert_array_equal(found, [*wanted, 0, 0, 0, 0])
+    assert np.signbit(found[-4:]).tolist() == [True, True, False, False]

@@ -71,30 +71,41 @@ def _compare(instruction: Instruction, values: list[Array], _dtype: np.dtype[Any
     return found
 
 
-def _fused(values: list[Array], dtype: np.dtype[Any]) -> Array:
+def fused(values: list[Array], dtype: np.dtype[Any]) -> Array:
     """``x * y + z`` with one rounding."""
     x, y, z = np.broadcast_arrays(*values)
     if dtype == np.float32:
         return _float32_of(x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64))
     product = x * y
     error = _product_error(x, y, product)
-    total = product + z
-    back = total - product
-    lost = (product - (total - back)) + (z - back)
-    exact = total + (lost + error)
-    plain = np.isfinite(total) & np.isfinite(error)
-    return np.where(plain, exact, x.astype(np.longdouble) * y.astype(np.longdouble) + z).astype(dtype)
+    plain = product + z
+    near, left = _summed(z, error)
+    total, lost = _summed(product, near)
+    exact = total + _odd(lost, left)  # rounded once, since what is added is rounded to odd
+    fine = np.isfinite(exact) & np.isfinite(error)
+    rest = (x.astype(np.longdouble) * y.astype(np.longdouble) + z).astype(dtype)
+    return np.where(fine, np.where(error == 0, plain, exact), rest)
 
 
-def _float32_of(product: Array, term: Array) -> Array:
-    """An exact product and a term as a float32, rounded once: the sum is first rounded to odd."""
-    total = product + term
-    back = total - product
-    lost = (product - (total - back)) + (term - back)
+def _summed(x: Array, y: Array) -> tuple[Array, Array]:
+    """A sum, and what rounding took from it."""
+    total = x + y
+    back = total - x
+    return total, (x - (total - back)) + (y - back)
+
+
+def _odd(x: Array, y: Array) -> Array:
+    """A sum of float64 rounded to odd: what it is rounded to next is as if it were exact."""
+    total, lost = _summed(x, y)
     bits = total.view(np.int64)
     odd = np.isfinite(total) & (lost != 0) & (bits & 1 == 0)
     step = np.where((lost > 0) == (total > 0), 1, -1)
-    return np.where(odd, (bits + np.where(odd, step, 0)).view(np.float64), total).astype(np.float32)
+    return np.where(odd, (bits + np.where(odd, step, 0)).view(np.float64), total)
+
+
+def _float32_of(product: Array, term: Array) -> Array:
+    """An exact product and a term as a float32, rounded once."""
+    return _odd(product, term).astype(np.float32)
 
 
 def _product_error(x: Array, y: Array, product: Array) -> Array:
@@ -109,7 +120,7 @@ def _product_error(x: Array, y: Array, product: Array) -> Array:
 def _multiply(instruction: Instruction, values: list[Array], dtype: np.dtype[Any]) -> Array:
     x, y = values[:2]
     if dtype.kind == "f":
-        return x * y if len(values) == 2 else _fused(values, dtype)
+        return x * y if len(values) == 2 else fused(values, dtype)
     if "wide" in instruction.modifiers:
         wide = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
         found = x.astype(wide) * y.astype(wide)
@@ -212,7 +223,7 @@ _TABLE: dict[str, Callable[..., Array]] = {
     "cvt": _convert,
     "cvta": _exact(lambda x: x),
     "div": _divide,
-    "fma": lambda _, values, dtype: _fused(values, dtype),
+    "fma": lambda _, values, dtype: fused(values, dtype),
     "mad": _multiply,
     "max": _exact(lambda x, y: np.fmax(x, y) if x.dtype.kind == "f" else np.maximum(x, y)),
     "min": _exact(lambda x, y: np.fmin(x, y) if x.dtype.kind == "f" else np.minimum(x, y)),

@@ -78,6 +78,12 @@ def _region(node: Node, size: Callable[[Size], int]) -> Work:
     return found * (UNKNOWN if iterations is None else size(iterations))
 
 
+def on_device(node: Node, size: Callable[[Size], int]) -> float:
+    """About how long the device takes for one operation, once it has been told."""
+    done = _of(node, size)
+    return done.operations / DEVICE_RATE + done.written / DEVICE_BYTES
+
+
 def seconds(done: Work, copied: int) -> tuple[float, float]:
     """About how long that takes on the CPU, and on the device with so many bytes copied to it and from it."""
     here = done.operations / CPU_RATE + done.written / CPU_BYTES

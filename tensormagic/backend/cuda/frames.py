@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tensormagic.backend.cuda.choice import on_device
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.guarded import COUNT, choice, copied
 from tensormagic.backend.cuda.launch import Array, Count, Fault, Launch, Live, Number, Parameter, Scratch, chosen
@@ -153,6 +154,15 @@ class Frame:
         Where the flag is that the part depends on; None where it always runs.
     results
         Where results go; None for those that stay where they are.
+
+    Attributes
+    ----------
+    is_steady
+        Whether each iteration has the same sizes, and there is nothing that the host has to check.
+    launches
+        How many there are.
+    called
+        Seconds that the library is taken for to compute what it does.
     """
 
     def __init__(
@@ -170,16 +180,27 @@ class Frame:
         }
         self.read = {n for n in part.arrays() if n.op is PARAMETER}
         self.steps: list[Callable[[], None]] = []
-        self.is_fixed = not part.calls  # the same launches each time
+        self.is_steady = True
         self.launches = 0
+        self.called = 0.0
+        self._varying: list[Node] = []
         self.ends: list[Slot] = []
         ends = self._directly(results)
         for step in part.planned.plan.steps:
             self._add(step)
         self._finish(results, ends)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is the same launches each time, and nothing else."""
+        return self.is_steady and not self.part.calls
+
     def __call__(self) -> None:
         """Run it once."""
+        for owner in self._varying:
+            shape, slot = tuple(map(self.sizes, owner.type.shape)), self.slots[owner]
+            if slot.array is None or slot.array.shape != shape:
+                slot.array = self.run.device.library.empty(shape, owner.type.dtype)
         for step in self.steps:
             step()
 
@@ -203,11 +224,13 @@ class Frame:
             found = self.slots[owner] = Slot(self._made(owner))
         return found
 
-    def _made(self, owner: Node) -> DeviceArray:
+    def _made(self, owner: Node) -> DeviceArray | None:
         if owner.op is CONSTANT:
             return self.run.constant(owner)
-        if any(nodes_of(s) for s in owner.type.shape):
-            raise UnfixedError
+        if _varies(owner):
+            self.is_steady = False
+            self._varying.append(owner)
+            return None
         if owner.op is PARAMETER and not is_room(owner):
             raise UnfixedError  # an integer that the host alone has
         shape = tuple(map(self.sizes, owner.type.shape))
@@ -236,7 +259,7 @@ class Frame:
         part = self.part
         if isinstance(step, Kernel):
             if step in part.checks:
-                self.is_fixed = False
+                self.is_steady = False
                 self.steps.append(partial(self._check, part.checks[step]))
                 return
             self._add_launches(part.launches[step])
@@ -247,7 +270,14 @@ class Frame:
         elif step.op is ITEM and (step.args[0] in part.branches or step.args[0] in part.loops):
             self.slots[part.owner(step)] = self._parts_of(step.args[0])[step["index"]]
         else:
-            self.steps.append(lambda: self._call(step))
+            self._add_call(step)
+
+    def _add_call(self, node: Node) -> None:
+        if any(map(_varies, (node, *node.args))):
+            self.is_steady = False
+        else:
+            self.called += on_device(node, self.sizes)
+        self.steps.append(lambda: self._call(node))
 
     def _check(self, guards: Sequence[Guard]) -> None:
         for guard in guards:
@@ -260,7 +290,7 @@ class Frame:
 
     def _add_launches(self, launches: Sequence[Launch]) -> None:
         if any(_depends(one) for one in launches):
-            self.is_fixed = False
+            self.is_steady = False
             for one in every(launches):
                 for p in one.parameters:
                     if isinstance(p, Array):
@@ -292,6 +322,8 @@ class Frame:
 
     def copy(self, target: Slot, node: Node, *, guard: bool) -> None:
         """Have a value copied next."""
+        if _varies(node):
+            raise UnfixedError
         count = self.sizes(node.type.size)
         arguments = [target, self.slot(self.part.owner(node)), np.int64(count)]
         one = guarded_copy(node.type.dtype.name) if guard else copied(node.type.dtype.name)
@@ -304,7 +336,7 @@ class Frame:
         """Where the results of a branch go."""
         found = self.run.parts.get((self, node))
         if found is None:
-            if any(nodes_of(s) for t in node.types for s in t.shape):
+            if _varies(node):
                 raise UnfixedError
             empty = self.run.device.library.empty
             items = {
@@ -326,6 +358,8 @@ class Frame:
         if len(node.types) == 1:
             self.slots[self.part.owner(node)] = results[0]
         predicate, *operands = node.args
+        if any(map(_varies, operands)):
+            raise UnfixedError
         flags = [self.run.flag(0), self.run.flag(0)]
         self.small(choice(), self.slot(self.part.owner(predicate)), self.live or self.run.always, *flags)
         for side, flag in zip(self.part.branches[node], flags, strict=True):
@@ -336,7 +370,7 @@ class Frame:
             needed = side.arrays()
             given = [self.slot(o) if p in needed else None for p, o in zip(side.graph.parameters, owners, strict=True)]
             frame = Frame(self.run, side, sizes, given, flag, results)
-            self.is_fixed = self.is_fixed and frame.is_fixed
+            self.is_steady = self.is_steady and frame.is_steady
             self.launches += frame.launches
             self.steps.append(frame)
 
@@ -345,7 +379,7 @@ class Frame:
         if len(node.types) == 1:
             self.slots[self.part.owner(node)] = results[0]
         inner = self.run.nested(self, node, results)
-        self.is_fixed = self.is_fixed and inner.is_fixed
+        self.is_steady = self.is_steady and inner.is_fixed
         self.launches += inner.launches
         self.steps.append(inner)
 
@@ -361,6 +395,8 @@ class Frame:
                 target = Slot(self.run.device.library.empty(shape, result.type.dtype))
                 self.copy(target, result, guard=self.part.dependent)
                 self.ends.append(target)
+            elif _varies(self.part.owner(result)):
+                raise UnfixedError
             else:
                 self.ends.append(self.slot(self.part.owner(result)))
 
@@ -397,7 +433,12 @@ class Frame:
 
 
 class UnfixedError(Exception):
-    """Sizes change from iteration to iteration: the library runs the loop."""
+    """What an iteration leaves has other sizes than before: the library runs the loop."""
+
+
+def _varies(node: Node) -> bool:
+    """Whether the sizes of a value follow from integers of the iteration."""
+    return any(nodes_of(s) for t in node.types for s in t.shape)
 
 
 def _depends(one: Launch) -> bool:

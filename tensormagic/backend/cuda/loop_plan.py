@@ -35,6 +35,9 @@ from tensormagic.ops.regions.region import graph_over
 _HOSTS = frozenset([CHECK, TELL, DRAW, SEED])  # what only the host does
 LOOPS = frozenset([LOOP, WHILE])
 _HELD = frozenset(["pointwise", "leaf"])  # kinds of ops that the host computes integers by
+_HARMLESS = frozenset(
+    ["contract", "fold", "pointwise", "move"]
+)  # kinds of calls that may be made where nothing reads them
 
 
 class Part:
@@ -47,7 +50,9 @@ class Part:
     changed
         The numbers of the parameters that may be stored into.
     dependent
-        Whether a flag says if it runs: then it is launches alone.
+        Whether a flag says if it runs: launches do nothing then; what the library computes, it computes all the same.
+    side
+        Whether it is a side of a branch: then it is launches alone.
 
     Attributes
     ----------
@@ -59,9 +64,12 @@ class Part:
         Whether the library computes anything.
     """
 
-    def __init__(self, graph: Graph, changed: Sequence[int] = (), *, dependent: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, changed: Sequence[int] = (), *, dependent: bool = False, side: bool = False
+    ) -> None:
         self.graph = graph
         self.dependent = dependent
+        self.side = side
         for node in graph.nodes:
             if node.op in _HOSTS or any(t.form == "tape" for t in node.types):
                 raise UnsupportedError(f"{node.op.name} is the host's")
@@ -95,12 +103,13 @@ class Part:
     def _take_node(self, step: Node) -> None:
         """One node that has no kernel: a branch, a result of one, or a call of the library."""
         if step.op is COND:
-            self.branches[step] = (Part(step["then"], dependent=True), Part(step["otherwise"], dependent=True))
+            then, otherwise = (Part(step[name], dependent=True, side=True) for name in ("then", "otherwise"))
+            self.branches[step] = then, otherwise
         elif step.op in LOOPS and not self.dependent:
             self.loops[step] = within(step)
         elif step.op is not ITEM or not (step.args[0] in self.branches or step.args[0] in self.loops):
             self.calls = True
-            if self.dependent or step.op.kind == "region":
+            if self.side or step.op.kind == "region" or (self.dependent and step.op.kind not in _HARMLESS):
                 raise UnsupportedError(f"{step.op.name} inside")
 
     def owner(self, node: Node) -> Node:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cuda.ahead import Ahead
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.frames import ALIGNED, Compute, Frame, Numbers, Slot, UnfixedError
 from tensormagic.backend.cuda.guarded import counted, goes_on
@@ -23,7 +24,6 @@ from tensormagic.ir.node import Node
 from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.regions.loops import turning
 
-MOST_AHEAD = 32  # iterations of a loop on data that are launched before the host looks
 MOST_PERIOD = 8  # iterations after which arrays are back where they were, for a recording
 RECORDED = 64  # launches that a recording has at least, where the loop has as many
 
@@ -178,18 +178,18 @@ class Repetition:
 
     # iterations
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
         """The integers of this iteration that kernels read."""
         for p, slot in self.filled.items():
             slot.array = self.device.library.full((), self.known[p], p.type.dtype)
 
     def iterate(self) -> None:
         """One iteration, and its arrays where the next one begins."""
-        self._fill()
-        self._launch()
-        self._count_on()
+        self.fill()
+        self.launch()
+        self.count_on()
 
-    def _launch(self) -> None:
+    def launch(self) -> None:
         """What the device does in an iteration."""
         self.frame()
         arrays = [source.array for _, source in self.moves]
@@ -198,7 +198,7 @@ class Repetition:
         if self.tick is not None:
             self.tick(self.device)
 
-    def _count_on(self) -> None:
+    def count_on(self) -> None:
         """The integers that the host has, at the next iteration."""
         plan, first = self.plan, self.plan.first
         found: dict[Node, int] = {}
@@ -220,7 +220,7 @@ class Repetition:
             if replay is not None and many == unit:
                 replay()
                 for _ in range(unit):
-                    self._count_on()
+                    self.count_on()
             else:
                 self.iterate()
             done += many
@@ -228,58 +228,29 @@ class Repetition:
 
     def tested(self, begin: int) -> None:
         """Some iterations ahead; those behind the last one have changed nothing, and arrays are as that one left them."""
-        if not (self.plan.ahead and self.is_fixed and self.tests.is_fixed):
+        if self.plan.ahead and self.frame.is_steady and self.tests.is_steady:
+            self._tested_ahead(begin)
+        else:
             self._tested_each(begin)
-            return
+
+    def _tested_ahead(self, begin: int) -> None:
         told = turning.loops[-1] if turning.loops else [0, 0]
-        launched, ahead = 0, 1
-        replay: Callable[[], None] | None = None
-        arrays, numbers = list[list[DeviceArray]](), list[dict[Node, int]]()  # what each of these iterations began with
-
-        def iterate() -> None:
-            arrays.append([slot.array for slot in self.given])
-            self.tests()
-            self._launch()
-
+        ahead = Ahead(self)
         while True:
-            if replay is None:
-                arrays.clear()
-            (replay or partial(_times, ahead, iterate))()
-            numbers[:] = self._numbers(ahead)
-            launched += ahead
+            ahead.launch()
             done = int(self.device.read(self.done.array))
             told[0] = begin + done
-            if done < launched:
-                place = done - (launched - ahead)
-                self._reset(arrays[place], numbers[place])
+            if done < ahead.launched:
+                ahead.back(done)
                 return
-            if ahead < MOST_AHEAD:
-                ahead *= 2
-            elif replay is None and (unit := self.unit(2 * MOST_AHEAD)):
-                arrays.clear()
-                replay = self.recorded(unit, iterate)
-                ahead = unit if replay is not None else ahead
-
-    def _numbers(self, ahead: int) -> list[dict[Node, int]]:
-        """The integers that the host has, as each of so many iterations begins with them."""
-        found: list[dict[Node, int]] = []
-        for _ in range(ahead):
-            found.append(dict(self.known))
-            self._count_on()
-        return found
-
-    def _reset(self, arrays: Sequence[DeviceArray], numbers: dict[Node, int]) -> None:
-        """Be where an iteration began."""
-        for slot, array in zip(self.given, arrays, strict=True):
-            slot.array = array
-        self.known.update(numbers)
+            ahead.longer()
 
     def _tested_each(self, begin: int) -> None:
         """As long as the test holds: where sizes change with the iterations, the host looks before each of them."""
         told = turning.loops[-1] if turning.loops else [0, 0]
         done = 0
         while True:
-            self._fill()
+            self.fill()
             self.tests()
             if int(self.device.read(self.done.array)) == done:
                 return
@@ -305,7 +276,7 @@ class Repetition:
 
     def recorded(self, unit: int, iterate: Callable[[], None] | None = None) -> Callable[[], None] | None:
         """So many iterations as one call of the device; None where it records none."""
-        iterate = iterate or self._launch
+        iterate = iterate or self.launch
         arrays = [(slot, slot.array) for pair in self.moves for slot in pair]
         self._recording = True
         try:

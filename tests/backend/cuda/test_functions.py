@@ -42,12 +42,18 @@ def computed(name: str, dtype: str, *operands: np.ndarray) -> np.ndarray:
 def drawn(name: str, dtype: str, count: int) -> np.ndarray:
     """Arguments where the function has a value."""
     rng = np.random.default_rng(sum(map(ord, name)))
-    found = np.concatenate([
-        rng.uniform(-3, 3, count),
-        rng.uniform(-20, 20, count),
-        10.0 ** rng.uniform(-30, 1, count) * rng.choice([-1, 1], count),
-        *([10.0 ** rng.uniform(3, 38, count) * rng.choice([-1, 1], count)] if name in {"sin", "cos", "tan"} else []),
-    ])
+    found = np.concatenate(
+        [
+            rng.uniform(-3, 3, count),
+            rng.uniform(-20, 20, count),
+            10.0 ** rng.uniform(-30, 1, count) * rng.choice([-1, 1], count),
+            *(
+                [10.0 ** rng.uniform(3, 38, count) * rng.choice([-1, 1], count)]
+                if name in {"sin", "cos", "tan"}
+                else []
+            ),
+        ]
+    )
     if name in {"arcsin", "arccos", "arctanh"}:
         found = found[np.abs(found) < 1]
     if name == "arccosh":

@@ -1,24 +1,53 @@
-"""Whether a plan is to do without libraries: loops then compute all that they can, products of matrices too."""
+"""What a plan is for: the processor with libraries, loops that compute all that they can, or a GPU. Facts about nodes depend on it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from typing import Literal, ParamSpec, TypeVar
 
-_alone: ContextVar[bool] = ContextVar("alone", default=False)
+Purpose = Literal["", "alone", "device"]
+PURPOSES: tuple[Purpose, ...] = ("", "alone", "device")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_purpose: ContextVar[Purpose] = ContextVar("purpose", default="")
+
+
+def purpose() -> Purpose:
+    """What plans are made for now."""
+    return _purpose.get()
 
 
 def is_alone() -> bool:
     """Whether loops compute all that they can."""
-    return _alone.get()
+    return _purpose.get() == "alone"
 
 
 @contextmanager
 def without_library() -> Generator[None]:
     """Make plans that call a library where nothing else is known alone."""
-    token = _alone.set(True)
+    token = _purpose.set("alone")
     try:
         yield
     finally:
-        _alone.reset(token)
+        _purpose.reset(token)
+
+
+def for_device(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that makes plans for a GPU, or runs them: what is known of nodes is known for these."""
+
+    @wraps(function)
+    def run(*args: P.args, **options: P.kwargs) -> R:
+        if _purpose.get():
+            return function(*args, **options)
+        token = _purpose.set("device")
+        try:
+            return function(*args, **options)
+        finally:
+            _purpose.reset(token)
+
+    return run

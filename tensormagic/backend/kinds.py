@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tensormagic.backend.alone import is_alone
+from tensormagic.backend.alone import PURPOSES, Purpose, is_alone, purpose
 from tensormagic.backend.complex_text import is_complex, source_of
 from tensormagic.backend.inline import DTYPES, expand_all
 from tensormagic.ir.graph import Graph
@@ -55,9 +55,7 @@ def is_heavy(node: Node) -> bool:
 
 MOST_REGION_OPS = 600  # in the bodies of a region that becomes one function
 
-_kinds: dict[bool, weakref.WeakKeyDictionary[Node, str]] = {
-    alone: weakref.WeakKeyDictionary() for alone in (False, True)
-}  # in plans with libraries, and in those without
+_kinds: dict[Purpose, weakref.WeakKeyDictionary[Node, str]] = {key: weakref.WeakKeyDictionary() for key in PURPOSES}
 
 
 def kind_of(node: Node) -> str:
@@ -69,17 +67,16 @@ def kind_of(node: Node) -> str:
     """
     if node.op is ITEM:  # a region that has been refused has other results than before
         return "item" if kind_of(node.args[0]) == "region" else "library"
-    alone = is_alone()
-    kinds = _kinds[alone]
+    kinds = _kinds[purpose()]
     known = kinds.get(node)
     if known is None:
-        known = kinds[node] = _kind(node, inside=alone)
+        known = kinds[node] = _kind(node, inside=is_alone())
     return known
 
 
 def settle(nodes: Sequence[Node]) -> None:
     """Say that ``nodes`` are computed within a region, where a library call is worth more than a slow loop costs."""
-    kinds = _kinds[is_alone()]
+    kinds = _kinds[purpose()]
     for node in nodes:
         if node not in kinds:
             kinds[node] = _kind(node, inside=True)
@@ -87,7 +84,7 @@ def settle(nodes: Sequence[Node]) -> None:
 
 def refuse(node: Node) -> None:
     """Have NumPy compute a node."""
-    _kinds[is_alone()][node] = "library"
+    _kinds[purpose()][node] = "library"
 
 
 def _kind(node: Node, *, inside: bool) -> str:
@@ -105,7 +102,7 @@ def _kind(node: Node, *, inside: bool) -> str:
     if is_complex(node) and _is_of_reals(op):
         return "library"
     if op in {LOOP, WHILE, COND}:
-        return "region" if _is_compiled(node) else "library"
+        return "region" if purpose() != "device" and _is_compiled(node) else "library"
     if len(node.types) != 1:
         return "library"
     return _kind_of_one(node, inside=inside)

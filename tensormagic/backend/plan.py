@@ -39,14 +39,14 @@ class PlannedKernel:
     Parameters
     ----------
     kernel
-        The stages.
+        The stages; on a GPU also a loop.
     printed
         Its text.
     nodes
         Every node that it computes, operands first.
     """
 
-    kernel: Kernel
+    kernel: Kernel | Node
     printed: Printed
     nodes: tuple[Node, ...]
 
@@ -62,6 +62,7 @@ class PlannedKernel:
         return f"Kernel({listed}: {len(self.source.splitlines())} lines of source)"
 
 
+_QUIET = frozenset(["contract", "move"])  # kinds that are as good in NumPy
 W = TypeVar("W", bound=Walk)
 
 
@@ -112,6 +113,11 @@ class Plan:
         """Whether there are arrays that grow, which only machine code has: it is all compiled, or not at all."""
         printed = (entry for kernel in self.kernels for entry in kernel.printed.entries)
         return any(entry.kind == "growing" for entry in printed)
+
+    @staticmethod
+    def is_slow(node: Node) -> bool:
+        """Whether a step that NumPy computes is slower there than a kernel would be."""
+        return getattr(node.op, "kind", "opaque") not in _QUIET
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tensormagic.backend.costs import Cost, by_node
 from tensormagic.backend.plan import Plan, PlannedKernel
@@ -25,6 +26,9 @@ from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 from tensormagic.ops.effects.checks import REQUIRE
 from tensormagic.ops.form import FORM
 
+if TYPE_CHECKING:
+    from tensormagic.backend.cuda.outline import Outline
+
 __all__ = ["annotate", "statements"]
 
 _MARKED = "yellow, *: NumPy runs a part of it"
@@ -34,7 +38,6 @@ _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _SHORT = 40  # lines of a kernel that is shown whole
 _HEAD = "<span></span><span>becomes</span><span>numbers computed</span><span>runs in</span>"
 _UNWRITTEN = (FORM, REQUIRE)  # what changes the class of a number, and what asks whether a value is allowed
-_QUIET = {"contract", "move"}  # kinds that are as good in NumPy
 
 
 @dataclass
@@ -78,7 +81,7 @@ class Line:
 
 def annotate(shown: Portrait, source: str) -> Drawn:
     """The panel."""
-    kernels = list(shown.plan.kernels)
+    kernels = list(shown.outline.kernels)
     found = by_line(shown, kernels)
     whole = sum(line.cost.flops for line in found.values()) or 1
     gone = merged(shown, found)
@@ -134,7 +137,7 @@ def by_line(shown: Portrait, kernels: list[PlannedKernel]) -> dict[int, Line]:
         for number in {line_of(shown, n) for n in kernel.printed.origins if n is not None}:
             if number in found:
                 found[number].kernels.add(k)
-    for node in _library(shown.plan):
+    for node in _library(shown.outline):
         number = line_of(shown, node)
         if number is not None:
             _note_call(shown, found.setdefault(number, Line()), node)
@@ -162,7 +165,7 @@ def _note_call(shown: Portrait, line: Line, node: Node) -> None:
     operands = ", ".join(_type(shown, a) for a in node.args)
     told = f"{symbol(shown.label(node))}({operands}) -> {_type(shown, node)}"
     line.calls.append(told)
-    if getattr(node.op, "kind", "opaque") not in _QUIET:
+    if shown.outline.is_slow(node):
         line.slow.append(told)
 
 
@@ -170,7 +173,7 @@ def _type(shown: Portrait, node: Node) -> str:
     return ", ".join(map(shown.type_text, node.types))
 
 
-def _library(plan: Plan) -> Iterator[Node]:
+def _library(plan: Plan | Outline) -> Iterator[Node]:
     """What NumPy computes, also in regions whose iterations Python runs."""
     for node in plan.library_steps:
         if node not in plan.regions:

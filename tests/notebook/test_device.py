@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.backend.cuda.outline import outlined
+from tensormagic.notebook.pictures.adaptor import portrait
 
 
 def told(notebook, cell):
@@ -151,3 +153,33 @@ def test_a_clock_charges_what_is_inside_to_itself_alone(device):
     assert not clock.runs()
     assert set(found.seconds) == {(first,), (second,)}
     assert all(s >= 0 for s in found.seconds.values())
+
+
+def test_the_lines_and_the_picture_of_a_cell_on_the_device_show_its_kernels(notebook, device):
+    """Those of the device: one for each step of its plan, with the lines that each is for; yellow is what the host does."""
+    cell = """%%tensor --device gpu -a
+import scipy.special
+z = np.tanh(X @ w)
+s = np.sort(z)
+for k in range(3):
+    s = s * 0.5 + z.sum()
+e = scipy.special.spence(s + 2)
+e.sum()"""
+    data = told(notebook, cell)[0].displays[0]
+    lines = {m[1]: row for row in data["text/plain"].splitlines() if (m := re.match(r"[* ] *(\d+) ", row))}
+    assert [" kernel" in lines[n] for n in "34678"] == [True, False, True, True, True]
+    assert "library" in lines["4"]
+    assert "NumPy" in lines["7"]
+    page = data["text/html"]
+    assert "blocks of" in page
+    assert "one thread runs all of it" in page
+    assert re.search(r"<mark>.*tanh.*</mark>", page)
+    shown = portrait({"e": notebook["e"].sum().node}, {}, "In[1]", device="gpu")
+    view = shown.scene(cell).views[-1]
+    assert view.name == "kernels"
+    found = outlined(shown.executable.graph)
+    numbered = {v.kernel for v in view.vertices if v.kernel is not None}
+    assert numbered == set(range(1, len(found.steps) + 1))
+    assert {v.kernel for v in view.vertices if v.yellow} == {
+        found.steps.index(n) + 1 for n in found.library_steps if n.op.name == "spence"
+    }

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from tensormagic.backend.cuda.launch import Count, Launch, Live, Scratch
+from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol, apply, atom
 
 THREADS = 256
@@ -24,7 +25,7 @@ def guarded(launch: Launch) -> Launch:
         source=_guarded(launch.source),
         readable=_guarded(launch.readable),
         parameters=(*launch.parameters, Live()),
-        origins=(),
+        origins=_origins(launch),
         otherwise=tuple(map(guarded, launch.otherwise)),
     )
 
@@ -35,6 +36,12 @@ def _guarded(source: str) -> str:
     line, _, body = body.partition("\n")
     named = f"{arguments}, live" if arguments else "live"
     return f"{before}{head}{named}):{line}\n    if live[0] == 0:\n        return\n{body}"
+
+
+def _origins(launch: Launch) -> tuple[Node | None, ...]:
+    """What the lines are for, with two more below the head of the kernel."""
+    head = launch.source.rpartition(_HEAD)[0].count("\n") + 1
+    return (*launch.origins[:head], None, None, *launch.origins[head:]) if launch.origins else ()
 
 
 def _number(key: str, dtype: str, written: bool) -> Scratch:

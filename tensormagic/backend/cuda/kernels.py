@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda.bodies import is_flat_nest
 from tensormagic.backend.cuda.flat import print_copy, print_flat, print_numbers
 from tensormagic.backend.cuda.folds import print_apart, print_fold
@@ -24,6 +25,7 @@ from tensormagic.ops.indices.scatter import are_unique
 NONE: Mapping[Node, str] = {}
 
 
+@for_device
 def lower(kernel: Kernel, plan: Arranged, names: Mapping[Node, str] = NONE) -> tuple[Launch, ...] | None:
     """The launches of a kernel, in order; None where the library has to compute its nodes.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda.launch import Array, Count, Launch, Live, Number, Parameter, Scratch
 from tensormagic.backend.cuda.loop_plan import LOOPS, planned_loop
 from tensormagic.backend.cuda.planned import Planned, planned
@@ -17,6 +18,7 @@ from tensormagic.ops.opaque import ITEM
 _BY_LIBRARY = "# {}: by the library of the GPU, or else by NumPy on the host"
 
 
+@for_device
 def device_source(graph: Graph) -> str:
     """What runs a graph on a GPU, in order: kernels as Python source, and the names of operations that have none.
 
@@ -62,14 +64,19 @@ def _loop(node: Node) -> Iterator[str]:
         yield _BY_LIBRARY.format(node.op.name)
 
 
-def _launch(launch: Launch, otherwise: str = "") -> Iterator[str]:
+def grid_text(launch: Launch, otherwise: str = "") -> str:
+    """How many blocks and threads a launch has, and for which sizes, as a comment."""
     grid = f"# {otherwise}{launch.blocks} blocks of {launch.threads} threads"
     if launch.shared:
         grid += f", {launch.shared} bytes of shared memory"
     if launch.ranges:
         grid += ", where " + " and ".join(f"{low} <= {size} <= {high}" for size, low, high in launch.ranges)
+    return grid
+
+
+def _launch(launch: Launch, otherwise: str = "") -> Iterator[str]:
     arguments = ", ".join(map(_argument, launch.parameters))
-    yield f"{grid}\n# called with {arguments}\n{(launch.readable or launch.source).rstrip()}"
+    yield f"{grid_text(launch, otherwise)}\n# called with {arguments}\n{(launch.readable or launch.source).rstrip()}"
     for other in launch.otherwise:
         yield from _launch(other, "for other sizes: ")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.guarded import choice, copied, counted, goes_on, guarded
 from tensormagic.backend.cuda.launch import Array, Launch, UnsupportedError
@@ -64,6 +65,7 @@ class Part:
         Whether the library computes anything.
     """
 
+    @for_device
     def __init__(
         self, graph: Graph, changed: Sequence[int] = (), *, dependent: bool = False, side: bool = False
     ) -> None:
@@ -253,6 +255,7 @@ def planned_loop(node: Node) -> LoopPlan | None:
 
 
 @lru_cache(maxsize=128)
+@for_device
 def _planned_loop(is_counted: bool, test: Graph | None, body: Graph, carries: int) -> LoopPlan | None:
     first = int(is_counted)
     once, body = apart(body, first + carries)

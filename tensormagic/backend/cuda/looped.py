@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda.ahead import Ahead
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.frames import ALIGNED, Compute, Frame, Numbers, Slot, UnfixedError
@@ -102,6 +103,7 @@ class Repetition:
     def _number(self, value: Value) -> int:
         return int(self.device.read(value) if self.device.is_array(value) else value)
 
+    @for_device
     def run(
         self, begin: int, count: int | None, state: Sequence[Value], constants: Sequence[Value]
     ) -> list[Value] | None:

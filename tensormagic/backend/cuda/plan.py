@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda.widened import in_wider
 from tensormagic.backend.inline import by_parts, expand_all, marked
 from tensormagic.backend.kinds import graphs_of, refuse
@@ -19,11 +20,17 @@ from tensormagic.ops.fold import SUM
 DRIVEN = -(1 << 40)  # marks the regions of plans for a GPU: those of plans for the processor may be kernels
 
 
+@for_device
 def plan_device(graph: Graph, changed: Iterable[int] = ()) -> Arranged:
     """The steps of a closed graph; the parameters whose numbers are ``changed`` belong to it."""
     carries = [graph.parameters[k] for k in changed]
-    simple = in_wider(expand_all([*graph.results, *graph.checked]))
-    return arranged(graph, _driven(simple), carries, apart=True)
+    return arranged(graph, simple_on_device([*graph.results, *graph.checked]), carries, apart=True)
+
+
+@for_device
+def simple_on_device(nodes: Sequence[Node]) -> list[Node]:
+    """The same nodes in simpler ops, with regions that are library nodes."""
+    return _driven(in_wider(expand_all(nodes)))
 
 
 def plan_alone(graph: Graph, changed: Iterable[int] = ()) -> Arranged:

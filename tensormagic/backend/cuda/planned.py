@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda import clock, memory
 from tensormagic.backend.cuda.compiler import Codes
 from tensormagic.backend.cuda.device import Device, DeviceArray
@@ -61,6 +62,7 @@ class Planned:
         What makes the plan.
     """
 
+    @for_device
     def __init__(self, graph: Graph, changed: Iterable[int] = (), plan: Callable[..., Arranged] = plan_device) -> None:
         self.plan = plan(graph, changed)
         self.launches = {s: lower(s, self.plan) for s in self.plan.steps if isinstance(s, Kernel)}
@@ -90,6 +92,7 @@ class Planned:
                 found.setdefault(number, []).append(node)
         return found
 
+    @for_device
     def peak(self, symbols: Mapping[Symbol, int]) -> tuple[int, Node | None]:
         """The bytes that a run takes at once, beside what it is given, and the largest array; what depends on data counts as nothing."""
         live = most = 0
@@ -191,6 +194,7 @@ class Execution:
         self.faults: list[DeviceArray] = []
         self.sizes = _Sizes({}, self.operand)
 
+    @for_device
     def run(self, symbols: Mapping[Symbol, int], values: Sequence[Value]) -> list[Value] | None:
         """The results; None where a kernel has found something that only the library can say."""
         self.sizes = _Sizes(symbols, self.operand)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.alone import for_device
 from tensormagic.backend.cuda import clock, draws, memory, tapes, transfers
 from tensormagic.backend.cuda.device import Device, DeviceArray, LaunchError, current
 from tensormagic.backend.cuda.library import lacking, named, simpler
@@ -384,6 +385,7 @@ class Runner:
         return self.device.put(value) if isinstance(value, np.ndarray) and value.ndim else value
 
 
+@for_device
 def run(
     graph: Graph, values: Sequence[Value], device: Device | None = None, arriving: Arriving | None = None
 ) -> list[Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.regions.region import Region
 from tensormagic.transform.rewriting.replay import replayed
 from tensormagic.transform.rewriting.trial import changes_digits
+
+if TYPE_CHECKING:
+    from tensormagic.backend.cuda.outline import Outline
 
 __all__ = ["Portrait", "newest", "portrait", "source_of", "steps_of"]
 
@@ -98,6 +101,15 @@ class Portrait:
     def plan(self) -> Plan:
         """What the planner makes of the whole."""
         return self.executable.plan
+
+    @cached_property
+    def outline(self) -> Plan | Outline:
+        """What runs the whole, where it is computed."""
+        if not self.is_on_gpu:
+            return self.plan
+        from tensormagic.backend.cuda.outline import outlined  # with all kinds of kernels
+
+        return outlined(self.executable.graph)
 
     @cached_property
     def computes(self) -> bool:
@@ -274,7 +286,7 @@ class _Views:
         rules = _rules_by_node(first.fired)
         found.append(drawing.view("rewritten", self.scope(first.graph), names, rules=rules))
         drawing.follow(first.graph, final.graph)
-        kernel, yellow = steps_of(shown.plan, final.graph)
+        kernel, yellow = steps_of(shown.outline, final.graph)
         if shown.gradients:
             rules = _rules_by_node(final.rewritten.fired)
             found.append(drawing.view("gradient", self.scope(final.graph), everything, rules=rules))
@@ -327,7 +339,7 @@ class _Views:
         return Rewrite(firing.rule.name, firing.rule.level, where, firing.rule.source.rpartition("/")[2], bought)
 
 
-def steps_of(plan: Plan | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:
+def steps_of(plan: Plan | Outline | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:
     """The number of the step that computes each node of the graph, and the nodes that stay in NumPy."""
     kernel: dict[Node, int] = {}
     yellow: set[Node] = set()
@@ -337,7 +349,7 @@ def steps_of(plan: Plan | None, graph: Graph) -> tuple[dict[Node, int], set[Node
     for number, step in enumerate(plan.steps, 1):
         if isinstance(step, Node):
             kernel[step] = number
-            if kind_of(step) not in {"contract", "move"}:
+            if plan.is_slow(step):
                 yellow.add(step)
         else:
             for node in next(planned).nodes:

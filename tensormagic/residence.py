@@ -9,8 +9,9 @@ from weakref import WeakSet
 import numpy as np
 
 from tensormagic.backend.cuda import memory, transfers
+from tensormagic.backend.cuda.arrivals import ordered
 from tensormagic.backend.cuda.device import Device, DeviceArray, Event, current, is_there
-from tensormagic.backend.cuda.streams import Arriving, by_first_use, copied_out
+from tensormagic.backend.cuda.streams import Arriving, copied_out
 from tensormagic.backend.cuda.transfers import Hidden
 from tensormagic.capture import floating, usercode
 from tensormagic.capture.value import Tensor
@@ -240,11 +241,12 @@ def told(graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites)
 
 
 def _sent(device: Device, graph: Graph, given: Sequence[Any], names: Sequence[str], sites: Sites) -> Arriving:
-    """Have what lies on the host alone copied to the device, in the order in which it is read."""
-    arriving = Arriving(device)
+    """Have what lies on the host alone copied to the device: in the order in which it is read, or that on which most depends first."""
     away = [k for k, v in enumerate(given) if isinstance(v, Resident) and not v.on_device]
+    order = ordered(graph, away, [np.shape(v) for v in given])
+    arriving = Arriving(device, graph, order)
     sent: dict[Resident, _Input] = {}
-    for k in by_first_use(graph, away):
+    for k in order.parameters:
         sent.setdefault(given[k], _Input(graph, k, given[k], names, sites))
     with device.errors():
         arrays = [one.room(device) for one in sent.values()]

@@ -74,8 +74,17 @@ class Schedule(NamedTuple):
     steps: list[Step]
 
 
+def by_rank(nodes: Sequence[Node], parameters: Sequence[Node], ranks: Sequence[int]) -> list[Node]:
+    """The nodes sorted by the last parameter that they need, else as they are: operands come first all the same."""
+    rank = dict(zip(parameters, ranks, strict=True))
+    for node in nodes:
+        if node not in rank:
+            rank[node] = max((rank.get(a, 0) for a in node.needs), default=0)
+    return sorted(nodes, key=rank.__getitem__)
+
+
 @lru_cache(maxsize=256)
-def schedule(graph: Graph, moving: int | None = None) -> Schedule:
+def schedule(graph: Graph, moving: int | None = None, ranks: tuple[int, ...] = ()) -> Schedule:
     """The steps in which a graph runs: what reads an array comes before what stores into it, where it can.
 
     Parameters
@@ -84,10 +93,13 @@ def schedule(graph: Graph, moving: int | None = None) -> Schedule:
         A closed graph.
     moving
         For the body of a loop, how many of its parameters change from iteration to iteration: the first ones.
+    ranks
+        In which order the parameters are there; nothing where they all are.
     """
     own = set(graph.parameters)
     constants = {n: n.op.evaluate(n, (), int) for n in graph.nodes if n.op is CONSTANT}
-    rest = [n for n in graph.nodes if n not in own and n.op is not CONSTANT]
+    nodes = by_rank(graph.nodes, graph.parameters, ranks) if ranks else graph.nodes
+    rest = [n for n in nodes if n not in own and n.op is not CONSTANT]
     still = _still(rest, {*constants, *graph.parameters[moving:]}) if moving is not None else []
     before = set(still)
     kept = {*graph.results, *graph.checked, *constants, *before}
@@ -223,6 +235,10 @@ class Elsewhere(Protocol):
         """The results of a graph, of which the first ``moving`` parameters change from iteration to iteration; None to go step by step."""
         ...
 
+    def ranks(self, graph: Graph) -> tuple[int, ...]:
+        """In which order the parameters of a graph are there; nothing where they all are."""
+        ...
+
 
 elsewhere: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
 
@@ -258,7 +274,8 @@ def run(graph: Graph, values: list[Value], iterations: Iterations | None = None)
         found = other.whole(graph, values, None if iterations is None else iterations.moving)
         if found is not None:
             return found
-    first, constants, once, steps = schedule(graph, None if iterations is None else iterations.moving)
+    ranks = other.ranks(graph) if other is not None and iterations is None else ()
+    first, constants, once, steps = schedule(graph, None if iterations is None else iterations.moving, ranks)
     sizes = bind(graph, values) if iterations is None or iterations.sizes is None else iterations.sizes
     table: dict[Any, Value] = dict(constants)
     for p in reversed(graph.parameters):

@@ -40,10 +40,11 @@ def work(graph: Graph, sizes: Mapping[Symbol, int]) -> Work:
     def size(s: Size) -> int:
         return s if isinstance(s, int) else evaluate(s, lambda a: sizes.get(a, UNKNOWN))
 
-    return sum((_of(node, size) for node in graph.nodes if node.args), Work())
+    return sum((work_of(node, size) for node in graph.nodes if node.args), Work())
 
 
-def _of(node: Node, size: Callable[[Size], int]) -> Work:
+def work_of(node: Node, size: Callable[[Size], int]) -> Work:
+    """What one operation does."""
     kind = node.op.kind
     if kind == "region":
         return _region(node, size)
@@ -80,7 +81,7 @@ def _region(node: Node, size: Callable[[Size], int]) -> Work:
 
 def on_device(node: Node, size: Callable[[Size], int]) -> float:
     """About how long the device takes for one operation, once it has been told."""
-    done = _of(node, size)
+    done = work_of(node, size)
     return done.operations / DEVICE_RATE + done.written / DEVICE_BYTES
 
 

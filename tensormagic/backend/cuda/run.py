@@ -128,6 +128,10 @@ class Runner:
             memory.afford(self.device, *memory.least(graph, values))
         return found
 
+    def ranks(self, graph: Graph) -> tuple[int, ...]:
+        """In which order the parameters of the graph that is run arrive."""
+        return self._arriving.order.ranks if self._arriving.graph is graph else ()
+
     def _by_kernels(self, graph: Graph, values: list[Value], moving: int | None) -> list[Value] | None:
         if config.tier == "numpy" or graph in self._refused:
             return None

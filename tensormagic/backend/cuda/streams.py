@@ -6,11 +6,12 @@ is copied in is asked for there, and the copy waits for it; what computes with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tensormagic.backend.cuda.arrivals import NO_ORDER, Order
 from tensormagic.backend.cuda.device import Device, DeviceArray, Event
 from tensormagic.ir.graph import Graph
 
@@ -21,9 +22,15 @@ class Arriving:
     """Arrays that are being copied to the device, in the order in which they are needed.
 
     An event says that one is complete, and all before it, since one stream copies them.
+
+    Parameters
+    ----------
+    graph, order
+        What is run with them, and in which order its parameters are copied.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, graph: Graph | None = None, order: Order = NO_ORDER) -> None:
+        self.graph, self.order = graph, order
         self._device = device
         self._numbers: dict[int, int] = {}  # by the identity of arrays, which are held below
         self._events: list[tuple[DeviceArray, Event]] = []
@@ -65,10 +72,4 @@ def copied_out(device: Device, array: DeviceArray, after: Event | None = None) -
         return device.fetch(array)
 
 
-def by_first_use(graph: Graph, parameters: Iterable[int]) -> list[int]:
-    """The numbers of parameters, those first that are read first."""
-    first: Mapping[Any, int] = {a: -k for k, node in enumerate(reversed(graph.nodes)) for a in node.args}
-    return sorted(parameters, key=lambda k: first.get(graph.parameters[k], 1))
-
-
-__all__ = ["Arriving", "by_first_use", "copied_out"]
+__all__ = ["Arriving", "copied_out"]

@@ -13,6 +13,7 @@ from tensormagic.backend.cuda import transfers
 from tests.backend.cuda.orders import Traced
 
 A, B, C = np.linspace(-1, 1, 12).reshape(4, 3), np.linspace(0.5, 2, 3), np.arange(12.0).reshape(4, 3)
+LARGE = np.linspace(-1, 1, 50_000)
 
 
 def _one_by_one() -> list[Any]:
@@ -50,12 +51,22 @@ def _twice() -> list[Any]:
     return [first, second]
 
 
+def _critical() -> list[Any]:
+    """The large input is read first, and most depends on the small one."""
+    large, w = tm.tensor(LARGE), tm.tensor(B)
+    total = np.sum(np.exp(large))
+    for _ in range(6):
+        w = np.tanh(w * 0.5) + w[::-1]
+    return [total * w]
+
+
 PROGRAMS: dict[str, Callable[[], list[Any]]] = {
     "inputs one by one": _one_by_one,
     "a gradient": _gradient,
     "steps": _steps,
     "a part on the host": _on_the_host,
     "one run behind another": _twice,
+    "a critical path": _critical,
 }
 
 

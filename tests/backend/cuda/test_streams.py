@@ -6,6 +6,8 @@ import pytest
 import tensormagic as tm
 from tensormagic.backend.cuda import device as devices
 from tensormagic.backend.cuda import transfers
+from tensormagic.backend.cuda.arrivals import ordered
+from tensormagic.ops.interpret import by_rank
 from tests.backend.cuda.emulated import compiles
 from tests.backend.cuda.orders import Traced
 from tests.backend.cuda.streamed import PROGRAMS, traced
@@ -62,6 +64,47 @@ def test_the_first_step_waits_for_what_it_reads_alone(own_device: None):
     second = [k for k, n in enumerate(names) if n == "wait"][1]
     assert {"free", "record", "wait", "empty"}.issuperset(names[: names.index("wait")])
     assert set(names[names.index("wait") + 1 : second]) & {"exp", "add", "multiply", "sum", "negative", "launch"}
+
+
+def test_what_most_depends_on_comes_first(own_device: None):
+    """The long chain is computed while the large input is copied, which is read first in the text."""
+    device = traced(PROGRAMS["a critical path"])
+    names = [s.name for s in device.steps if s.stream == "compute"]
+    first, second = [k for k, n in enumerate(names) if n == "wait"][:2]
+    assert names[first:second].count("tanh") == 6
+    assert "exp" not in names[:second]
+    assert names[second:].count("exp") == 1
+
+
+CHAIN = 8
+
+
+@pytest.mark.parametrize(
+    ("program", "order"),
+    [
+        (lambda a, b: np.sum(np.exp(a)) * np.sum(chain(b)), (1, 0)),  # the chain is computed while the other is copied
+        (lambda a, b: np.sum(chain(a)) * np.sum(np.exp(b)), (0, 1)),  # as in the text
+        (lambda a, b: chain(np.exp(a) + b.sum()), (0, 1)),  # nothing can begin before both are there
+        (
+            lambda a, b: np.sum(np.exp(a)) + np.linalg.solve(np.eye(4), chain(b)[:4])[0],
+            (0, 1),
+        ),  # the first error is the text's
+    ],
+)
+def test_another_order_than_that_of_the_text_is_for_a_gain(program, order: tuple[int, ...]):
+    graph = tm.trace(program, "float64[n]", "float64[m]")
+    found = ordered(graph, [0, 1], [(100_000,), (1000,)])
+    assert found.parameters == order
+    assert bool(found.ranks) is (order != (0, 1))
+    nodes = by_rank(graph.nodes, graph.parameters, found.ranks or (0, 0))
+    place = {n: k for k, n in enumerate(nodes)}
+    assert all(place[a] < place[n] for n in nodes for a in n.needs)
+
+
+def chain(x):
+    for _ in range(CHAIN):
+        x = np.tanh(x) + 1
+    return x
 
 
 def test_a_value_is_copied_out_without_what_is_computed_behind_it(own_device: None):

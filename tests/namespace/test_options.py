@@ -100,3 +100,9 @@ def test_a_variance_in_another_kind_of_number_runs_on_values(expression: str):
     check(f"r = {expression}", **NAMES)
     with pytest.raises(CaptureError):
         tm.tensor(lambda i, y: eval(expression, {"np": np, "i": i, "y": y}))(NAMES["i"], NAMES["y"])
+
+
+def test_differences_of_truth_values():
+    """NumPy makes numbers of integers before it subtracts, and not of truth values."""
+    with pytest.raises(TypeError, match="numpy boolean subtract"):
+        np.gradient(tm.tensor(np.array([True, False, True])))

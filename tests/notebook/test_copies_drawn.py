@@ -56,6 +56,42 @@ def test_what_is_drawn_is_what_is_copied(device: Device, name: str):
         assert sum(v.is_op for v in view.vertices) == sum(v.is_op and v.kind != "sent" for v in view.vertices)
 
 
+def repeated(x):
+    for _ in range(3):
+        x = scipy.special.spence(x * 0.5 + 1)
+    return x
+
+
+def in_a_branch(x):
+    for _ in range(2):
+        if np.sum(x) > -1e9:  # noqa: SIM108 (a branch)
+            x = scipy.special.spence(np.abs(x) + 1)
+        else:
+            x = x + 1
+    return x
+
+
+@pytest.mark.parametrize(("function", "times"), [(repeated, 3), (in_a_branch, 2)])
+def test_what_is_copied_in_loops_and_branches_is_drawn_there(device: Device, function, times: int):
+    """With the bytes of one iteration; the loop itself says how many there are."""
+    with warnings.catch_warnings(), tm.config.using(device="gpu", tier="numpy"):
+        warnings.simplefilter("ignore", tm.HiddenTransferWarning)
+        value = tm.tensor(function)(tm.to_gpu(X))
+        shown = portrait({"value": value.node}, {}, "", device="gpu")
+        before = device.copied.to_device, device.copied.to_host
+        session.have([value.node])
+    for view in shown.scene("").views:
+        sent = [v for v in view.everything() if v.kind == "sent"]
+        assert sent
+        assert not [v for v in view.vertices if v.kind == "sent"]
+        for way, bytes_ in (
+            ("the GPU", device.copied.to_device - before[0]),
+            ("the host", device.copied.to_host - before[1]),
+        ):
+            drawn_bytes = sum(int(v.label.removesuffix(" B")) for v in sent if v.type == f"copied to {way}")
+            assert drawn_bytes * times == bytes_
+
+
 def test_what_lies_there_is_not_copied(device: Device):
     x = tm.to_gpu(X)
     value = x * 2 + tm.tensor(W)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.ir
@@ -163,11 +164,12 @@ def vector(_typing: Any, pointer: Any, place: Any, count: Any) -> Any:
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         element = args[0].type.pointee
-        whole = _vector_of(element, lanes)
+        whole = _words_of(element, lanes) or _vector_of(element, lanes)
         at = builder.bitcast(builder.gep(args[0], [args[1]]), whole.as_pointer())
         loaded = builder.load(at, align=min(_VECTOR, _size(element) * lanes))
         model = context.data_model_manager[kind]
-        parts = [model.from_data(builder, _taken(builder, loaded, element, k)) for k in range(lanes)]
+        taken = _cut if _words_of(element, lanes) is not None else _taken
+        parts = [model.from_data(builder, taken(builder, loaded, element, k)) for k in range(lanes)]
         return context.make_tuple(builder, sig.return_type, parts)
 
     return _types.UniTuple(kind, lanes)(pointer, place, count), generate
@@ -182,10 +184,19 @@ def store(_typing: Any, pointer: Any, place: Any, values: Any) -> Any:
         whole = _vector_of(element, lanes)
         model = context.data_model_manager[pointer.dtype]
         packed = ir.Constant(whole, ir.Undefined)
-        for k in range(lanes):
-            value = context.cast(builder, builder.extract_value(args[2], k), sig.args[2].dtype, pointer.dtype)
-            for word, number in enumerate(_words(builder, model.as_data(builder, value))):
-                packed = builder.insert_element(packed, number, ir.Constant(_I32, k * _count(element) + word))
+        values = [
+            model.as_data(
+                builder,
+                context.cast(builder, builder.extract_value(args[2], k), sig.args[2].dtype, pointer.dtype),
+            )
+            for k in range(lanes)
+        ]
+        if _words_of(element, lanes) is not None:
+            whole, packed = _words_of(element, lanes), _joined(builder, values)
+        else:
+            for k, value in enumerate(values):
+                for word, number in enumerate(_words(builder, value)):
+                    packed = builder.insert_element(packed, number, ir.Constant(_I32, k * _count(element) + word))
         at = builder.bitcast(builder.gep(args[0], [args[1]]), whole.as_pointer())
         builder.store(packed, at, align=min(_VECTOR, _size(element) * lanes))
         return context.get_dummy_value()
@@ -201,6 +212,33 @@ def _count(element: Any) -> int:
 def _vector_of(element: Any, lanes: int) -> Any:
     number = element.elements[0] if _count(element) > 1 else element
     return ir.VectorType(number, lanes * _count(element))
+
+
+def _words_of(element: Any, lanes: int) -> Any:
+    """Words of 32 bits that neighbours lie in which are narrower: PTX has vectors of four numbers at most; None for others."""
+    size = _size(element)
+    return ir.VectorType(_I32, lanes * size // 4) if size < 4 and lanes * size > 4 and lanes * size % 4 == 0 else None
+
+
+def _cut(builder: Any, words: Any, element: Any, lane: int) -> Any:
+    """One element of words that were loaded."""
+    size = _size(element)
+    word = builder.extract_element(words, ir.Constant(_I32, lane * size // 4))
+    bits = builder.trunc(builder.lshr(word, ir.Constant(_I32, 8 * (lane * size % 4))), ir.IntType(8 * size))
+    return bits if isinstance(element, ir.IntType) else builder.bitcast(bits, element)
+
+
+def _joined(builder: Any, values: Sequence[Any]) -> Any:
+    """Narrow elements in words."""
+    size = _size(values[0].type)
+    whole = ir.Constant(_words_of(values[0].type, len(values)), ir.Undefined)
+    for first in range(0, len(values), 4 // size):
+        word = ir.Constant(_I32, 0)
+        for k, value in enumerate(values[first : first + 4 // size]):
+            bits = value if isinstance(value.type, ir.IntType) else builder.bitcast(value, ir.IntType(8 * size))
+            word = builder.or_(word, builder.shl(builder.zext(bits, _I32), ir.Constant(_I32, 8 * size * k)))
+        whole = builder.insert_element(whole, word, ir.Constant(_I32, first * size // 4))
+    return whole
 
 
 def _taken(builder: Any, loaded: Any, element: Any, lane: int) -> Any:

@@ -98,7 +98,7 @@ _TOO_SMALL = (
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """``np.gradient``: central differences inside, differences of order ``edge_order`` at the ends."""
     x = tensor(f)
-    x = x if x.type.inexact else x.astype(np.float64)
+    x = x.astype(np.float64) if x.type.dtype.kind in "iu" else x  # truth values are subtracted, which is an error
     axes = tuple(range(x.ndim)) if axis is None else several_axes(axis, x.ndim)
     if edge_order > 2:
         raise ValueError("'edge_order' greater than 2 not supported")

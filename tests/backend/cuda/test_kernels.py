@@ -1,5 +1,7 @@
 """Kernels for a GPU: real PTX in the emulator, against NumPy."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -157,6 +159,24 @@ def test_sectors():
     assert sum(t.bytes for t in traffic) == 3 * 4 * 4096
     assert all(t.sectors * 32 == t.bytes for t in traffic)
     assert all(".v4.f32" in text for report in found.reports for text in report.traffic)
+
+
+@compiles
+@pytest.mark.share(3)
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "int16", "float16", "uint32", "int64", "float64", "complex64", "complex128"]
+)
+def test_sectors_of_other_dtypes(dtype: str):
+    """Loads and stores are of 16 bytes, whatever the dtype; memory gives each sector once, since all bytes are asked for once.
+
+    A thread takes four neighbours: of 8 bytes and more these are several vectors side by side, each of which touches half a sector.
+    """
+    x = integers(4096, dtype if dtype[0] != "c" else "float64").astype(dtype)
+    (report,) = holds(lambda x, y: x + y, x, x).reports
+    assert sum(t.bytes for t in report.traffic.values()) == 3 * x.nbytes
+    assert all(t.sectors * 32 == t.bytes * (1 if x.itemsize <= 4 else 2) for t in report.traffic.values())
+    wide = r"(ld\.global\.nc|st\.global)\.(v4\.[fu]32|v2\.[fu]64)"
+    assert all(re.match(wide, text) for text in report.traffic)
 
 
 @compiles

@@ -12,8 +12,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.stores.lent import lent
-from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
 from tensormagic.ops.opaque import ITEM
@@ -31,7 +31,7 @@ def needs_memory(name: str) -> None:
 
 def refuse_layout(name: str) -> NoReturn:
     """Refuse what depends on where the elements of a computed array lie: machine code lays it out otherwise than NumPy."""
-    raise CaptureError(
+    raise NeedsPython(
         f".{name} depends on the memory layout of an array, which captured code does not know before it runs",
         "Read it outside the function or the loop; or run the cell with --plain.",
     )

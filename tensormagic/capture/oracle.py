@@ -20,6 +20,7 @@ from tensormagic.capture import context
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_value
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, ForeignError, TensorError
 from tensormagic.ir.type import hint
@@ -89,7 +90,7 @@ def _refused(name: str) -> Callable[..., Any]:
     def method(array: Tensor, *args: Any, **options: Any) -> Any:
         if context.current() is None and name in _READING:
             return getattr(array.numpy(), name)(*args, **options)
-        raise CaptureError(f"x.{name} is not captured", f"Compute it first: x.numpy().{name}().")
+        raise NeedsPython(f"x.{name} is not captured", f"Compute it first: x.numpy().{name}().")
 
     return method
 

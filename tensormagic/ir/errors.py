@@ -148,6 +148,8 @@ class LimitError(CaptureError):
 class MissingAttributeError(CaptureError, AttributeError):
     """An attribute that NumPy's arrays have, and lazy ones have not."""
 
+    pythons = True
+
 
 class DataShapeError(CaptureError, ShapeError):
     """Shapes that depend on data, and do not fit in a graph: in NumPy they may."""

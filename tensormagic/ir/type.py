@@ -142,4 +142,4 @@ def python(kind: type) -> Type:
 
 def python_kind(t: Type) -> type:
     """The Python class of a weak type."""
-    return {"b": bool, "i": int, "f": float, "c": complex}[t.dtype.kind]
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[t.dtype.kind]

@@ -121,7 +121,7 @@ def test_an_attribute_that_is_not_captured_is_refused_by_name():
         with pytest.raises(CaptureError, match=rf"\.{name}\b"):
             tm.tensor(lambda x, name=name: np.asarray(getattr(x, name)())).graph(NAMES["x"])
     with pytest.raises(CaptureError, match=r"\.base depends on the memory layout"):
-        tm.tensor(lambda x: x if x.base is None else x * 2)(NAMES["x"])
+        tm.tensor(lambda x: x if x.base is None else x * 2).graph(NAMES["x"])
     assert isinstance(captured("r = x.undefined", NAMES).error, AttributeError)
     check("r = x.byteswap(), getattr(x, 'tobytes', None)(), x.base is None, x[1:].base is x, bytes(x.data)", **NAMES)
     check("r = getattr(x, 'undefined', 3)\nq = getattr(k[0], 'sum', None) is None\nw = hasattr(x, 'strides')", **NAMES)

@@ -17,7 +17,7 @@ from tensormagic.capture.arguments import (
     tensor,
 )
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.names import implements
+from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import not_own, refuse
 from tensormagic.capture.value import Tensor, wrap
@@ -202,7 +202,14 @@ def _parted(name: str, whole: Any) -> Any:
 
 
 implements(np.partition)(_parted("np.partition", sorting.partition))
-implements(np.argpartition)(_parted("np.argpartition", sorting.argpartition))
+implements(np.argpartition, method="argpartition")(_parted("np.argpartition", sorting.argpartition))
+
+
+def _partition_in_place(self: Tensor, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    self[...] = FUNCTIONS[np.partition](self, kth, axis, kind, order)
+
+
+hooks.methods["partition"] = _partition_in_place
 implements(np.sort_complex)(lambda a: _sort_complex(a))
 
 

@@ -40,8 +40,8 @@ class Zipped(Items):
         for part in self.parts[1:]:
             if self.strict and part.count() != total:
                 as_number = [int(extent(p.count())) for p in self.parts]
-                if len(set(as_number)) > 1:
-                    raise ValueError(f"zip() arguments have different lengths: {as_number}")
+                least = min(as_number)
+                list(zip(*(range(n > least) for n in as_number), strict=True))  # Python's own error, where they differ
             total = apply("min", total, part.count())
         return total
 

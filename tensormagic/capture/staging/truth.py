@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+
 from tensormagic.capture import context, usercode
 from tensormagic.capture.known import static_value
 from tensormagic.capture.one_of import OneOf
@@ -14,7 +16,7 @@ from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.ranges import len_
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import nodes_of
+from tensormagic.ir.size import hint, nodes_of
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
 
@@ -36,14 +38,19 @@ def truth(value: Any) -> bool | Node:
     if known is not None:
         return bool(known)
     if value.ndim:
-        if any(nodes_of(s) for s in value.type.shape):
-            refuse("the truth value of an array whose size depends on data", "Write a.any(), a.all(), or a[0].")
-        if any(s != 1 for s in value.type.shape):
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-            )
-        value = value.reshape(())
+        if any(hint(s) == 0 and not nodes_of(s) for s in value.type.shape):
+            return bool(np.empty(0))  # NumPy's own error, or its answer before NumPy 2.2
+        value = _one_element(value)
     return to_form(astype(to_form(value.node, "scalar"), bool), "python")
+
+
+def _one_element(value: Tensor) -> Tensor:
+    """The number in an array of one element."""
+    if any(nodes_of(s) for s in value.type.shape):
+        refuse("the truth value of an array whose size depends on data", "Write a.any(), a.all(), or a[0].")
+    if any(s != 1 for s in value.type.shape):
+        raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+    return value.reshape(())
 
 
 def asked(value: Any) -> Any:

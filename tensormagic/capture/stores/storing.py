@@ -84,10 +84,19 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     part = basic(spelt, self.type.shape, as_size)
     if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
         node = _only_element(node, self.dtype)
+    if isinstance(value, list | tuple):
+        _refuse_deep(node, len(part.shape))
     new = as_stored(node, self.dtype, part.shape)
     if part.shape == self.type.shape:  # of its own values nothing may be left
         new = agreed(new, open_equations(self.node))
     self.place.write(context.record(put_part(part, self.node, new)))
+
+
+def _refuse_deep(sequence: Node, rank: int) -> None:
+    """Refuse a sequence in which more sequences are one in another than there are axes to store into: of an array NumPy drops axes."""
+    if sequence.type.ndim > rank:
+        message = "setting an array element with a sequence. The requested array would exceed the maximum number of dimension of"
+        raise ShapeError(f"{message} {rank}.")
 
 
 def _copied(x: Tensor, items: Items, value: Any) -> None:

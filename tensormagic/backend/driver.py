@@ -26,7 +26,7 @@ from tensormagic.backend.sizes import is_fixed
 from tensormagic.backend.steps import Check, needed, produced
 from tensormagic.backend.threads import ALONE, least, team
 from tensormagic.backend.walk import Walk
-from tensormagic.backend.work import LONG, work_of
+from tensormagic.backend.work import LONG, Pace, is_counted, work_of
 from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, apply, product
@@ -305,7 +305,8 @@ class Driver(Walk):
         """The text of ``run``."""
         work, values = self._work(), "".join(f"{p}, " for p in self.parameters)
         into, more = (", *, into", ", into=into") if self.given else ("", "")
-        long = f"if flag == 0 and {work} > {LONG}: return patiently(run, sizes, ({values}){more})"
+        paced = f", pace=pace, amount={work}" if self.is_counted else ""
+        long = f"if flag == 0 and {work} > {self._at_once()}: return patiently(run, sizes, ({values}){paced}{more})"
         need = self._need()
         enough = [f"if (need := {need}) > {GATE}: afford(need, largest)"] if need else []
         team = [f"threads, hands = team({self.size(self.work)})"] if self._shares() else []
@@ -324,7 +325,7 @@ class Driver(Walk):
     def bound_source(self) -> str:
         """The text of what gives ``run`` for sizes that are known: without ``sizes`` and ``flag``, and None where it takes long."""
         work, need = self._work(), self._need()
-        left = [f"if {what} > {most}: return None" for what, most in ((work, LONG), (need, GATE)) if what]
+        left = [f"if {what} > {most}: return None" for what, most in ((work, self._at_once()), (need, GATE)) if what]
         left += [f"if {self.size(self.gate)} > least_effort(): return None"] if self.gate else []
         outer = [*self._numbers(), *left, "flag = idle"]
         teamed: list[str] = []
@@ -380,6 +381,16 @@ class Driver(Walk):
                 total = total + sum((work_of(s) for s in step.steps if not isinstance(s, Check)), 0)
         return total
 
+    @cached_property
+    def is_counted(self) -> bool:
+        """Whether sizes decide how much work that is."""
+        steps = (s for k in self.steps if isinstance(k, Kernel) for s in k.steps if not isinstance(s, Check))
+        return not self.regions and all(map(is_counted, steps))
+
+    def _at_once(self) -> int | str:
+        """From how much work on it runs beside the main thread."""
+        return "pace.most" if self.is_counted else LONG
+
     def _shares(self) -> bool:
         """Whether there are loops that threads may share."""
         return any(e.kind == "threads" for k, p in enumerate(self.printed) if k not in self.failed for e in p.entries)
@@ -394,7 +405,7 @@ class Driver(Walk):
         texts, number = (self.source, self.bound_source if beside else ""), next(_serial)
         space = dict(self.names) | {f"kernel{k}": kernel for k, kernel in kernels.items()}
         space |= {name: regions[node] for node, name in self.regions.items()}
-        space |= {"beside": beside, "least_effort": least_effort}
+        space |= {"beside": beside, "least_effort": least_effort, "pace": Pace()}
         run = executed(texts[0], f"<tensormagic run {number}>", space)["run"]
         if beside is not None:
             run.bind = Binding(texts[1], f"<tensormagic bound run {number}>", space)

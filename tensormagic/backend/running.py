@@ -13,6 +13,7 @@ import numpy as np
 from tensormagic.backend import flags
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kernel_text import Fault, Raised
+from tensormagic.backend.work import Pace
 from tensormagic.ir.graph import Graph, Guard, check, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Symbol
@@ -133,9 +134,17 @@ stoppable = _Stoppable()
 
 
 def patiently(
-    run: Callable[..., list[Any]], sizes: dict[Symbol, int], values: tuple[Any, ...], **more: Any
+    run: Callable[..., list[Any]],
+    sizes: dict[Symbol, int],
+    values: tuple[Any, ...],
+    pace: Pace | None = None,
+    amount: int = 0,
+    **more: Any,
 ) -> list[Any]:
-    """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early."""
+    """Run something long beside the main thread: an interrupt reaches that, and then the kernels stop early.
+
+    ``pace`` is told how long so much work took.
+    """
     if threading.current_thread() is not threading.main_thread():
         return run(sizes, *values, flag=stoppable.address, **more)
     flag, loops = Flag(), turning.loops
@@ -145,7 +154,11 @@ def patiently(
         flags.clear()
         turning.loops = loops
         try:
-            outcome.append((True, run(sizes, *values, flag=flag.address, **more), flags.seen()))
+            start = time.perf_counter()
+            results = run(sizes, *values, flag=flag.address, **more)
+            if pace is not None:
+                pace.note(amount, time.perf_counter() - start)
+            outcome.append((True, results, flags.seen()))
         except BaseException as error:  # noqa: BLE001 (raised again by the thread that waits)
             outcome.append((False, error, flags.seen()))
 

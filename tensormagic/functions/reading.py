@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import inspect
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,6 +30,7 @@ from tensormagic.capture.stores.outside import connected
 from tensormagic.capture.value import wrap
 from tensormagic.functions.named import named
 from tensormagic.functions.space import CellSpace, Read, place_of
+from tensormagic.ir.errors import ArgumentError, TensorError
 
 Body = Callable[..., Any]  # lazy arrays in, lazy arrays out
 
@@ -113,7 +115,7 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
         before = [_held(made, name) for name in names]
         classes = [Attributes(v) for v in seen.values() if isinstance(v, type) and is_users_class(v)]
         attributes = [dict(c) for c in classes]
-        result = made(*args, **options)
+        result = _checked_call(function, made, args, options)
         changed = [n for n, value in zip(names, before, strict=True) if _held(made, n) is not value]
         for own, held in zip(classes, attributes, strict=True):
             if differs(own, held):
@@ -128,6 +130,18 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
         return result
 
     return body
+
+
+def _checked_call(function: types.FunctionType, made: Body, args: Any, options: Any) -> Any:
+    """What a function gives; arguments that do not fit it are told by how it is called."""
+    try:
+        return made(*args, **options)
+    except TypeError as error:
+        trace = error.__traceback__
+        if isinstance(error, TensorError) or trace is None or trace.tb_next is not None:  # of the function's own code
+            raise
+        name = f"the function {function.__name__}" if function.__name__ == "<lambda>" else function.__name__
+        raise ArgumentError(str(error), f"{name} takes {inspect.signature(function)}.") from None
 
 
 def _binding_of(code: types.CodeType, names: list[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import re
 import sysconfig
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,7 +27,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import module_of
 from tensormagic.ir.site import Site
-from tensormagic.notebook import hints
+from tensormagic.notebook import beyond, hints
 from tensormagic.notebook import misfit as misfits
 
 __all__ = ["Place", "dress", "picture_of", "places_of", "render"]
@@ -206,9 +207,16 @@ def described(value: Any) -> str:
     )
 
 
-def _types(place: Place) -> str:
-    named = {name: place.space[name] for name in _read_in(place) if name in place.space}
-    told = [f"{name}: {text}" for name, value in named.items() if (text := described(value))]
+def _types(place: Place, message: str = "") -> str:
+    """The variables that a place reads, and one that the message is about; where none is known there, those of the line."""
+    about = re.match(r"([^\W\d]\w*) is ", message)
+    for names in (_read_in(place), _read_in(replace(place, column=0, end_column=0))):
+        wanted = [*([about[1]] if about else []), *names]
+        told = [
+            f"{n}: {text}" for n in dict.fromkeys(wanted) if n in place.space and (text := described(place.space[n]))
+        ]
+        if told:
+            break
     return ", ".join(told[:_NAMES]) + (", …" if len(told) > _NAMES else "")
 
 
@@ -245,8 +253,11 @@ def render(
     line = _line(places[-1]) if places else hints.Line()
     hint = f"The computation was stopped; {stopped}." if interrupted else hints.hint(error, line, near or {}, misfit)
     message = _message(error)
+    if places and isinstance(error, IndexError):
+        of_axis, way = beyond.told(message, (line.part, line.text), line.space)
+        message, hint = (of_axis, way) if of_axis else (message, hint)
     rows += _shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
-    types = _types(places[-1]) if places else ""
+    types = _types(places[-1], message) if places else ""
     rows += [f"  {types}"] if types else []
     rows += misfits.rows(misfit) if misfit is not None else []
     rows += [f"The value was asked for in {demanded}: {demanded.text.strip()[:WIDTH]}"] if demanded is not None else []

@@ -231,6 +231,9 @@ def _of_attribute(name: str, owner: Any, line: Line) -> str:
     if isinstance(getattr(owner, "shape", None), tuple) and callable(getattr(np, name, None)):
         array = line.shaped()[0] or "x"
         return f"Arrays have no method {name}, but NumPy has a function: write np.{name}({array}, ...)."
+    if isinstance(owner, list | tuple) and hasattr(np.ndarray, name):
+        own = line.holding(lambda value: value is owner)
+        return f"{own or 'It'} is a {type(owner).__name__}: np.array({own or '...'}) makes an array of it, which has {name}."
     return _nearest(name, [n for n in dir(owner) if not n.startswith("_")])
 
 
@@ -298,7 +301,8 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _too_many(_: re.Match[str], line: Line) -> str:
     name, shape = line.shaped()
-    return f"{name} has {_counted(len(shape), 'axis', 'axes')}, and takes at most as many indices." if name else ""
+    most = _counted(len(shape), "index", "indices")
+    return f"{name} has {_counted(len(shape), 'axis', 'axes')}, and takes at most {most}." if name else ""
 
 
 def _unpacked(_: re.Match[str], line: Line) -> str:
@@ -318,9 +322,12 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str | bytes) or _kind(value) in {"U", "S", "T"}
 
 
-def _operands(_: re.Match[str], line: Line) -> str:
+def _operands(found: re.Match[str], line: Line) -> str:
     if name := line.holding(lambda value: value is None):
         return f"{name} is None, and not a number or an array: a function without return gives None."
+    call = line.part_of(ast.Call)
+    if call is not None and "NoneType" in found.string:
+        return f"{ast.unparse(call)} is None, and not a number or an array: a function without return gives None."
     if name := line.holding(_is_text):
         way = f"float({name})" if isinstance(line.space[name], str | bytes) else f"{name}.astype(float)"
         return f"{name} holds text. If these are numbers, convert them: {way}."
@@ -436,6 +443,11 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     (r"Cannot cast array data from .* to dtype\('u?int", _always("Convert it to whole numbers: x.astype(int).")),
     (r"did not contain a loop with signature|not supported for the input types", _operands),
     (r"unsupported operand type\(s\)|bad operand type for unary", _operands),
+    (r"can't multiply sequence by non-int", _operands),
+    (
+        r"Integers to negative integer powers",
+        _always("Write the exponent as a float, -1.0, or convert: x.astype(float)."),
+    ),
     (r"'NoneType' object (?:is not|has no)", _nothing),
     (r"object is not callable", _not_callable),
     (r"got an unexpected keyword argument '(\w+)'", _keyword),

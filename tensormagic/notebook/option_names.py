@@ -9,9 +9,12 @@ from IPython.core.error import UsageError
 
 from tensormagic.capture.cell import Code
 from tensormagic.ir.alike import alike
+from tensormagic.notebook.errors import described
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.parted import root_of
+
+_MOST = 6  # names that are listed
 
 
 def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
@@ -28,7 +31,8 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
             raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
     for name in map(root_of, options.grad):
         if name not in notebook and name not in binds:
-            raise UsageError(f"%%tensor --grad: there is no variable {name}{near(name, [*binds, *notebook])}")
+            said = near(name, [*binds, *notebook]) or _may_be(code, notebook)
+            raise UsageError(f"%%tensor --grad: there is no variable {name}{said}")
     if options.of and options.of not in binds and options.of not in notebook:
         raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
 
@@ -49,6 +53,12 @@ def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> 
         raise UsageError(
             f"%%tensor {options.name}: {options.name} is a variable of the notebook, and a function of that name would replace it{asked}"
         )
+
+
+def _may_be(code: Code, notebook: Mapping[str, Any]) -> str:
+    """What gradients may be asked for: the variables that hold data among those that the cell reads."""
+    found = [name for name in sorted(code.parsed.reads) if described(notebook.get(name, len))]
+    return f"; the cell reads {', '.join(found[:_MOST])}{', …' if len(found) > _MOST else ''}" if found else ""
 
 
 def near(word: str, words: Iterable[str]) -> str:

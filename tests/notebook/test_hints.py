@@ -7,6 +7,9 @@ import math
 import numpy as np
 import pytest
 
+import tensormagic as tm
+from tensormagic.ir.errors import ArgumentError
+
 SPACE = {
     "M": np.eye(3),
     "ids": np.array([1, 2, 3]),
@@ -17,6 +20,10 @@ SPACE = {
     "name": "adam",
     "mask": np.array([True, False, True]),
     "math": math,
+    "rows": np.array([0, 1, 2]),
+    "classes": np.array([0, 3, 1]),
+    "four": np.array([0, 1, 2, 0]),
+    "without": lambda v: None,
 }
 # a line, the types that are told, and the hint
 MISTAKES = [
@@ -46,7 +53,7 @@ MISTAKES = [
     ("params['weight']", "params: dict of 2", "Did you mean 'weights'? params has the keys 'weights', 'bias'."),
     ("w[5]", "w: float64[3]", "Indices go from 0 to 2, or from -3 to -1."),
     ("w[0.5]", "w: float64[3]", "Use whole numbers as indices: convert by int(...), or divide by //."),
-    ("X[0, 0, 0]", "X: float64[40, 3]", "X has 2 axes, and takes at most as many indices."),
+    ("X[0, 0, 0]", "X: float64[40, 3]", "X has 2 axes, and takes at most 2 indices."),
     ("X[mask]", "X: float64[40, 3], mask: bool[3]", "A mask needs an element for each one that it chooses from."),
     ("X.sum(axis=2)", "X: float64[40, 3]", "X has 2 axes: 0 to 1, or -1 for the last."),
     ("np.sum(X, axs=0)", "X: float64[40, 3]", "Did you mean 'axis'?"),
@@ -93,7 +100,24 @@ MISTAKES = [
     ("max(X)", "X: float64[40, 3]", "Python's max compares whole rows: use np.max."),
     ("{w: 1}", "w: float64[3]", "Keys are numbers, texts or tuples: tuple(x.tolist()) can be one."),
     ("import no_such_package", "", "If it is not installed, run %pip install no_such_package in a cell of its own."),
-    ("np.linalg.slove(M, w)", "", "Did you mean 'solve'?"),
+    ("np.linalg.slove(M, w)", "M: float64[3, 3], w: float64[3]", "Did you mean 'solve'?"),
+    ("data * 2.0", "data: list of 3", "data is a list: np.array(data) makes an array of it."),
+    ("data.mean()", "data: list of 3", "data is a list: np.array(data) makes an array of it, which has mean."),
+    ("without(w) + w", "w: float64[3]", "without(w) is None, and not a number or an array: a function without return"),
+    ("ids ** -1", "ids: int64[3]", "Write the exponent as a float, -1.0, or convert: x.astype(float)."),
+    ("y[0, 1]", "y: float64[40]", "y has 1 axis, and takes at most 1 index."),
+    ("X[0, 1, 2]", "X: float64[40, 3]", "X has 2 axes, and takes at most 2 indices."),
+    ("X @ qqq", "X: float64[40, 3]", "No variable has a name like qqq."),
+    (
+        "M[rows, classes]",
+        "M: float64[3, 3], rows: int64[3], classes: int64[3]",
+        "classes holds 3, but indices into axis 1 of M go",
+    ),
+    (
+        "M[np.arange(4), four]",
+        "M: float64[3, 3], four: int64[4]",
+        "np.arange(4) holds 3, but indices into axis 0 of M go",
+    ),
 ]
 
 
@@ -190,3 +214,34 @@ def test_other_errors_beside_lazy_values_are_pythons_alone(notebook, code):
     notebook.ok("import json\nk = {}")
     notebook.ok("%%tensor\ns = w.sum()")
     assert "lazy" not in notebook(code).out
+
+
+def test_indices_of_several_axes_are_told_by_the_users_axis(notebook):
+    for name, value in SPACE.items():
+        notebook[name] = value
+    assert "IndexError: index 3 is out of bounds for axis 1 with size 3" in notebook("%%tensor\nM[rows, classes]").out
+    told = notebook("%%tensor\nM[rows, classes + 0]").out  # of a computed index it is not known which number was wrong
+    assert "an index is out of bounds for M, whose shape is (3, 3)" in told
+
+
+def test_gradients_of_what_is_not_there_or_no_number_name_what_is(notebook):
+    notebook["name"] = "adam"
+    assert "there is no variable q; the cell reads X, w" in str(notebook("%%tensor --grad q\n(X @ w).sum()").error)
+    assert "  name: text 'adam', X: float64[40, 3]" in notebook("%%tensor --grad name\nX.sum()").out
+
+
+@pytest.mark.parametrize("made", [tm.grad, tm.vmap, tm.tensor, tm.value_and_grad])
+def test_a_forgotten_argument_is_told_by_how_the_function_is_called(made):
+    def area(width, height):
+        return width * height
+
+    with pytest.raises(ArgumentError, match=r"area\(\) missing 1 required positional argument: 'height'") as raised:
+        made(area)(np.ones(2) if made is tm.vmap else 2.0)
+    assert raised.value.hint == "area takes (width, height)."
+
+    def wrong(width):
+        raise TypeError("the user's own")
+
+    with pytest.raises(TypeError, match="the user's own") as raised:
+        made(wrong)(np.ones(2) if made is tm.vmap else 2.0)
+    assert not isinstance(raised.value, ArgumentError)

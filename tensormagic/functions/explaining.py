@@ -50,7 +50,7 @@ class Bought:
     def __str__(self) -> str:
         parts = [f"error not measured: {self.errors}" if isinstance(self.errors, str) else str(self.errors)]
         parts = parts if self.errors else []
-        parts += [f"{self.operations:+,} operations"] if self.operations else []
+        parts += [_more(self.operations)] if self.operations else []
         parts += [f"{_bytes(self.moved)} moved"] if self.moved else []
         return ", ".join(parts) or "the same work"
 
@@ -170,6 +170,10 @@ def _grouped(fired: Sequence[Firing]) -> Iterator[tuple[Firing, ...]]:
         yield (firing,)
     if exact:
         yield tuple(exact)
+
+
+def _more(count: int) -> str:
+    return f"{abs(count):,} {'more' if count > 0 else 'fewer'} operation{'s' * (abs(count) != 1)}"
 
 
 def _bytes(count: int) -> str:

@@ -15,6 +15,7 @@ __all__ = ["PANELS", "Draw", "nan", "rules"]
 
 
 _HEAD = ("rule", "level", "where", "source")
+_UNIT = "a unit in the last place is the distance from the result to the next float"
 _MEANT = {"exact": "the same bits", "stable": "never less accurate", "real": "true of real numbers"}
 
 
@@ -34,18 +35,26 @@ def rules(shown: Portrait) -> Panel:
         told = dict.fromkeys(_row(shown, f) for f in step.fired)
         rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
-    return _table((*_HEAD, "gain"), rows, [shown.first])
+    said = [_UNIT] if any("units in the last place" in row[-1] for row in rows) else []
+    return _table((*_HEAD, "gain"), rows, [shown.first], of=" of the value", said=said)
 
 
-def _table(head: Sequence[str], rows: Sequence[tuple[str, ...]], logs: Sequence[Any]) -> Panel:
+def _table(
+    head: Sequence[str],
+    rows: Sequence[tuple[str, ...]],
+    logs: Sequence[Any],
+    *,
+    of: str = "",
+    said: Sequence[str] = (),
+) -> Panel:
     """The rows under a title that says what their levels mean, and after them how many steps only tidied up."""
     if not rows:
         return table("rewrites: no rule has changed anything", (), [])
     levels = {row[1] for row in rows}
-    meant = "; ".join(f"{level}: {text}" for level, text in _MEANT.items() if level in levels)
+    meant = "; ".join([*(f"{level}: {text}" for level, text in _MEANT.items() if level in levels), *said])
     left = tidying(max(len(log.fired) - len(log.notable) for log in logs))
     blank = [""] * (len(head) - 2)
-    return table(f"rewrites ({meant})", head, [*rows, *([line, "exact", *blank] for line in left)])
+    return table(f"rewrites{of} ({meant})", head, [*rows, *([line, "exact", *blank] for line in left)])
 
 
 def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -> tuple[str, ...]:

@@ -212,10 +212,10 @@ def test_widgets_of_a_cell_that_runs_again_are_closed(notebook):
 
     held = ipywidgets.widgets.widget._instances
     before = set(held)
-    notebook.ok(cell())
+    notebook.ok(cell("--grad w"))
     first = set(held) - before
     assert first
-    notebook.ok(cell())
+    notebook.ok(cell("--grad w"))
     second = set(held) - before
     assert len(second) == len(first)
     assert not first & second
@@ -276,7 +276,7 @@ def test_a_profile_times_the_lines_inside_a_loop(notebook):
 
 
 def test_a_closer_look(notebook):
-    notebook.ok(cell())
+    notebook.ok(cell("--grad w"))
     data = notebook.ok("%tensor_graph loss").data
     assert WIDGET in data
     assert data["text/plain"].startswith("loss\ngraph: ")
@@ -308,6 +308,13 @@ def test_a_terminal_gets_text_alone(notebook, monkeypatch):
     data = notebook.ok(cell("--show graph,rewrites")).data
     assert list(data) == ["text/plain"]
     assert data["text/plain"].splitlines()[1] == "rewrites (exact: the same bits; stable: never less accurate)"
+
+
+def test_rules_say_of_what_they_are_and_what_their_units_mean(notebook):
+    notebook.ok(cell())
+    title = notebook.ok("%tensor_rules").data["text/plain"].splitlines()[0]
+    assert title.startswith("rewrites of the value (")
+    assert "a unit in the last place is the distance from the result to the next float" in title
 
 
 def test_containers_have_a_row_for_each_item_and_numbers_keep_their_sign(notebook):

@@ -47,6 +47,9 @@ _QUICKLY = 0.3  # seconds that they take together
 _BATCHES = 7  # of runs, as %%timeit has them
 _FAR = 1e-9
 _WIDE_SPREAD = 0.5  # a relative spread from which means tell nothing
+_DISTURBED = (
+    2.0  # how many times the fastest run a mean may be: all may have been disturbed alike, which no spread tells
+)
 _QUICK = 1.0  # seconds of NumPy's time from which longer floats, which take some ten times that, are not tried
 
 
@@ -150,7 +153,8 @@ class Speed:
     @property
     def varies(self) -> bool:
         """Whether the runs vary so much that only the fastest ones tell anything, as on a machine that does other work."""
-        return self.doubtful > _WIDE_SPREAD
+        far = any(p.call and p.mean and p.mean > _DISTURBED * p.call for p in (self.numpy, self.own))
+        return far or self.doubtful > _WIDE_SPREAD
 
     def run(self, party: Party) -> float:
         """The seconds of a run that are compared and drawn: the usual ones, or the fastest where the runs vary."""

@@ -112,7 +112,7 @@ def line(
     else:
         across, at = "element", ()
     made = Line(TALL, along, (), x, range_of(values), ahead, tuple(at))
-    moved = f"with a larger {label(spans[0].label, 80)}" if len(spans) == 1 else "slider moved on"
+    moved = f"with a larger {label(spans[0].label, 80)}" if len(spans) == 1 else "slider 5 % further"
     told = legend(made, moved) if slopes else []
     return Line(TALL, along, (*axes(made, across, name), *told), made.x, made.y, ahead, made.at)
 

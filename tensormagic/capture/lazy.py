@@ -123,9 +123,23 @@ class Lazy:
     # what computes it -------------------------------------------------------------------------------------------------
 
     def numpy(self) -> Any:
-        """The value: a read-only array, a NumPy scalar, or a Python number.
+        """The value: computed once; the same object after that.
 
-        Computed once; the same object after that.
+        Returns
+        -------
+        ndarray, NumPy scalar or number
+            Of the lazy value's shape and dtype, read-only where it is an array.
+
+        Raises
+        ------
+        CaptureError
+            In captured code, where values are not there yet.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> (tm.tensor([1.0, 2.0]) * 2).numpy()
+        array([2., 4.])
         """
         abstract("it is used here as an array of NumPy")
         with self.leveled():
@@ -153,14 +167,54 @@ class Lazy:
         return bytes(self.__array__())
 
     def item(self, *index: Any) -> Any:
-        """The value of one element, as a Python number."""
+        """The value of one element, as a Python number.
+
+        Parameters
+        ----------
+        *index : int
+            Which one: its place in C order, or a number for each axis. Default: the one that there is.
+
+        Returns
+        -------
+        bool, int, float or complex
+
+        Raises
+        ------
+        ValueError
+            Where there are several elements and no index is given.
+        IndexError
+            Where there is no such element.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> tm.tensor([[1.0, 2.0], [3.0, 4.0]]).item(1, 0)
+        3.0
+        """
         needs_value(".item()", node=self.node)
         value = np.asarray(self.numpy()).item(*index)
         taken.note(self.node, value)
         return value
 
     def tolist(self) -> Any:
-        """The value as nested lists of Python numbers."""
+        """The value as nested lists of Python numbers.
+
+        Returns
+        -------
+        list or number
+            A list for each axis; the number itself of an array without axes.
+
+        Raises
+        ------
+        CaptureError
+            In captured code, where values are not there yet.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> tm.tensor([[1.0, 2.0], [3.0, 4.0]]).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+        """
         needs_value(".tolist()", node=self.node)
         value = np.asarray(self.numpy())
         taken.note(self.node, value)

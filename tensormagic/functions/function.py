@@ -416,7 +416,29 @@ class Function(Specialised):
             del self.quick[next(iter(self.quick))]
 
     def graph(self, *args: Any, **options: Any) -> Graph:
-        """The graph for arguments of these types, before rewriting."""
+        """The graph for arguments of these types, before rewriting.
+
+        Parameters
+        ----------
+        *args, **options
+            As in a call; of their values only what decides branches of Python's is read.
+
+        Returns
+        -------
+        Graph
+            With sizes as letters: it holds for other lengths, too.
+
+        Raises
+        ------
+        TensorError
+            What a call with these arguments would raise while it is captured.
+
+        Examples
+        --------
+        >>> import numpy as np, tensormagic as tm
+        >>> "contract" in str(tm.tensor(lambda a, b: a @ b).graph(np.ones((2, 3)), np.ones(3)))
+        True
+        """
         try:
             return self.specialise(self._given(*self.completed(args, options)))[0].graph
         except TensorError as error:

@@ -324,7 +324,14 @@ def _on_card(executable: session.Executable) -> Lines:
 
 
 def _graph(self: Tensor) -> Graph:
-    """The graph of this value down to its inputs, before rewriting."""
+    """The graph of this value down to its inputs, before rewriting.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> "add" in str((tm.tensor([1.0, 2.0]) + 1).graph)
+    True
+    """
     return session.close_over([self.node], use_values=False).graph
 
 
@@ -333,7 +340,14 @@ def _executable(self: Tensor) -> session.Executable:
 
 
 def _optimized(self: Tensor) -> Graph:
-    """The graph of this value down to its inputs, after rewriting."""
+    """The graph of this value down to its inputs, after rewriting.
+
+    Examples
+    --------
+    >>> import numpy as np, tensormagic as tm
+    >>> "log1p" in str(np.log(1 + tm.tensor([0.5])).optimized)
+    True
+    """
     return _executable(self).graph
 
 
@@ -352,6 +366,22 @@ def _code(self: Tensor, target: str = "cpu") -> str:
     target
         ``"cpu"``: the kernels for the processor. ``"cuda"``: those for an NVIDIA GPU, which need no GPU to be read.
         ``"numpy"``: a function in plain NumPy.
+
+    Returns
+    -------
+    str
+        Shown as lines where it is the value of a cell.
+
+    Raises
+    ------
+    ValueError
+        For another target.
+
+    Examples
+    --------
+    >>> import numpy as np, tensormagic as tm
+    >>> "np.exp(" in np.exp(tm.tensor([0.0, 1.0]) * 2).code("numpy")
+    True
     """
     if target not in _SOURCES:
         raise ValueError(f"there is code for 'cpu', 'cuda' and 'numpy', not for {target!r}")
@@ -366,6 +396,18 @@ def _explain(self: Tensor, *, measure: bool = True) -> str:
     measure
         Whether errors, operations and bytes are measured: errors for the values that the inputs have, at up to 64 elements,
         against mpmath. It takes up to some seconds.
+
+    Returns
+    -------
+    str
+        Shown as lines where it is the value of a cell.
+
+    Examples
+    --------
+    >>> import numpy as np, tensormagic as tm
+    >>> said = np.log(1 + tm.tensor([1e-18])).explain(measure=False)
+    >>> "log(1 + x) -> log1p(x)" in said
+    True
     """
     closed = session.close_over([self.node], use_values=False)
     values = lambda: [session.value_of(leaf) for leaf in closed.leaves]  # noqa: E731 (asked for where it is measured)
@@ -373,7 +415,23 @@ def _explain(self: Tensor, *, measure: bool = True) -> str:
 
 
 def _time(self: Tensor, repeat: int = 7) -> float:
-    """The median seconds of a computation of this value from its inputs, on the tier that is ready."""
+    """The median seconds of a computation of this value from its inputs, on the tier that is ready.
+
+    Parameters
+    ----------
+    repeat : int
+        How many times it is computed; once more before these.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> 0 < (tm.tensor([1.0, 2.0]) * 2).time() < 60
+    True
+    """
     closed = session.close_over([self.node], use_values=False)
     values = [session.value_of(leaf) for leaf in closed.leaves]
     sizes = closed.graph.bind([np.shape(v) for v in values])

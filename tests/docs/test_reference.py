@@ -12,6 +12,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic import cli
+from tensormagic.capture.hooks import hooks
 from tensormagic.config import Config
 from tensormagic.notebook.magic import TensorMagics
 
@@ -99,6 +100,25 @@ def test_every_public_function_says_what_it_takes_gives_and_raises_and_has_an_ex
     taken = text.partition("Parameters\n")[2].partition("\n\n")[0]
     parameters = [p for p in inspect.signature(function).parameters if p not in ("args", "ranges")]
     assert [p for p in parameters if not re.search(rf"^[\w*, ]*\b{p}\b", taken, re.MULTILINE)] == []
+
+
+METHODS = {  # of lazy values and functions, by what they have besides a first line
+    "numpy": ("Returns", "Raises"),
+    "item": ("Parameters", "Returns", "Raises"),
+    "tolist": ("Returns", "Raises"),
+    "code": ("Parameters", "Returns", "Raises"),
+    "explain": ("Parameters", "Returns"),
+    "time": ("Parameters", "Returns"),
+    "graph": (),
+    "optimized": (),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_lazy_values_say_what_they_give_and_have_an_example(name):
+    found = hooks.methods.get(name) or getattr(tm.Tensor, name)
+    text = inspect.getdoc(found) or ""
+    assert [s for s in (*METHODS[name], "Examples") if f"{s}\n{'-' * len(s)}\n" not in text] == []
 
 
 def test_every_public_error_and_warning_is_explained():

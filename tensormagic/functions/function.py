@@ -193,7 +193,8 @@ class Function(Specialised):
         undone = refused is self._failed and self._undone and config.device == "cpu"
         if self.plain is None or not (undone and refused.pythons):
             raise refused
-        self._written.add(self._given(args, options), self.name, refused)
+        if not isinstance(refused, GoneOnError):  # which the next call may not meet
+            self._written.add(self._given(args, options), self.name, refused)
         try:
             return self.plain(*args, **options)
         except AttributeError as error:

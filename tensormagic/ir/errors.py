@@ -107,6 +107,8 @@ class LayoutError(CaptureError):
 class GoneOnError(CaptureError):
     """What a call is given, or computes, is nothing that its graph holds: Python goes on, where it has the code."""
 
+    pythons = True
+
 
 class OtherDTypeError(GoneOnError):
     """An array whose dtype is data-dependent is of another one when the graph runs."""

@@ -11,7 +11,7 @@ from tensormagic.capture import context
 from tensormagic.capture.one_of import LazyText, OneOf, is_fixed, same
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, PerhapsNumber, PerhapsOther
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse_python
 from tensormagic.capture.staging.merged import apart, is_number
 from tensormagic.capture.staging.regions import zeros_of
 from tensormagic.capture.staging.slots import UNBOUND
@@ -151,7 +151,7 @@ def unstaged(function: Any) -> Any:
 
     def refusing(*args: Any, **options: Any) -> Any:
         if holds_deferred((*args, *options.values())):
-            refuse(
+            refuse_python(
                 f"{function.__name__} gets a value that is None, or another one, depending on data, and it",
                 "Ask `is None`, or decide by the numbers that it depends on, before the call.",
             )

@@ -140,6 +140,8 @@ def _input(code: Code, value: Any, name: str) -> Tensor | None:
     """A value as an input; the error for one that is refused is where the cell first reads it."""
     try:
         return items.input_of(value, name)
+    except door.ObjectsError:  # pandas computes with them
+        return None
     except TensorError as error:
         if name in code.parsed.places:
             error.tensor_site = _place(code, name)  # type: ignore[attr-defined]

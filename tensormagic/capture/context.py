@@ -56,6 +56,8 @@ class Capture:
         Sizes that the code has turned into numbers.
     lifted
         The lazy arrays that stand for names that are read from outside, by name and dictionary.
+    outside
+        While code runs that is not captured: the notebook's generators that it may draw from.
     callers, identities
         The caller's containers, by the identity of those that the code has for them; whether it has asked by ``is`` which one it has.
     alike
@@ -160,6 +162,7 @@ class Capture:
     abstract: bool = False
     guards: list[Guard] = field(default_factory=list)
     lifted: dict[Any, Any] = field(default_factory=dict)
+    outside: dict[int, Any] | None = None
     callers: dict[int, Any] = field(default_factory=dict)
     identities: bool = False
     alike: bool = False

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tensormagic.capture import context
 from tensormagic.ir.errors import DTypeError, ForeignError
 from tensormagic.ir.modules import is_users, module_of, package_of
 from tensormagic.ir.plain_texts import key_text
@@ -244,6 +245,10 @@ def is_number(value: Any) -> bool:
 # tables ---------------------------------------------------------------------------------------------------------------
 
 
+class ObjectsError(DTypeError, told_as=DTypeError):
+    """A table with a column of objects that are numbers."""
+
+
 def is_table(value: Any) -> bool:
     """Whether a value is a Series or a DataFrame."""
     kind = type(value)
@@ -255,13 +260,14 @@ def numbers_of(value: Any, name: str) -> np.ndarray[Any, Any] | None:
 
     Raises
     ------
-    DTypeError
-        For numbers in a column of objects, with the column's name.
+    ObjectsError
+        For numbers in a column of objects alone, with the column's name: in a cell pandas computes with them, elsewhere nothing does.
     """
     columns = [(name, value)] if type(value).__name__ == "Series" else [(f"{name}[{k!r}]", c) for k, c in value.items()]
-    for place, column in columns:
+    others = any(column.dtype != object for _, column in columns)  # columns of their own, for functions
+    for place, column in () if others or context.in_cell() else columns:
         if column.dtype == object and _of_numbers(column):
-            raise DTypeError(
+            raise ObjectsError(
                 f"column {place} is of objects, some of them numbers; %%tensor takes numbers",
                 f"Convert it: {place} = pd.to_numeric({place}, errors='coerce'), and fill or drop the gaps.",
             )

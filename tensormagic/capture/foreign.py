@@ -203,7 +203,9 @@ def called_back(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        with _by_itself(context.current()):
+        from tensormagic.capture.random import drawn_inside
+
+        with _by_itself(context.current()), drawn_inside():
             return Loan("a function that is called back").lent(function(*args, **options))
 
     return call

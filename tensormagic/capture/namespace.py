@@ -28,6 +28,7 @@ from tensormagic.capture.library import (
     filters,
     grids,
     histograms,
+    iterators,
     joining,
     kernel_density,
     linear_algebra,
@@ -61,7 +62,7 @@ from tensormagic.ir.errors import CaptureError
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
     creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
-    products, grids, histograms, padding, sets, windows, polynomials, applying,
+    products, grids, iterators, histograms, padding, sets, windows, polynomials, applying,
     ufuncs, linear_algebra, transforms,
     special, storing, views, attributes, norms, equations, scipy_linalg,
     systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits, sharing,

@@ -137,20 +137,24 @@ class LazyGenerator(Draws, StandIn):
 
         @functools.wraps(method)
         def draw(*args: Any, **options: Any) -> Any:
-            before = self.buffer.node
-            try:
-                return method(*args, **options)
-            except (CaptureError, ValueError, TypeError, IndexError):
-                if not values_are_there():
-                    raise
-                if self.buffer.node is not before:
-                    self.buffer.put(before)
-                made = self.lent()
-                found = on_values(getattr(made, name))(*args, **options)
-                self.continue_from(made)
-                return found
+            with drawn_inside():
+                return self._drawn(name, method, args, options)
 
         return draw
+
+    def _drawn(self, name: str, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        before = self.buffer.node
+        try:
+            return method(*args, **options)
+        except (CaptureError, ValueError, TypeError, IndexError):
+            if not values_are_there():
+                raise
+            if self.buffer.node is not before:
+                self.buffer.put(before)
+            made = self.lent()
+            found = on_values(getattr(made, name))(*args, **options)
+            self.continue_from(made)
+            return found
 
     def reseed(self, seed: Any = None) -> None:
         """``RandomState.seed``: begin anew."""
@@ -343,23 +347,79 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
     return found
 
 
+class _Left:
+    """A generator of the notebook that is left to code which is not captured, and called back by which captured code draws, too."""
+
+    def __init__(self, generator: LazyGenerator) -> None:
+        self.generator = generator
+        self.before = encoded(generator.origin)  # its state in the notebook
+        self.leave()
+
+    def leave(self) -> None:
+        """Put it where captured code has left it."""
+        self.node = self.generator.buffer.node
+        self.words = hooks.compute([self.node])[0]
+        put_back(self.generator.origin, self.words)
+
+    def resume(self) -> None:
+        """Let captured code go on from where it is now."""
+        words = encoded(self.generator.origin)
+        if np.array_equal(words, self.words):
+            return
+        if self.generator.buffer.node is not self.node:
+            raise CaptureError(
+                f"{self.generator.buffer.name} is used both by captured code and by code that is not captured",
+                "Draw in a separate cell without %%tensor, or run this one with --plain.",
+            )
+        self.generator.buffer.store(constant(words))
+
+
 @contextmanager
 def drawn_from_outside() -> Generator[None]:
     """Have the notebook's generators, which code that is not captured may draw from, be where captured code has left them."""
     capture = context.current()
-    standing = [] if capture is None else [g for g in capture.lifted.values() if isinstance(g, LazyGenerator)]
-    if not standing or not values_are_there():
+    if capture is None or not values_are_there():
         yield
         return
-    before = [encoded(g.origin) for g in standing]
-    for g in standing:
-        put_back(g.origin, hooks.compute([g.buffer.node])[0])
+    around, capture.outside = capture.outside, {}
+    _left_to(capture)
     try:
         yield
     finally:
-        for g, words in zip(standing, before, strict=True):
-            g.continue_from(g.origin)
-            put_back(g.origin, words)
+        lefts, capture.outside = [*capture.outside.values()], around
+        try:
+            for left in lefts:
+                left.resume()
+        finally:
+            for left in lefts:
+                put_back(left.generator.origin, left.before)
+
+
+@contextmanager
+def drawn_inside() -> Generator[None]:
+    """The same the other way round, for captured code that such code calls back: each goes on from where the other has left them."""
+    capture = context.current()
+    if capture is None or capture.outside is None or not values_are_there():
+        yield
+        return
+    for left in capture.outside.values():
+        left.resume()
+    try:
+        yield
+    finally:
+        _left_to(capture)
+
+
+def _left_to(capture: Capture) -> None:
+    """Leave the notebook's generators to code that is not captured."""
+    lefts = capture.outside
+    for generator in () if lefts is None else capture.lifted.values():
+        if isinstance(generator, LazyGenerator):
+            left = lefts.get(id(generator))
+            if left is None:
+                lefts[id(generator)] = _Left(generator)
+            elif left.node is not generator.buffer.node:
+                left.leave()
 
 
 def commit(generators: list[LazyGenerator], states: list[Words]) -> None:

@@ -23,7 +23,7 @@ from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, SharedError
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import Size
+from tensormagic.ir.type import Size, hint
 from tensormagic.ops.leaf import INPUT
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +63,7 @@ class Shown(Buffer):
 
     def put(self, node: Node) -> None:
         """Replace the value, in memory too."""
-        if not values_are_there():
+        if context.current() is not None and not values_are_there():
             refuse("a store into an array that another object shares", "Work on a copy of it.")
         capture = context.current()
         if capture is not None:  # an earlier cell may have made the other object
@@ -85,7 +85,8 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
     """The array in whose memory a lazy one lies: the notebook's, or one that is made for it, and that the cell leaves behind."""
     buffer = value.place.buffer
     if not isinstance(buffer, Shown):
-        if buffer.alias.depends or buffer.shared or (buffer.array is not None and buffer.version):
+        together = _connected(buffer)
+        if any(b.alias.depends for b in together):
             raise SharedError(
                 "a function that returns the memory of a changed array as another object is not captured",
                 "Pass a copy, x.copy().",
@@ -93,18 +94,32 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
         if buffer.array is None:
             whole = Tensor(Place(buffer))
             buffer.array = as_numpy_lies(np.asarray(whole.numpy()), whole)
-        Shown.become(buffer)
-        capture.shown.append(State(buffer.array))
+        for one in together:
+            capture.shown.append(State(one.array))
+        for one in together:
+            if one.version:  # what the code has stored so far waits for its end otherwise
+                np.copyto(one.array, hooks.compute([one.node])[0])
+        for one in together:
+            Shown.become(one)
     found = value.place.within(buffer.array, _known)
     if found is None:
         refuse("a function that returns a part of an array's memory as another object", "Pass a copy, x.copy().")
     return found
 
 
+def _connected(buffer: Buffer) -> list[Buffer]:
+    """A buffer, and those whose arrays share memory with its own, directly or through others."""
+    found = [buffer]
+    for one in found:
+        found += [other for other, _ in one.shared if all(other is not f for f in found)]
+    return found
+
+
 def _known(size: Size) -> int:
-    if not isinstance(size, int):
+    known = hint(size)
+    if known is None:
         raise SharedError("a part whose size depends on data cannot be passed as another object", "Pass a copy.")
-    return size
+    return known
 
 
 def put_back(capture: Capture) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import CodeType, TracebackType
 
 from tensormagic.capture.staging.source import is_part_of
 from tensormagic.ir.modules import is_users
 
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _SHOWN = 20  # frames at either end of a deep recursion
 
 
@@ -30,6 +33,30 @@ def traced(found: Sequence[TracebackType]) -> TracebackType | None:
     for one in reversed(found):
         made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return made
+
+
+def without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without frames of this package; all of it, where nothing else would be left.
+
+    A block of a function that was made a function of its own stands for the function that called it.
+    """
+    return traced(entries(trace, lambda code: not code.co_filename.startswith(_PACKAGE)))
+
+
+def chained(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that Python shows with it."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+
+
+def bare(error: BaseException) -> None:
+    """Have the tracebacks of an error that the user's code catches, and of those before it, show no frames of this package."""
+    for one in chained(error):
+        one.__traceback__ = without_ours(one.__traceback__) or one.__traceback__
 
 
 def users_alone(error: BaseException) -> BaseException:

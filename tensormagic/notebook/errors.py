@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 import re
 import sysconfig
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.summary import type_text
-from tensormagic.capture.traces import entries, traced
+from tensormagic.capture.traces import chained, entries, without_ours
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
@@ -40,7 +39,6 @@ _FOLDERS = (
     *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
     Path(context.__file__).parents[1],
 )
-_PACKAGE = str(Path(context.__file__).parents[1]) + os.sep
 _LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
 
 
@@ -328,24 +326,6 @@ def lazy_in(trace: TracebackType | None, shell: Any) -> dict[str, Tensor]:
     places = places_of(trace, shell)
     read = _read_in(places[-1]) if places else []
     return {name: value for name in read if isinstance(value := places[-1].space.get(name), Tensor)}
-
-
-def without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without frames of this package; all of it, where nothing else would be left.
-
-    A block of a function that was made a function of its own stands for the function that called it.
-    """
-    return traced(entries(trace, lambda code: not code.co_filename.startswith(_PACKAGE)))
-
-
-def chained(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that Python shows with it."""
-    seen: set[int] = set()
-    following: BaseException | None = error
-    while following is not None and id(following) not in seen:
-        seen.add(id(following))
-        yield following
-        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
 
 
 @contextmanager

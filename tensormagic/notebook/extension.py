@@ -15,6 +15,7 @@ from IPython.core.error import UsageError
 from tensormagic import session
 from tensormagic.capture import inputs, usercode
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.traces import without_ours
 from tensormagic.capture.usercode import Cell
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
@@ -295,7 +296,7 @@ class Extension:
             return usual(trace, *args, **options)
         hint = hints.of_plain(error) or hints.of_library(error, errors.lazy_in(error.__traceback__, self.shell))
         with errors.bared(error):
-            drawn = usual(errors.without_ours(trace) or trace, *args, **options)
+            drawn = usual(without_ours(trace) or trace, *args, **options)
         return [*drawn, f"Hint: {hint}"] if hint else drawn
 
     def show_syntax_error(self, *args: Any, **options: Any) -> None:

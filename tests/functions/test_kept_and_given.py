@@ -137,4 +137,4 @@ def test_pairs_of_index_and_element():
     for x in (np.arange(4.0).reshape(2, 2), np.arange(3.0)):
         np.testing.assert_allclose(tm.tensor(_differences)(x), _differences(x), rtol=1e-9)
     with pytest.raises(tm.CaptureError, match=r"np\.ndindex"):
-        tm.tensor(lambda x: sum(v for v in np.nditer(x)))(np.arange(3.0))
+        tm.tensor(lambda x: sum(v for v in np.nditer(x))).graph(np.arange(3.0))

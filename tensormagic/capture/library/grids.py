@@ -15,7 +15,7 @@ from tensormagic.capture.library.joining import concatenate_, stack
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import needs_value, refuse, values_are_there
+from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.value import Tensor, as_size
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -25,16 +25,6 @@ from tensormagic.ops.leaf import constant, constant_value, iota, size_node
 from tensormagic.ops.move import reshape
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
-
-
-@implements(np.nditer)
-def nditer(op: Any, *args: Any, **options: Any) -> Any:
-    """``np.nditer``, of values that are there."""
-    if not has_lazy(op):
-        return np.nditer(op, *args, **options)
-    if not values_are_there():
-        refuse("np.nditer", "Write `for index in np.ndindex(x.shape):`, and x[index].")
-    return np.nditer(np.asarray(op) if isinstance(op, Tensor) else [np.asarray(a) for a in op], *args, **options)
 
 
 @implements(np.meshgrid)

@@ -23,6 +23,7 @@ from tensormagic.capture.staging.told import LATER, PLAIN, Text, holds_lazy, par
 from tensormagic.capture.staging.trial import Outcome, fail_trial, place_of, refuse_caught, trial
 from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.traces import bare
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.unused import before_effect
 from tensormagic.capture.value import Tensor, wrap
@@ -45,27 +46,32 @@ _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, Lo
 # what is being caught -------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def attempting() -> Generator[None]:
+class Attempt:
     """The body of a ``try``: which error is met decides what runs then, so none can wait for the graph to run."""
-    capture = context.current()
-    if capture is None:
-        yield
-        return
-    capture.attempts += 1
-    try:
-        yield
-    except CaptureError as error:  # which whoever catches it would take for one of the code's own
-        capture.refused = capture.refused or error
-        raise
-    except Exception as error:  # which may be met for these sizes alone
-        if capture.abstract and _is_pythons(error):  # who catches it would take it for an error of the code's own
-            capture.refused = capture.refused or _refusal_of(error, capture.label)
-        for size in (s for node in capture.values for s in node.type.shape):
-            capture.specialise(size)
-        raise
-    finally:
-        capture.attempts -= 1
+
+    def __enter__(self) -> None:
+        self._capture = context.current()
+        if self._capture is not None:
+            self._capture.attempts += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        capture = self._capture
+        if capture is not None:
+            capture.attempts -= 1
+            if isinstance(error, CaptureError):  # which whoever catches it would take for one of the code's own
+                capture.refused = capture.refused or error
+                return
+            if isinstance(error, Exception):  # which may be met for these sizes alone
+                if capture.abstract and _is_pythons(
+                    error
+                ):  # who catches it would take it for an error of the code's own
+                    capture.refused = capture.refused or _refusal_of(error, capture.label)
+                for size in (s for node in capture.values for s in node.type.shape):
+                    capture.specialise(size)
+        if isinstance(error, Exception) and (capture is None or not (capture.abstract or capture.trials)):
+            bare(error)
 
 
 class _Managed:
@@ -73,7 +79,7 @@ class _Managed:
 
     def __init__(self, manager: Any) -> None:
         self.manager = manager
-        self.attempt = attempting()
+        self.attempt = Attempt()
 
     def __enter__(self) -> Any:
         found = self.manager.__enter__()
@@ -85,7 +91,7 @@ class _Managed:
     ) -> Any:
         with suppress(CaptureError):
             self.attempt.__exit__(kind if isinstance(error, Exception) else None, error, trace)
-        return self.manager.__exit__(kind, error, trace)
+        return self.manager.__exit__(kind, error, trace if error is None else error.__traceback__)
 
 
 def managed(manager: Any) -> Any:

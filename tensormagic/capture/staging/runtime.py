@@ -316,7 +316,7 @@ def itself(function: Any, line: int) -> bool:
 
 
 formatted, text = told.formatted, told.text
-attempting, managed, raised = raising.attempting, raising.managed, raising.raising
+attempting, managed, raised = raising.Attempt, raising.managed, raising.raising
 
 __all__ = [
     "asserted",

@@ -11,7 +11,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.staging.raising import attempting
+from tensormagic.capture.staging.raising import Attempt
 from tensormagic.capture.staging.source import staged_code
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.steps import enters, reads
@@ -41,7 +41,7 @@ def as_caught(function: FunctionType) -> Callable[..., Any]:
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:
-        with attempting():
+        with Attempt():
             return function(*args, **options)
 
     return run

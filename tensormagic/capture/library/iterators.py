@@ -1,0 +1,61 @@
+"""NumPy's iterators over elements, of values that are there: what they store through is the memory of the lazy arrays themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import context
+from tensormagic.capture.lending import as_numpy_lies
+from tensormagic.capture.names import implements
+from tensormagic.capture.operands import has_lazy
+from tensormagic.capture.refusal import refuse_python, values_are_there
+from tensormagic.capture.strangers import memory_of
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import CaptureError, LimitError
+
+
+@implements(np.nditer)
+def nditer(op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **options: Any) -> Any:
+    """``np.nditer``, of values that are there."""
+    return np.nditer(_operands(op, op_flags, "np.nditer"), flags, op_flags, *args, **options)
+
+
+@implements(np.nested_iters)
+def nested_iters(op: Any, axes: Any, flags: Any = None, op_flags: Any = None, *args: Any, **options: Any) -> Any:
+    """``np.nested_iters``, of values that are there."""
+    return np.nested_iters(_operands(op, op_flags, "np.nested_iters"), axes, flags, op_flags, *args, **options)
+
+
+def _operands(op: Any, flags: Any, name: str) -> Any:
+    """What NumPy iterates over: the values, as NumPy's own would lie; of what is stored through, the memory."""
+    if not has_lazy(op):
+        return op
+    if not values_are_there():
+        refuse_python(name, "Write `for index in np.ndindex(x.shape):`, and x[index].")
+    if isinstance(op, Tensor):
+        return _operand(op, _stored_through(flags, 0))
+    return [_operand(a, _stored_through(flags, k)) for k, a in enumerate(op)]
+
+
+def _stored_through(flags: Any, number: int) -> bool:
+    if flags is None:
+        return False
+    own = flags if all(isinstance(f, str) for f in flags) else flags[number] if number < len(flags) else ()
+    return isinstance(own, Sequence) and bool({"readwrite", "writeonly"} & {*own})
+
+
+def _operand(value: Any, stored: bool) -> Any:
+    capture = context.current()
+    if not isinstance(value, Tensor) or capture is None:
+        return value
+    if not value.ndim and not isinstance(value, np.ndarray):
+        return value.numpy()
+    if not stored:
+        return as_numpy_lies(np.asarray(value.numpy()), value)
+    try:
+        return memory_of(value, capture)
+    except CaptureError as error:  # what is stored into a copy would be lost
+        raise LimitError(error.message, error.hint) from None

@@ -413,7 +413,9 @@ def drawn_inside() -> Generator[None]:
 def _left_to(capture: Capture) -> None:
     """Leave the notebook's generators to code that is not captured."""
     lefts = capture.outside
-    for generator in () if lefts is None else capture.lifted.values():
+    if lefts is None:
+        return
+    for generator in capture.lifted.values():
         if isinstance(generator, LazyGenerator):
             left = lefts.get(id(generator))
             if left is None:

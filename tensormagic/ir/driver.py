@@ -22,7 +22,7 @@ from tensormagic.ir.uses import Claims, Reach, Uses, Whole, absorbed, inside, ma
 from tensormagic.ir.weights import lighter
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Firing:
     """One use of a rule: what was replaced by what, the user's lines behind it, and ``parts``: whose roundings it absorbed, as given."""
 
@@ -165,7 +165,14 @@ def _uncollected() -> Generator[None]:
     try:
         yield
     finally:
+        if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # among the old ones, where a search sees them last
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
+
+
+_MANY = 10_000
+"""From how many new objects on the first search after rewriting, which looks at all of them, is not made."""
 
 
 def _minded(free: Sequence[int], count: int) -> list[list[int]]:
@@ -197,7 +204,7 @@ def _together(
     while True:
         begun = starts[-1]
         one = _Pass(begun, matches, regions, barred, sure=again > _AGAIN, apart=apart)
-        normals = [one.normal(n) for n in begun.nodes]
+        normals = one.normals_of(begun)
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
         order = topological(normals)
@@ -282,6 +289,31 @@ class _Pass:
         self.reach = Reach(start.nodes, apart, start.order)
         self.uses = Uses(start, self.reach, self.normals, self.becomes, self.origins, matches.at, sure)
 
+    def normals_of(self, start: Whole) -> list[Node]:
+        """The normal forms of the results: each node of the order once, what it needs before it."""
+        normals, becomes, origins = self.normals, self.becomes, self.origins
+        for node in start.order:
+            if node in normals:
+                continue
+            if node not in becomes and all(map(normals.__contains__, node.needs)):
+                becomes[node] = following = self.step(node)
+                if following is node:  # as most are
+                    normals[node] = node
+                    known = origins.get(node)
+                    if known is None:
+                        origins[node] = [node]
+                    else:
+                        known.append(node)
+                    continue
+                self._comes(node, following)
+            self.normal(node)
+        return [normals[node] for node in start.nodes]
+
+    def _comes(self, node: Node, following: Node) -> None:
+        self.reach.spread(node, following)
+        if following not in self.becomes:
+            self.uses.comes.setdefault(following, node)
+
     def normal(self, root: Node) -> Node:
         """The normal form of ``root``."""
         normals, becomes, origins = self.normals, self.becomes, self.origins
@@ -309,9 +341,7 @@ class _Pass:
                         known.append(node)
                     stack.pop()
                     continue
-                self.reach.spread(node, following)
-                if following not in becomes:
-                    self.uses.comes.setdefault(following, node)
+                self._comes(node, following)
             if following in normals:
                 normal = normals[node] = normals[following]
                 origins.setdefault(normal, []).append(node)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
-from tensormagic.ir.node import Node, hands_on, is_check, is_constant, moves
+from tensormagic.ir.node import Bits, Node, hands_on, is_check, is_constant, moves
 from tensormagic.ir.roundings import picks
 
 Fact = tuple[str, float]
@@ -58,12 +59,17 @@ def not_negative(node: Node, depth: int = 6) -> bool:
     if is_check(node):
         return at_least_zero(node) or not_negative(node.args[0], depth)
     if is_constant(node):
-        return node.type.dtype.kind != "c" and bool((node["bits"].array() >= 0).all())
+        return node.type.dtype.kind != "c" and _at_least_zero(node["bits"])
     if node.op.not_negative:
         return node.type.dtype.kind != "i" or not node.args  # integers wrap around, but sizes
     if node.type.dtype.kind == "i" and not picks(node):
         return False
     return depth > 0 and _keeps_sign(node) and all(not_negative(a, depth - 1) for a in node.args)
+
+
+@lru_cache(maxsize=1024)
+def _at_least_zero(bits: Bits) -> bool:
+    return bool((bits.array() >= 0).all())
 
 
 def adds(node: Node, depth: int = 6) -> bool:

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,16 @@ def made() -> int:
     return next(_serial)
 
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
 class Node:
     """One vertex: ``op, args, params, type``. Equal nodes are the same object.
 
     Make nodes with :func:`make`, which interns them. ``sized_by`` are the integer nodes that the sizes among its params
     mention, and ``needs`` these and the operands: what has to be there before it. ``guards`` keeps what its op says has to hold, ``below``
-    what it is without changes of form and checks (None for itself), and ``heads`` and ``within`` what :func:`tensormagic.ir.table.heads`
+    what it is without changes of form and checks (None for itself), ``sites`` its places in code
+    (:mod:`tensormagic.ir.site`), and ``heads`` and ``within`` what :func:`tensormagic.ir.table.heads`
     and :func:`tensormagic.ir.within.within` have found.
     """
 
@@ -48,6 +53,7 @@ class Node:
         "op",
         "param_items",
         "serial",
+        "sites",
         "sized_by",
         "type",
         "types",
@@ -63,6 +69,7 @@ class Node:
     below: Node | None
     heads: tuple[int, int] | None
     within: int | None
+    sites: dict[Any, None] | None
     sized_by: tuple[Node, ...]
     needs: tuple[Node, ...]
 
@@ -73,13 +80,13 @@ class Node:
         self.types = types
         if len(types) == 1:
             self.type = types[0]
-        self._params = dict(params)
+        self._params: Mapping[str, Any] = dict(params) if params else _NONE
         self._symbols: tuple[Symbol, ...] | None = None
         self.guards: tuple[Any, ...] | None = None
         self.serial = next(_serial)
         self.sized_by = _nodes_in(params) if params else ()
         first = args[0] if op.hands_on else None  # kept, because rules ask for it at each look
-        self.heads = self.within = None
+        self.heads = self.within = self.sites = None
         self.below = first if first is None or first.below is None else first.below
         self.needs = tuple(dict.fromkeys((*args, *self.sized_by))) if self.sized_by else args
 
@@ -214,6 +221,15 @@ _Key = tuple[Operation, "tuple[Node, ...]", Params, "Type | None"]
 _table: weakref.WeakValueDictionary[_Key, Node] = weakref.WeakValueDictionary()
 _made: dict[_Key, weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
 _remove: Callable[[Any], None] = _table._remove  # type: ignore[attr-defined]  # noqa: SLF001 (as its own ``setdefault`` does)
+
+
+class _Ref(weakref.ref[Node]):
+    """A reference that knows its key, as ``weakref.KeyedRef`` is, which is made by two calls of Python's."""
+
+    __slots__ = ("key",)
+    key: _Key
+
+
 _lock = threading.RLock()
 
 
@@ -258,7 +274,9 @@ def _fresh(key: _Key, inferred: Type | tuple[Type, ...]) -> Node:
         found = known() if known is not None else None
         if found is not None:
             return found
-        _made[key] = weakref.KeyedRef(fresh, _remove, key)
+        ref = _Ref(fresh, _remove)
+        ref.key = key
+        _made[key] = ref
         return fresh
 
 
@@ -356,8 +374,7 @@ def topological(
             seen.add(node)
             below = () if stop and stop(node) else needs(node)
             if below:
-                stack += (node, None)
-                stack += reversed(tuple(below))
+                stack += (node, None, *below[::-1]) if type(below) is tuple else (node, None, *reversed(tuple(below)))
             else:
                 order.append(node)
     return order
@@ -419,6 +436,11 @@ def users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     """For each node that ``nodes`` need, those that do."""
     table: dict[Node, list[Node]] = {}
     for node in nodes:
-        for arg in dict.fromkeys(node.needs):
-            table.setdefault(arg, []).append(node)
+        needs = node.needs
+        for arg in needs if len(needs) < 2 else dict.fromkeys(needs):
+            known = table.get(arg)
+            if known is None:
+                table[arg] = [node]
+            else:
+                known.append(node)
     return table

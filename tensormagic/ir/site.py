@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -60,20 +59,19 @@ class Site:
         return inside and (self.cell, self.run) == (other.cell, other.run)
 
 
-_sites: weakref.WeakKeyDictionary[Node, dict[Site, None]] = weakref.WeakKeyDictionary()  # the last one was met last
 MOST = 128  # sites of a node: what all functions have in common, as their first parameter, would gather those of all
 
 
 def _now(node: Node) -> tuple[Site, ...]:
     """The sites of ``node`` as they are now, copied in one step: other threads add to them."""
-    return tuple(_sites.get(node, ()))
+    return tuple(node.sites or ())
 
 
 def record(node: Node, site: Site) -> None:
     """Say that ``node`` came from ``site``; sites of earlier runs of the same cell go, and the oldest where there are too many."""
-    sites = _sites.get(node)
+    sites: dict[Site, None] | None = node.sites  # the last one was met last
     if sites is None:
-        _sites[node] = {site: None}
+        node.sites = {site: None}
         return
     if sites.pop(site, site) is site:  # a new one
         known = _now(node)
@@ -88,12 +86,12 @@ def record_new(node: Node, site: Site) -> None:
 
     These have no site yet; or, where an equal node was built before, no other sites than that one had.
     """
-    before = frozenset(_sites.get(node, ()))
+    before = frozenset(node.sites or ())
     record(node, site)
     pending = list(node.needs)
     while pending:
         part = pending.pop()
-        known = _sites.get(part)
+        known = part.sites
         if part.needs and (known is None or (before and site not in known and before.issuperset(tuple(known)))):
             record(part, site)
             pending += part.needs
@@ -101,7 +99,7 @@ def record_new(node: Node, site: Site) -> None:
 
 def of(node: Node) -> tuple[Site, ...]:
     """The sites of ``node``, sorted."""
-    return tuple(sorted(_sites.get(node, ()), key=_order))
+    return tuple(sorted(node.sites or (), key=_order))
 
 
 class Lens:
@@ -219,20 +217,21 @@ _order = operator.attrgetter(*(f.name for f in fields(Site)))  # as sites compar
 
 def inherit(new: Node, old: Node, role: str | None = None) -> None:
     """Give the nodes that were built for ``new`` the sites of ``old``, down to nodes that have sites already."""
-    known = _now(old)
-    if not known:
+    if old.sites is None:
         return
+    known = _now(old)
     known = tuple(s.with_role(role) for s in known) if role else known
-    for node in topological([new], stop=lambda n: n in _sites):
-        if node not in _sites:
+    for node in topological([new], stop=lambda n: n.sites is not None):
+        if node.sites is None:
             for site in known:
                 record(node, site)
 
 
 def copy(new: Node, old: Node) -> None:
     """Say that ``new`` came from where ``old`` came from, too."""
-    for site in _now(old):
-        record(new, site)
+    if old.sites is not None:
+        for site in _now(old):
+            record(new, site)
 
 
 def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
@@ -246,9 +245,9 @@ def substituted(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list
 def follow(became: Mapping[Node, Node]) -> None:
     """Give nodes that took the place of others, and have no sites, the sites of these."""
     for old, new in became.items():
-        known = _sites.get(old)
-        if known and new is not old and new.args and new not in _sites:
-            _sites[new] = dict(known)
+        known = old.sites
+        if known and new is not old and new.args and new.sites is None:
+            new.sites = dict(known)
 
 
 def roles(nodes: Iterable[Node]) -> set[str]:

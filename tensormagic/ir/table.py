@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from tensormagic.ir.facts import adds
-from tensormagic.ir.node import Node, is_constant, moves
+from tensormagic.ir.node import Node, is_constant
 from tensormagic.ir.rules import SAME, Found, Rule, number
 from tensormagic.ir.within import within
 
@@ -40,12 +40,16 @@ def _heads(node: Node) -> int:
     args = node.args
     for arg in args:
         found |= _marks.get(arg.op.name, 0)
-        while arg.below is not None or moves(arg):
+        while arg.below is not None or arg.op.kind == "move" and len(arg.args) == 1:  # noqa: RUF021 (``moves``, in place)
             arg = arg.args[0]  # noqa: PLW2901 (going down)
             found |= _marks.get(arg.op.name, 0)
         if not arg.args and is_constant(arg) and not arg.type.shape:
             found |= _marks.get(number(arg), 0)
-    if len(args) > 1 and len({a if a.below is None else a.below for a in args}) < len(args):
+    if len(args) == 2:
+        left, right = args
+        if (left.below or left) is (right.below or right):
+            found |= _marks.get(SAME, 0)
+    elif len(args) > 1 and len({a.below or a for a in args}) < len(args):
         found |= _marks.get(SAME, 0)
     return found
 
@@ -100,6 +104,7 @@ class _Index:
         for (op, head), bit in pairs.items():
             self._second.setdefault(op, []).append((_marked([head]), bit))
         self._levels = list(dict.fromkeys(level for rule in rules for level in _of_levels(rule)))
+        self._looks = [(*level, 1 << k) for k, level in enumerate(self._levels)]
         self._known: dict[tuple[int, int, int], _Kept] = {}
 
     def under(self, node: Node) -> tuple[Rule, ...]:
@@ -124,10 +129,13 @@ class _Index:
 
     def _missing(self, node: Node) -> int:
         """Which of the looks below a node that rules ask for it does not pass: a bit each, since most nodes differ in what is below."""
-        there, found = within(node), 0
-        for k, (every, bits) in enumerate(self._levels):
-            if bits & ~there if every else not bits & there:
-                found |= 1 << k
+        there = node.within
+        if there is None:
+            there = within(node)
+        found = 0
+        for every, bits, own in self._looks:
+            if (bits & there) != bits if every else not bits & there:
+                found |= own
         return found
 
     def _pairs(self, node: Node) -> int:

@@ -87,7 +87,7 @@ def residue(found: Found) -> Node | None:
     return next((x for x in operands for y in operands if x is not y and cancels_with(x, y)), None)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class _Place:
     """Where a rule looks: its root, what it absorbs there, whether only those count that read digits, and in which results.
 
@@ -123,14 +123,18 @@ class Reach:
         Whether each is read on its own.
     nodes
         All that they need, in order.
+
+    ``whole`` are all results.
     """
 
     results: Sequence[Node]
     apart: bool
     nodes: Sequence[Node]
+    whole: int = field(init=False)
     _known: dict[Node, int] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.whole = (1 << len(self.results)) - 1
         self._known = self._over()
 
     def _over(self) -> dict[Node, int]:
@@ -147,11 +151,6 @@ class Reach:
         """The results that ``node`` is in."""
         return self._known.get(node, self.whole) if self.apart else ANY
 
-    @property
-    def whole(self) -> int:
-        """All results."""
-        return (1 << len(self.results)) - 1
-
     @cached_property
     def shown(self) -> dict[Node, int]:
         """The results themselves: which they are."""
@@ -164,13 +163,14 @@ class Reach:
         """``new`` comes where ``node`` was."""
         if not self.apart:
             return
-        bits = self.of(node)
+        bits, known = self.of(node), self._known
         stack = [new]
         while stack:
             one = stack.pop()
-            known = self._known.get(one, 0)
-            if known | bits != known:
-                self._known[one] = known | bits
+            before = known.get(one, 0)
+            after = before | bits
+            if after != before:
+                known[one] = after
                 stack += one.needs
 
 

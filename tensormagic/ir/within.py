@@ -45,14 +45,17 @@ def within(node: Node) -> int:
         stack = [node]
         while stack:
             one = stack[-1]
-            args = [a if a.below is None else a.below for a in one.args]
-            waiting = [a for a in args if a.within is None]
-            if waiting:
-                stack += waiting
-                continue
-            found = 0
-            for arg in args:
-                found |= arg.within << _FIELD | _bits.get(arg.op.name, 0)  # type: ignore[operator] (none waits)
-            one.within = found & _ALL
-            stack.pop()
+            found, waits = 0, False
+            for given in one.args:
+                arg = given if given.below is None else given.below
+                if arg.within is None:
+                    if arg.args:
+                        stack.append(arg)
+                        waits = True
+                        continue
+                    arg.within = 0
+                found |= arg.within << _FIELD | _bits.get(arg.op.name, 0)
+            if not waits:
+                one.within = found & _ALL
+                stack.pop()
     return node.within  # type: ignore[return-value]

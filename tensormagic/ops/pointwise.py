@@ -96,6 +96,9 @@ class Pointwise(Op):
         """The node of this function on nodes and Python numbers, promoted and broadcast as NumPy does."""
         nodes = [operand if isinstance(operand, Node) else constant(operand) for operand in operands]
         types = [n.type for n in nodes]
+        first = types[0]
+        if first.form == "array" and types.count(first) == len(types) and _of_one(self, first.dtype, len(types)):
+            return make(self, nodes)
         loop, _ = self.resolve(types)
         for k, dtype in enumerate(loop):
             if types[k].dtype != dtype:
@@ -117,9 +120,10 @@ class Pointwise(Op):
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         types = [a.type for a in args]
         first = types[0]
-        if first.shape and first.form == "array" and all(t is first or t == first for t in types):  # as nearly all are
-            _, out = self.resolve(types)
-            return first if out == first.dtype else Type(out, first.shape)
+        if first.shape and first.form == "array" and types.count(first) == len(types):  # as nearly all are
+            out = _of_one(self, first.dtype, len(types))
+            if out is not None:
+                return first if out is first.dtype or out == first.dtype else Type(out, first.shape)
         shape = broadcast_shapes([t.shape for t in types])
         _, out = self.resolve([Type(t.dtype, t.shape) if t.form == "python" else t for t in types])
         weak = not shape and all(t.form == "python" for t in types) and out.kind in "bifc"
@@ -313,6 +317,16 @@ def in_parts(function: Callable[..., Value], operands: Sequence[Value]) -> Value
 
 PART = 1 << 22  # elements
 LARGE = 1 << 12  # elements, from which storing into memory that is at hand is faster than asking for more
+
+
+@functools.cache
+def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | None:
+    """The dtype of the result for operands that all have one dtype, where the loop takes them as they are."""
+    try:
+        loop, out = _loop(op, ((dtype, False),) * count)
+    except TypeError:
+        return None
+    return out if all(d == dtype for d in loop) else None
 
 
 @functools.cache

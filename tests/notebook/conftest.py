@@ -19,7 +19,7 @@ from traitlets.config import Config
 import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture import limits, usercode
-from tensormagic.ir import site
+from tensormagic.ir import node as node_module
 
 
 @dataclass
@@ -126,7 +126,8 @@ def notebook(shell: InteractiveShell, first_names: frozenset[str], monkeypatch: 
     session.programs._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     session.demand._forms.known.clear()
     usercode.cells.clear()
-    site._sites.clear()
+    for node in list(node_module._table.values()):
+        node.sites = None
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)

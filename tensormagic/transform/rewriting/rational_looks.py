@@ -17,6 +17,7 @@ _FIRST = 2
 """Down to which level of sums a product has to be found."""
 ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal", "power"))
 _TERMS = frozenset(("add", "subtract"))
+_PLAIN = ARITHMETIC - {"power"}
 _DIVIDES = frozenset(("divide", "reciprocal", "power"))
 _SUMS = frozenset(("add", "subtract", "negative", "divide", "where"))
 _INNER = ARITHMETIC | {"where"}
@@ -40,7 +41,7 @@ def _is_small(a: Node, b: Node) -> bool:
                 continue
             seen.add(node)
             name = node.op.name
-            args = _parts(node, name) if depth < DEEP else None
+            args = (node.args if name in _PLAIN else _parts(node, name)) if depth < DEEP else None
             if args:
                 below += args
                 products = products or name in _PRODUCTS
@@ -65,7 +66,7 @@ def _parts(node: Node, name: str) -> Sequence[Node] | None:
         return written(node)
     if name == "power":
         return node.args[:1] if is_small_power(number_of(bare(node.args[1]))) else None
-    return node.args if name in ARITHMETIC else None
+    return None
 
 
 def is_small_power(power: Fraction | None) -> bool:

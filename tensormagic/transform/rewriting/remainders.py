@@ -28,6 +28,7 @@ from tensormagic.ops.scalars.scalar import (
     exp,
     isfinite,
     less,
+    less_equal,
     log,
     log1mexp,
     log1p,
@@ -169,13 +170,16 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     if apart is not None and apart.rough:
         apart = over_common(x, y, known) or apart
     difference = x - y if apart is None else apart.value
-    near = less(absolute(difference), absolute(y) * 0.5)
-    if apart is not None and apart.near is not None:
-        near = logical_and(apart.near, near)
+    r = difference / y
+    if apart is None:  # as far as a difference has no rounding, since `x / y - 1` beside the logarithm has none there either
+        near = logical_and(less_equal(-0.5, r), less_equal(r, 1))
+    else:
+        near = less(absolute(difference), absolute(y) * 0.5)
+        near = near if apart.near is None else logical_and(apart.near, near)
     ratio = node.args[0]
     far = log(where(near, 1, ratio))
     parts = (quotient, *(apart.parts if apart is not None else ()))
-    return Found(where(near, log1p(difference / y), far), absorbs=parts)
+    return Found(where(near, log1p(r), far), absorbs=parts)
 
 
 @real(roots="sigmoid", assumes=("0 < x < 1",))

@@ -18,7 +18,7 @@ from tensormagic.ir.node import Node, make, rebuild, topological
 from tensormagic.ir.rules import Found, Rule
 from tensormagic.ir.site import Site
 from tensormagic.ir.table import Matches, Table
-from tensormagic.ir.uses import Claims, Reach, Uses, Whole, absorbed, inside, made_by, residue
+from tensormagic.ir.uses import Claims, Reach, Uses, Whole, absorbed, inside, made_by, origins_of, residue
 from tensormagic.ir.weights import lighter
 
 
@@ -296,22 +296,20 @@ class _Pass:
             if node in normals:
                 continue
             if node not in becomes and all(map(normals.__contains__, node.needs)):
-                becomes[node] = following = self.step(node)
+                following = self.step(node)
                 if following is node:  # as most are
                     normals[node] = node
-                    known = origins.get(node)
-                    if known is None:
-                        origins[node] = [node]
-                    else:
-                        known.append(node)
+                    if node in origins:
+                        origins[node].append(node)
                     continue
+                becomes[node] = following
                 self._comes(node, following)
             self.normal(node)
         return [normals[node] for node in start.nodes]
 
     def _comes(self, node: Node, following: Node) -> None:
         self.reach.spread(node, following)
-        if following not in self.becomes:
+        if following not in self.becomes and following not in self.normals:
             self.uses.comes.setdefault(following, node)
 
     def normal(self, root: Node) -> Node:
@@ -331,20 +329,19 @@ class _Pass:
                     waiting.reverse()
                     stack += waiting
                     continue
-                becomes[node] = following = self.step(node)
+                following = self.step(node)
                 if following is node:  # as most are
                     normals[node] = node
-                    known = origins.get(node)
-                    if known is None:
-                        origins[node] = [node]
-                    else:
-                        known.append(node)
+                    if node in origins:
+                        origins[node].append(node)
                     stack.pop()
                     continue
+                becomes[node] = following
                 self._comes(node, following)
             if following in normals:
-                normal = normals[node] = normals[following]
-                origins.setdefault(normal, []).append(node)
+                normal = normals[following]
+                self._came(node, normal)
+                normals[node] = normal
                 stack.pop()
             elif following in becomes:  # a circle that fuel allowed
                 self._stays(node)
@@ -353,14 +350,21 @@ class _Pass:
                 stack.append(following)
         return normals[root]
 
+    def _came(self, node: Node, normal: Node) -> None:
+        """``node`` has become ``normal``: beside itself, where it is its own normal form."""
+        known = self.origins.get(normal)
+        if known is not None:
+            known.append(node)
+        else:
+            self.origins[normal] = [normal, node] if self.normals.get(normal) is normal is not node else [node]
+
     def changes_nothing(self) -> bool:
         """Whether none of the rules that match, and were not used by the pass before, is used by this one: it need not be made."""
-        normals, becomes, origins, none = self.normals, self.becomes, self.origins, self.matches.none
+        normals, none = self.normals, self.matches.none
         for node in self.start.order:
             if node not in none and self._fire(node) is not None:
                 return False
-            normals[node] = becomes[node] = node
-            origins[node] = [node]
+            normals[node] = node
         return True
 
     def _break_circles(self, waiting: Iterable[Node]) -> None:
@@ -372,7 +376,8 @@ class _Pass:
     def _stays(self, node: Node) -> None:
         self.circled = True
         self.normals[node] = node
-        self.origins.setdefault(node, []).append(node)
+        if node in self.origins:
+            self.origins[node].append(node)
 
     def step(self, node: Node) -> Node:
         """What ``node`` becomes, once its operands are normal: itself, where nothing is left to do.
@@ -419,7 +424,7 @@ class _Pass:
 
     def as_given(self, node: Node) -> tuple[Node, ...]:
         """The nodes, as they were before the first pass, of which ``node`` is the normal form."""
-        return tuple(dict.fromkeys(g for n in self.origins.get(node, ()) for g in self.given(n)))
+        return tuple(dict.fromkeys(g for n in origins_of(node, self.origins, self.normals) for g in self.given(n)))
 
     def _allowed(self, rule: Rule, node: Node, found: Found, parts: list[Node]) -> bool:
         reason = self._kept(rule, node, found, parts)

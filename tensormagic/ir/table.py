@@ -199,6 +199,7 @@ class Matches:
             k += 1
         if not known:
             self.none.add(node)
+            self._found.pop(node, None)
 
 
 def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:

@@ -107,6 +107,14 @@ class _Place:
         return not self.digits or reads_digits(user)
 
 
+def origins_of(node: Node, origins: Mapping[Node, Sequence[Node]], normals: Mapping[Node, Node]) -> Sequence[Node]:
+    """What has become ``node``: itself alone, where nothing else is noted and it is its own normal form."""
+    known = origins.get(node)
+    if known is not None:
+        return known
+    return (node,) if normals.get(node) is node else ()
+
+
 ANY = 1
 """The one bit of results that are read together."""
 
@@ -273,7 +281,9 @@ class Uses:
         return bool(self._found(part, _Place(root, parts, digits=False, results=-1)))
 
     def _found(self, part: Node, at: _Place) -> int:
-        return _union((self._read((origin,), part, at) for origin in self.origins.get(part, ())), at.results)
+        return _union(
+            (self._read((origin,), part, at) for origin in origins_of(part, self.origins, self.normals)), at.results
+        )
 
     def _read(self, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
         """The same for ``chain``, the last of which hands what the others are on."""
@@ -376,4 +386,4 @@ class Claims:
         return {(rule, node): (p, still[p]) for rule, node, p in held if still[p] & reach.of(node)}
 
 
-__all__ = ["Claims", "Reach", "Uses", "absorbed", "inside", "made_by", "near", "residue"]
+__all__ = ["Claims", "Reach", "Uses", "absorbed", "inside", "made_by", "near", "origins_of", "residue"]

@@ -171,7 +171,9 @@ def logarithms_of_quotients(node: Node) -> Found | None:
         apart = over_common(x, y, known) or apart
     difference = x - y if apart is None else apart.value
     r = difference / y
-    if apart is None:  # as far as a difference has no rounding, since `x / y - 1` beside the logarithm has none there either
+    if (
+        apart is None
+    ):  # as far as a difference has no rounding, since `x / y - 1` beside the logarithm has none there either
         near = logical_and(less_equal(-0.5, r), less_equal(r, 1))
     else:
         near = less(absolute(difference), absolute(y) * 0.5)

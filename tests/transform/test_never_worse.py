@@ -37,3 +37,14 @@ def test_a_quotient_less_one_and_its_logarithm_have_one_rounding_less(ratio):
             for way in (form, function(x, y))
         ]
     assert errors[0] < 1.05 * errors[1]
+
+
+@pytest.mark.parametrize("quotient", [1e-20, 7e-11, 0.3, 1 - 2.0**-30])
+def test_the_logarithm_of_one_less_a_quotient_keeps_what_is_small_and_what_is_near_one(quotient):
+    """The form of `1 - y / x` that holds near 1 stood everywhere, so that no rule saw the small quotient."""
+    function, _ = function_of("np.log(1 - y / x)")
+    x, y = np.array([3.0, 5.0]), np.array([3.0, 5.0]) * quotient
+    (form,) = evaluate_graph(rewrite(tm.trace(function, x, y), "stable").graph, [x, y])
+    with mp.workdps(60):
+        true = [float(mp.log(1 - mp.mpf(b) / mp.mpf(a))) for a, b in zip(x, y, strict=True)]
+    assert list(form) == pytest.approx(true, rel=1e-15)

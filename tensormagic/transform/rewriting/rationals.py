@@ -374,7 +374,9 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     if within and len(core) == 1 and not below and isinstance(value, Node):
         return Apart(value, None, tuple(n for n in reading.through if n.args), known=True)
     beside = a if not exact or number_of(bare(a)) is not None else b  # as near as logarithms of such quotients ask
-    everywhere = exact and not factors and below.total() == 1 and number_of(bare(a)) is None  # `log(1 - x / y)` reads x / y
+    everywhere = (
+        exact and not factors and below.total() == 1 and number_of(bare(a)) is None
+    )  # `log(1 - x / y)` reads x / y
     near = _is_number(core, atoms) if everywhere else _near(bound, beside, below, inner)
     ranged = tuple(bare(n) for n, was in ((a, first), (b, second)) if n is not was)
     parts = tuple(n for n in (*ranged, *reading.through, *(() if inner is None else inner.parts)) if n.args)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.hooks import hooks
 from tensormagic.ir.errors import ValueNeededError
 from tensormagic.ir.node import Node, make, topological
 from tensormagic.ir.site import copy, substituted
@@ -71,11 +72,4 @@ def _await(checks: dict[str, Any], holds: Node, held: bool, number: int) -> None
     """Have what the function gives wait for a condition to be as it is taken to be, behind those before it."""
     token = checks["__tensor_checks__"]
     before = constant(token) if isinstance(token, int) else token.node
-    checks["__tensor_checks__"] = _as_token(settled(before, holds, held, number, "try"))
-
-
-def _as_token(node: Node) -> Any:
-    from tensormagic.capture.stores.place import Buffer, Place
-    from tensormagic.capture.value import Tensor
-
-    return Tensor(Place(Buffer(node)))
+    checks["__tensor_checks__"] = hooks.array(settled(before, holds, held, number, "try"))

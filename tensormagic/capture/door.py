@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.hooks import run_time
 from tensormagic.ir.errors import DTypeError, ForeignError
 from tensormagic.ir.modules import is_users, module_of, package_of
 from tensormagic.ir.plain_texts import key_text
@@ -178,9 +179,7 @@ def lazily(value: Any) -> Any:
     method = getattr(type(value), "__array__", None)
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
         return None
-    from tensormagic.capture.staging.handed import staged
-
-    return staged(getattr(method, "__wrapped__", method))(value)
+    return run_time.staged(getattr(method, "__wrapped__", method))(value)
 
 
 def is_sequence(value: Any) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.strangers import memory_of
@@ -134,9 +135,7 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     capture = context.current()
     if capture is not None and loan.lends:
         capture.on_values.append(_name_of(function))
-    from tensormagic.capture.random import drawn_from_outside
-
-    with drawn_from_outside():
+    with hooks.on_values():
         found = function(*given, **named)
     return loan.returned(found)
 

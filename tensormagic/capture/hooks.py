@@ -1,8 +1,10 @@
-"""What the session gives to lazy arrays: how to compute them, and how NumPy's functions are looked up."""
+"""What is given to lazy arrays from above: by the session, how to compute them; by the run time of staged code, branches and checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from tensormagic.ir.node import Node
@@ -20,6 +22,8 @@ class Hooks:
     """What the session gives: lazy arrays know how to be built, and the session how to compute and to differentiate."""
 
     compute: Callable[[Sequence[Node]], list[Any]]
+    array: Callable[[Node], Any]  # the lazy array that stands for a node
+    on_values: Callable[[], AbstractContextManager[None]]  # around functions that are not captured, and run on values
     is_computed: Callable[[Node], bool]
     is_on_device: Callable[[Node], bool]  # whether a value that is there lies on a device alone
     methods: dict[str, Callable[..., Any]]
@@ -44,4 +48,19 @@ class Hooks:
         self.differentiated = lambda value, by: None
 
 
+class RunTime:
+    """What the run time of staged code gives: values that are one of several ask it for branches, and have it raise errors."""
+
+    module: ModuleType  # what staged code calls
+    choose: Callable[
+        [Node, tuple[Callable[[], Any], Callable[[], Any]]], Any
+    ]  # what one of two gives, as a condition says
+    raised: Callable[[Any], Any]  # an error that is raised on trial
+    defer: Callable[
+        [Node, Exception], bool
+    ]  # have the graph raise an error unless a condition holds; whether that can wait
+    staged: Callable[[Any], Any]  # what is called for a function of the user's
+
+
 hooks = Hooks()
+run_time = RunTime()

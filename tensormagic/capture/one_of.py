@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.deferred import Deferred, Opaque
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.known import static_value
 from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.staging.trial import place_of, trial
+from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
@@ -171,8 +173,6 @@ def mapped(value: OneOf, function: Callable[[Any], Any]) -> Any:
 
 def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
     """What a function gives of the value that is chosen, with what it does."""
-    from tensormagic.capture.staging import raising
-    from tensormagic.capture.staging.branches import staged_value  # which asks this
 
     def given(k: int) -> Any:
         try:
@@ -180,7 +180,7 @@ def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if trial() is None or isinstance(error, CaptureError) or place_of(error) is not None:
                 raise
-            raise raising.raising(error) from None  # in the user's line
+            raise run_time.raised(error) from None  # in the user's line
 
     def way(k: int) -> Callable[[], Any]:
         return lambda: given(k)
@@ -189,7 +189,7 @@ def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
         if k == len(value.options) - 1:
             return given(k)
         holds = to_form(scalar.equal(value.code.node, constant(k)), "python")
-        return staged_value(holds, (way(k), lambda: from_(k + 1)))
+        return run_time.choose(holds, (way(k), lambda: from_(k + 1)))
 
     return from_(0)
 
@@ -410,8 +410,6 @@ def _joined(piece: Any) -> list[Any]:
 
 def as_it_is(value: Any) -> Any:
     """A value of a text, as it is now: later stores change nothing of it. A number that follows from sizes is that number."""
-    from tensormagic.capture.tree import flatten  # which takes this apart
-
     if isinstance(value, Tensor) and (known := value.specialised()) is not None:
         return known
     leaves, build = flatten(value)

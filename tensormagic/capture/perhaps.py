@@ -13,6 +13,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.deferred import Deferred, Opaque
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.refusal import asked_by_the_user, refuse
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
@@ -173,11 +174,8 @@ def perhaps(flag: Any, inner: Any, said: str = "") -> Any:
 
 def demand(flag: Tensor, message: str) -> None:
     """Have the graph raise an error where a value is None that is needed now."""
-    from tensormagic.capture.staging import raising
-
-    if not raising.can_defer():
+    if not run_time.defer(flag.node, TypeError(message)):
         refuse("a value that is None for some data, in a `try`,", "Ask `is None` first.")
-    raising.note(raising.wait(flag.node, TypeError(message)))
 
 
 # what is known of flags -----------------------------------------------------------------------------------------------
@@ -269,9 +267,7 @@ def is_instance(value: Perhaps, kinds: Any, ask: Callable[[Any, Any], Any]) -> A
     if found is none:
         return found
     if not isinstance(found, bool):  # the class of the number depends on data, too
-        from tensormagic.capture.staging.branches import staged_value  # which asks this
-
-        return staged_value(value.flag.node, (lambda: found, lambda: none))
+        return run_time.choose(value.flag.node, (lambda: found, lambda: none))
     return value.flag if found else is_none(value)
 
 
@@ -283,7 +279,6 @@ def _compared(value: Perhaps, other: Any, *, equal: bool) -> Any:
     if other is None:
         found = is_none(value)
         return found if equal else value.flag
-    from tensormagic.capture.staging.branches import staged_value  # which asks this
 
     def there() -> Any:
         return value.inner == other if equal else value.inner != other
@@ -293,4 +288,4 @@ def _compared(value: Perhaps, other: Any, *, equal: bool) -> Any:
             return not equal
         return is_none(other) if equal else other.flag
 
-    return staged_value(value.flag.node, (there, none))
+    return run_time.choose(value.flag.node, (there, none))

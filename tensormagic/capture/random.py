@@ -424,6 +424,9 @@ def _left_to(capture: Capture) -> None:
                 left.leave()
 
 
+hooks.on_values = drawn_from_outside
+
+
 def commit(generators: list[LazyGenerator], states: list[Words]) -> None:
     """Give the notebook's generators the states that the cell has left."""
     for generator, words in zip(generators, states, strict=True):

@@ -91,12 +91,10 @@ def asked_by(packages: str | tuple[str, ...]) -> bool:
 
 def asked_by_the_user() -> bool:
     """Whether code of the user's asks what the method that calls this answers, or what chooses one of their functions by a class."""
-    from tensormagic.capture.staging.source import is_stageable
-
     frame = inspect.currentframe()
     for _ in range(2):
         frame = None if frame is None else frame.f_back
-    return frame is not None and is_stageable(frame.f_code)
+    return frame is not None and usercode.is_stageable(frame.f_code)
 
 
 def refuse_positions() -> NoReturn:

@@ -17,11 +17,12 @@ from tensormagic.capture import door, frames, remade
 from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.door import is_table, numbers_of
 from tensormagic.capture.elements import Outgrown
-from tensormagic.capture.staging.ranges import Range, range_
 from tensormagic.capture.tables import Labelled, structure_of, with_labels
 from tensormagic.capture.value import Tensor
 
-_OF_NUMBERS: dict[type, Callable[..., Any]] = {slice: slice, Range: range_}
+OF_NUMBERS: dict[type, Callable[..., Any]] = {
+    slice: slice
+}  # what has a start, a stop and a step, and what makes it of these
 _LEAVES = {np.ndarray, Tensor, float, int, bool, complex, np.float64}  # leaves, told at once
 
 
@@ -156,11 +157,11 @@ def _key(key: Any) -> Any:
 
 def _of_numbers(tree: Any, leaves: list[Any]) -> Callable[[Iterator[Any]], Any]:
     """A leaf; of a slice, or a range, of captured numbers, what it is put together of."""
-    numbers = [tree.start, tree.stop, tree.step] if type(tree) in _OF_NUMBERS else []
+    numbers = [tree.start, tree.stop, tree.step] if type(tree) in OF_NUMBERS else []
     if not any(isinstance(v, Tensor) for v in numbers):
         leaves.append(door.variable(tree))
         return next
-    kind, parts = _OF_NUMBERS[type(tree)], [_collect(v, leaves) for v in numbers]
+    kind, parts = OF_NUMBERS[type(tree)], [_collect(v, leaves) for v in numbers]
     return lambda rest: kind(*(build(rest) for build in parts))
 
 

@@ -6,10 +6,10 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from tensormagic.ir.modules import may_be_users
+from tensormagic.ir.modules import is_users, may_be_users
 from tensormagic.ir.site import Site
 
 
@@ -104,3 +104,20 @@ def cell_of(filename: str) -> Cell | None:
 def user_names(frame: FrameType | None) -> dict[str, Any]:
     """The variables that are visible in a frame."""
     return {} if frame is None else {**frame.f_globals, **frame.f_locals}
+
+
+def is_stageable(code: CodeType) -> bool:
+    """Whether code is the user's, or Python's own that calls functions of the user's by the class of what it is given."""
+    return code in _DISPATCHING or is_users(code.co_filename)
+
+
+class _Dispatching:
+    @functools.singledispatchmethod
+    def method(self, value: object) -> None: ...
+
+
+def _code_of(function: Any) -> CodeType:
+    return function.__code__ if isinstance(function, FunctionType) else type(function).__call__.__code__
+
+
+_DISPATCHING = {_code_of(functools.singledispatch(_code_of)), _code_of(_Dispatching().method)}

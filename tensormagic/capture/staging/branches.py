@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, number_classes, undecided, usercode
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import narrowed, supposing
@@ -384,6 +385,9 @@ def staged_value(predicate: Node, ways: Ways, functions: Sequence[Any] = ()) -> 
     if (raising := _both_ways(world, predicate, ways, (), why, result=Slot(holder, 0, "the value"))) is not None:
         return ways[1 - raising]()
     return holder[0]
+
+
+run_time.choose = staged_value
 
 
 def _both_ways(

@@ -25,6 +25,7 @@ from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
+from tensormagic.capture.staging.choices import chosen
 from tensormagic.capture.staging.classed import classed
 from tensormagic.capture.staging.comprehensions import Filtered, Generated
 from tensormagic.capture.staging.consumed import is_staged, leaving
@@ -33,7 +34,7 @@ from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.lifting import unstaged
 from tensormagic.capture.staging.quantified import quantified
-from tensormagic.capture.staging.raising import can_defer, note, wait
+from tensormagic.capture.staging.raising import defer
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.repeating import each
 from tensormagic.capture.staging.telling import id_, in_order, instead
@@ -41,7 +42,7 @@ from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.modules import is_pure, module_of
+from tensormagic.ir.modules import is_pure, is_users, module_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
@@ -75,7 +76,9 @@ def called(function: Any) -> Any:
     if capture is None:
         return function
     return (
-        classed(function, _in_capture(function, capture)) if capture.number_classes else _in_capture(function, capture)
+        classed(function, _in_capture(function, capture), called)
+        if capture.number_classes
+        else _in_capture(function, capture)
     )
 
 
@@ -294,7 +297,7 @@ def _is_quiet(function: Any) -> bool:
     if isinstance(function, MethodType):
         return _is_quiet(function.__func__)
     if isinstance(function, FunctionType):
-        return source.is_users(function.__code__.co_filename) or _is_quiet_module(function.__module__)
+        return is_users(function.__code__.co_filename) or _is_quiet_module(function.__module__)
     owner = getattr(function, "__self__", None)
     if isinstance(owner, type) and not issubclass(owner, _OWNERS[:-1]):
         return _is_quiet_module(owner.__module__)
@@ -345,8 +348,6 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         return value if (value < best if smaller else value > best) else best
 
     def pick(best: Any, value: Any) -> Any:
-        from tensormagic.capture.staging.runtime import chosen
-
         return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
 
     return find
@@ -377,7 +378,7 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
     It has to be, of arrays that are not true or false; where it is data-dependent how many there are, that is found when the graph runs.
     """
     count, size = rest.count(), product(rows.type.shape[1:])
-    if isinstance(count, int) or hint(size) == 1 or not can_defer():
+    if isinstance(count, int) or hint(size) == 1:
         return count == 0
     error: Exception = CaptureError(
         f"the largest or the smallest, in {usercode.here()}, of arrays of data-dependent length is not captured",
@@ -387,8 +388,7 @@ def _is_alone(rows: Node, rest: ranges.Items) -> bool:
         error = ValueError(
             "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
         )
-    note(wait(scalar.less_equal(size_node(count), 0), error))
-    return True
+    return defer(scalar.less_equal(size_node(count), 0), error)
 
 
 def whole(value: Any) -> Any:

@@ -18,15 +18,15 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
 
 
-def classed(function: Any, found: Any) -> Any:
-    """What is called for ``function``, which is ``found``: once for each class, where it is a function of numbers."""
+def classed(function: Any, found: Any, called: Callable[[Any], Any]) -> Any:
+    """What is called for ``function``, which is ``found``: once for each class, where it is a function of numbers; ``called`` finds it."""
     capture = context.current()
     if capture is None or not capture.number_classes:
         return found
     if isinstance(function, MethodType) and isinstance(owner := function.__self__, Tensor):
         if asked_classes(owner.node) is None:
             return found
-        return partial(of_call, _method, owner, function.__name__)
+        return partial(of_call, partial(_method, called), owner, function.__name__)
     return partial(of_call, found, lists=_is_pythons(function)) if _is_of_numbers(function) else found
 
 
@@ -45,9 +45,7 @@ def _is_pythons(function: Any) -> bool:
     return function in CONVERSIONS or getattr(function, "__module__", None) == "math"
 
 
-def _method(owner: Any, name: str, /, *args: Any, **options: Any) -> Any:
-    from tensormagic.capture.staging.calls import called
-
+def _method(called: Callable[[Any], Any], owner: Any, name: str, /, *args: Any, **options: Any) -> Any:
     return called(getattr(owner, name))(*args, **options)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import ordering
+from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.attributes import is_users_class
+from tensormagic.capture.staging.choices import chosen
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.merged import apart
+from tensormagic.capture.staging.trial import place_of, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
@@ -31,7 +35,34 @@ def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any)
         return _as_value(found if name == "==" else _opposite(found))
     if type(left) is dict:
         return plain(left, right)
-    return ordering.compared(plain, left, right)
+    return ordered(plain, left, right)
+
+
+def before(left: Any, right: Any) -> Any:
+    """``left < right``."""
+    return ordered(operator.lt, left, right)
+
+
+def ordered(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """One of Python's orders of numbers, and of tuples and lists by their first parts that differ."""
+    if type(left) is not type(right) or not isinstance(left, tuple | list):
+        return order(left, right)
+    if not left or not right:
+        return order(len(left), len(right))
+    if left[0] is right[0]:
+        return ordered(order, left[1:], right[1:])
+    same = compared("==", operator.eq, left[0], right[0])
+    return chosen(same, lambda: _asked(order, left[1:], right[1:]), lambda: _asked(order, left[0], right[0]))
+
+
+def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """The same, where it is data-dependent whether it is asked: what has no order is an error then, of the user's line."""
+    try:
+        return ordered(order, left, right)
+    except TypeError as error:
+        if trial() is None or isinstance(error, CaptureError) or place_of(error) is not None:
+            raise
+        raise raising.raising(error) from None
 
 
 def contained(value: Any, container: Any) -> Any:
@@ -120,4 +151,4 @@ def _connected(questions: Iterable[Callable[[], bool | Node]], *, decides: bool)
     return reduce(scalar.logical_or if decides else scalar.logical_and, asked) if asked else not decides
 
 
-__all__ = ["compared", "contained"]
+__all__ = ["before", "compared", "contained"]

@@ -10,10 +10,10 @@ import numpy as np
 
 from tensormagic.capture import context, number_classes, undecided, usercode
 from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython
-from tensormagic.capture.staging.ranges import Items
 from tensormagic.capture.staging.regions import of_type, one_type, zeros_of
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.watched import watch
@@ -24,11 +24,11 @@ from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Size, apply
+from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.position import position
-from tensormagic.ops.leaf import constant, size_node, size_of
+from tensormagic.ops.leaf import constant, size_of
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.tape import empty_tape, read_tape, record
@@ -289,8 +289,6 @@ class GrownList(Journaled):
         """A value that is of another type where there are no elements."""
         if self.first:
             return node
-        from tensormagic.capture.staging import raising
-
         frame = usercode.user_frame()
         where = "" if frame is None else f" in {usercode.span(frame)}"
         capture = context.current()
@@ -299,7 +297,8 @@ class GrownList(Journaled):
         error = CaptureError(f"a list is empty{where}, depending on data, and would then give another type")
         if capture is not None:
             capture.assumed = f"a list may be empty{where}, depending on data, and is assumed not to be"
-        raising.note(raising.wait(scalar.greater(self.count.node, 0), error))
+        if not run_time.defer(scalar.greater(self.count.node, 0), error):
+            raise context.uncaught()
         return node
 
     @property
@@ -368,20 +367,6 @@ def _unstored(node: Node) -> Tensor:
     if found.type.form == "array":
         beside(found.place.buffer, WHAT)
     return found
-
-
-class Grown(Items):
-    """The elements of a list without a known length, but for some at the beginning."""
-
-    def __init__(self, values: GrownList, start: int = 0) -> None:
-        self.values = values
-        self.start = start
-
-    def count(self) -> Size:
-        return apply("max", self.values.size - self.start, 0)
-
-    def at(self, index: Any) -> Any:
-        return self.values.element(size_node(size_written(index) + self.start))
 
 
 def unstacked(array: Tensor) -> GrownList:

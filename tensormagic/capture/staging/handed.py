@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, names, namespace
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.library.applying import Vectorized
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.unread import as_caught
@@ -50,6 +51,9 @@ def staged(function: Any) -> Any:
     if type(call) is FunctionType and source.is_stageable(call.__code__):
         return MethodType(staged(call), function)
     return function
+
+
+run_time.staged = staged
 
 
 def takes_functions(function: Any) -> bool:

@@ -31,7 +31,6 @@ def _asked(value: Tensor, name: str) -> None:
     error = AttributeError(f"{str(pythons[0])!r} object has no attribute {name!r}")
     if len(pythons) == len(types) or classes is None:
         raise error
-    if not raising.can_defer():
-        refuse(f".{name} of a number whose class depends on data", "Make it one of NumPy's: np.float64(x).")
     others = number_classes.is_of(classes, [t for t in types if t.form != "python"])
-    raising.note(raising.wait(to_form(others, "python"), error))
+    if not raising.defer(to_form(others, "python"), error):
+        refuse(f".{name} of a number whose class depends on data", "Make it one of NumPy's: np.float64(x).")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +14,8 @@ from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse_python, values_are_there
 from tensormagic.capture.staging import raising, special
-from tensormagic.capture.staging.raising import can_defer, note, wait
-from tensormagic.capture.staging.trial import place_of, trial
+from tensormagic.capture.staging.choices import chosen
+from tensormagic.capture.staging.compared_parts import before
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -48,8 +47,6 @@ def sort(items: list[Any], *, key: Key | None = None, reverse: Any = False) -> N
 
 def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = None, smaller: bool) -> Any:
     """``min`` or ``max`` of what is compared by keys, or part by part: the first one that no other goes before."""
-    from tensormagic.capture.staging.runtime import chosen
-
     keys = values if key is None else [key(value) for value in values]
     if not has_lazy(keys) and not any(special.method_of(k, "__lt__") for k in keys):
         return values[plain(range(len(values)), key=keys.__getitem__)]
@@ -58,35 +55,6 @@ def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = N
         test = before(one[0], best[0]) if smaller else before(best[0], one[0])
         best = chosen(test, lambda one=one: one, lambda best=best: best)
     return best[1]
-
-
-def before(left: Any, right: Any) -> Any:
-    """``left < right``."""
-    return compared(operator.lt, left, right)
-
-
-def compared(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """One of Python's orders of numbers, and of tuples and lists by their first parts that differ."""
-    from tensormagic.capture.staging.runtime import chosen, compare
-
-    if type(left) is not type(right) or not isinstance(left, tuple | list):
-        return order(left, right)
-    if not left or not right:
-        return order(len(left), len(right))
-    if left[0] is right[0]:
-        return compared(order, left[1:], right[1:])
-    same = compare("==", left[0], right[0])
-    return chosen(same, lambda: _asked(order, left[1:], right[1:]), lambda: _asked(order, left[0], right[0]))
-
-
-def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """The same, where it is data-dependent whether it is asked: what has no order is an error then, of the user's line."""
-    try:
-        return compared(order, left, right)
-    except TypeError as error:
-        if trial() is None or isinstance(error, CaptureError) or place_of(error) is not None:
-            raise
-        raise raising.raising(error) from None
 
 
 def _order(keys: list[Any], reverse: bool) -> Node:
@@ -103,13 +71,12 @@ def _refuse_unordered(column: Node) -> None:
     """Have a run refuse nan, which Python leaves where its own comparisons happen to leave it."""
     if not column.type.inexact:
         return
-    if not can_defer():
-        raise context.uncaught()
     error = CaptureError(
         f"sorted() in {usercode.here()} finds a nan, and Python does not define where nan is sorted",
         "Use np.sort, which puts nan last.",
     )
-    note(wait(node_of((~_numpys(np.isnan)(wrap(column))).all()), error))
+    if not raising.defer(node_of((~_numpys(np.isnan)(wrap(column))).all()), error):
+        raise context.uncaught()
 
 
 def _taken(items: list[Any], order: Node) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.choices import connected
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.conversions import bool_
 from tensormagic.capture.staging.truth import truth
@@ -28,8 +29,6 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
     plain: Callable[[Any], bool] = getattr(builtins, name)
 
     def find(values: Any) -> Any:
-        from tensormagic.capture.staging.runtime import connected
-
         if isinstance(values, Generated) and not values_are_there() and (few := values.one_by_one()) is not None:
             return connected([*map(_truth, few)], conjunction=name == "all")
         takes = isinstance(values, Generated) and values.takes

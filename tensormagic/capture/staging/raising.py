@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import attempts, context, number_classes, usercode
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.grown import given_back
@@ -170,6 +171,17 @@ def note(token: Any) -> None:
     capture = context.current()
     if capture is not None:
         capture.told = True
+
+
+def defer(holds: Node, error: Exception) -> bool:
+    """Have the graph raise ``error`` unless ``holds``; gives whether that can wait: what a ``try`` may catch cannot."""
+    if not can_defer():
+        return False
+    note(wait(holds, error))
+    return True
+
+
+run_time.raised, run_time.defer = raising, defer
 
 
 def so_far() -> Any:

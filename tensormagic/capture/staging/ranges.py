@@ -16,6 +16,7 @@ from tensormagic.capture.refusal import zero_like
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.trial import refuse_taken
+from tensormagic.capture.tree import OF_NUMBERS
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
@@ -222,7 +223,7 @@ def items_of(value: Any) -> Items | None:
     if isinstance(value, list) and rows_of(value) is not None:
         return Appended(value[0].stack)
     if hasattr(value, "stacks"):
-        return _grown(value, 0)
+        return Grown(value, 0)
     if isinstance(value, range):
         return Range(value.start, value.stop, value.step)
     return None
@@ -234,21 +235,29 @@ def first_and_rest(values: Any, empty: str = "") -> tuple[Any, Items]:
         return values[0], Appended(values[0].stack, 1)
     if empty:
         there = require(constant(0), scalar.greater(size_node(values.size), 0), empty)
-        return values.element(there), _grown(values, 1)
-    return values[0], _grown(values, 1)
+        return values.element(there), Grown(values, 1)
+    return values[0], Grown(values, 1)
 
 
 def none_and_all(values: Any) -> tuple[Any, Items]:
     """What a sum of such a list begins with, and what is added."""
     if isinstance(values, list | tuple):
         return first_and_rest(values)
-    return (0 if values.holds_numbers else values.zero), _grown(values, 0)
+    return (0 if values.holds_numbers else values.zero), Grown(values, 0)
 
 
-def _grown(values: Any, start: int) -> Items:
-    from tensormagic.capture.staging.grown import Grown
+class Grown(Items):
+    """The elements of a list without a known length, but for some at the beginning."""
 
-    return Grown(values, start)
+    def __init__(self, values: Any, start: int = 0) -> None:
+        self.values = values
+        self.start = start
+
+    def count(self) -> Size:
+        return apply("max", self.values.size - self.start, 0)
+
+    def at(self, index: Any) -> Any:
+        return self.values.element(size_node(as_size(index) + self.start))
 
 
 def is_lazy(value: Any) -> bool:
@@ -265,6 +274,9 @@ def range_(*args: Any) -> Any:
         return range(*args)
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
     return Range(start, stop, step)
+
+
+OF_NUMBERS[Range] = range_
 
 
 def _length(found: Any) -> Any:

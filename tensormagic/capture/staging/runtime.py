@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
 from types import FunctionType
@@ -11,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.namespace import original_of
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, is_none, now
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import compared_parts, raising, special, told
-from tensormagic.capture.staging.branches import MIXED, joined, staged_branch, staged_value
+from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.calls import called, indexed
+from tensormagic.capture.staging.choices import both, chosen, either, is_settled, taken_for
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.growing import growing, retyped
 from tensormagic.capture.staging.kinds import class_of, interface_of
-from tensormagic.capture.staging.needs_python import Grows, NeedsPython
+from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
 from tensormagic.capture.staging.of_arrays import of_array
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
@@ -33,7 +36,6 @@ from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.node import Node
 from tensormagic.ir.type import Type
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
@@ -78,98 +80,11 @@ def branch(test: Any, then: Thunk, otherwise: Thunk, told: tuple[Sequence[str], 
             growing((then, otherwise), told[2], lambda: staged_branch(condition, (then, otherwise), *told[:2]))
             raising.settle()
             return
-        elif _is_settled(failed):  # of each way that a `try` goes there is a trace
-            condition = _taken_for(condition)
+        elif is_settled(failed):  # of each way that a `try` goes there is a trace
+            condition = taken_for(condition)
         else:
             raise failed
     (then if condition else otherwise)()
-
-
-def chosen(test: Any, first: Thunk, second: Thunk) -> Any:
-    """``first if test else second``."""
-    condition = decided(test)
-    if isinstance(condition, bool):
-        return (first if condition else second)()
-    return _one_of(condition, (first, second), (first, second))
-
-
-def _one_of(condition: Node, ways: tuple[Thunk, Thunk], functions: Sequence[Any]) -> Any:
-    try:
-        found = staged_value(condition, ways, functions)
-    except Exception as error:
-        if not values_are_there() and not _is_settled(error):
-            raise
-        failed = error
-    else:
-        raising.settle()
-        return found
-    if not values_are_there():
-        return ways[0 if _taken_for(condition) else 1]()
-    unstaged(failed)
-    return ways[0 if computed(condition) else 1]()
-
-
-def _is_settled(error: Exception) -> bool:
-    """Whether a condition in a `try` is settled for each trace, where a region cannot hold what hangs on it."""
-    return isinstance(error, NeedsPython) and raising.settles()
-
-
-def _taken_for(condition: Node) -> bool:
-    return not raising.taken_for(scalar.logical_not(condition))
-
-
-def both(first: Any, *rest: Thunk) -> Any:
-    """``and``."""
-    return _connected(first, rest, conjunction=True)
-
-
-def either(first: Any, *rest: Thunk) -> Any:
-    """``or``."""
-    return _connected(first, rest, conjunction=False)
-
-
-def connected(thunks: Sequence[Thunk], *, conjunction: bool) -> Any:
-    """``all`` or ``any`` of what gives truth values, one by one."""
-    return _connected(thunks[0](), thunks[1:], conjunction=conjunction) if thunks else conjunction
-
-
-def _connected(value: Any, rest: Sequence[Thunk], *, conjunction: bool) -> Any:
-    """Operands of ``and`` or ``or``, each evaluated where those before it leave that open."""
-    for k, thunk in enumerate(rest):
-        condition = decided(value)
-        if isinstance(condition, bool):
-            if condition is not conjunction:
-                return value
-            value = thunk()
-            continue
-
-        def go_on(k: int = k, thunk: Thunk = thunk) -> Any:
-            return _connected(thunk(), rest[k + 1 :], conjunction=conjunction)
-
-        if isinstance(value, Tensor):
-            found = _tried(
-                lambda value=value, condition=condition, go_on=go_on: joined(
-                    value, condition, go_on, rest, scalar.logical_and if conjunction else scalar.logical_or
-                )
-            )
-            if found is MIXED:
-                return go_on() if computed(condition) is conjunction else value
-            if found is not None:
-                return found
-
-        def stay(value: Any = value) -> Any:
-            return value
-
-        return _one_of(condition, (go_on, stay) if conjunction else (stay, go_on), rest)
-    return value
-
-
-def _tried(run: Thunk) -> Any:
-    """What ``run`` gives; None where it fails, which the way that is taken otherwise says better."""
-    try:
-        return run()
-    except Exception:  # noqa: BLE001 (as above)
-        return None
 
 
 def giving_arrays() -> Callable[[Any], Any]:
@@ -315,6 +230,7 @@ def itself(function: Any, line: int) -> bool:
     return (code.co_filename, code.co_firstlineno) == (frame.f_code.co_filename, line)
 
 
+run_time.module = sys.modules[__name__]
 formatted, text = told.formatted, told.text
 attempting, managed, raised = raising.Attempt, raising.managed, raising.raising
 

@@ -16,14 +16,15 @@ from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from tensormagic.capture.hooks import run_time
 from tensormagic.capture.staging import formulas
 from tensormagic.capture.staging.arrived import locate, located
 from tensormagic.capture.staging.made import PART, RUNTIME
 from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import Staging
 from tensormagic.capture.staging.trees import cloned, copied, placed, walk
+from tensormagic.capture.usercode import is_stageable
 from tensormagic.ir.alive import Alive
-from tensormagic.ir.modules import is_users
 
 _FACTORY = "__tensor_factory__"
 _MADE = "__tensor_made__"
@@ -80,9 +81,7 @@ def _constant(value: Any, owner: str) -> Any:
     if isinstance(value, CodeType):
         return _finished(value, owner)
     if isinstance(value, str) and value == RUNTIME:
-        from tensormagic.capture.staging import runtime  # which stages functions in its turn
-
-        return runtime
+        return run_time.module
     return value
 
 
@@ -245,23 +244,6 @@ def _staged_in(_filename: str, code: CodeType) -> CodeType | None:
 def was_staged(function: Any) -> bool:
     """Whether the code of a function, or of a method, is staged code."""
     return getattr(getattr(function, "__func__", function), "__code__", None) in _staged
-
-
-def is_stageable(code: CodeType) -> bool:
-    """Whether code is the user's, or Python's own that calls functions of the user's by the class of what it is given."""
-    return code in _DISPATCHING or is_users(code.co_filename)
-
-
-class _Dispatching:
-    @functools.singledispatchmethod
-    def method(self, value: object) -> None: ...
-
-
-def _code_of(function: Any) -> CodeType:
-    return function.__code__ if isinstance(function, FunctionType) else type(function).__call__.__code__
-
-
-_DISPATCHING = {_code_of(functools.singledispatch(_code_of)), _code_of(_Dispatching().method)}
 
 
 def _stage(code: CodeType) -> CodeType | None:

@@ -14,6 +14,7 @@ from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.capture.stores.alias import forget
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
+from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.unused import raises, unused_on_trial, within_no_function
 from tensormagic.capture.value import wrap
 from tensormagic.ir.errors import CaptureError
@@ -209,8 +210,6 @@ def attempt(
 
 def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[Node] | None:
     """What code on trial hands on; None where all that it has computed gives a value in any case."""
-    from tensormagic.capture.tree import tensors_in  # which takes apart what loops have made, by way of this
-
     if not any(map(raises, topological(running.made))):
         return None
     held = [value for slot, value in outcome.slots.items() if slot not in unneeded]

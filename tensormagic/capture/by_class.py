@@ -70,10 +70,10 @@ def recorded(node: Node) -> Node:
     if (
         capture is None
         or not capture.abstract
-        or any(node in done for done in (capture.number_classes, capture.settled, capture.safe))
+        or any(node in done for done in (capture.classes.of, capture.classes.settled, capture.attempts.safe))
     ):
         return node
-    known, settled, safe = capture.number_classes, capture.settled, capture.safe
+    known, settled, safe = capture.classes.of, capture.classes.settled, capture.attempts.safe
     inside = topological([node], stop=lambda n: n in known or n in settled or n in safe or isinstance(n.op, Region))
     below = {n: known[n] for n in inside if n in known and n is not node}
 
@@ -126,9 +126,9 @@ def joined(compute: Callable[[Mapping[Node, Node]], Node], below: Mapping[Node, 
     if len(types) == 1 and value in below:
         return of_one_class(value)
     if (capture := context.current()) is not None:
-        capture.settled.add(value)
+        capture.classes.settled.add(value)
         if len(types) == 1:
-            capture.number_classes.pop(value, None)
+            capture.classes.of.pop(value, None)
     return value
 
 
@@ -185,7 +185,7 @@ def _own(ways: Sequence[Node], operands: Sequence[Node]) -> list[Node]:
     """What ways compute beside their operands."""
     there = set(topological(operands))
     capture = context.current()
-    safe = set() if capture is None else capture.safe
+    safe = set() if capture is None else capture.attempts.safe
     return [n for n in topological(ways, stop=lambda n: n in there or n in safe) if n not in there and n not in safe]
 
 
@@ -194,7 +194,7 @@ def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Cla
     known = {*below, *(c.code for c in below.values())}
     capture = context.current()
     if capture is not None:
-        known |= {n for n in topological([first, second]) if n in capture.safe}
+        known |= {n for n in topological([first, second]) if n in capture.attempts.safe}
     free = list(dict.fromkeys(n for side in (first, second) for n in needed([side], known)))
     graphs = [graph_of([side], free) for side in (first, second)]
     return control.cond(condition, graphs[0], graphs[1], fitting_ways(graphs, free, condition))[0]
@@ -203,7 +203,7 @@ def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Cla
 def _loops(node: Node, below: Mapping[Node, Classes]) -> list[tuple[str, list[str]]]:
     """The operations of a value, with the dtypes that these compute in."""
     capture = context.current()
-    safe = set() if capture is None else capture.safe
+    safe = set() if capture is None else capture.attempts.safe
     inside = topological([node], stop=lambda n: n in below or n in safe)
     own = [n for n in inside if n not in below and n not in safe and isinstance(n.op, Pointwise) and n.op is not ASTYPE]
     return [(n.op.name, [a.type.dtype.str for a in n.args]) for n in own]

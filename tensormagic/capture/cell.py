@@ -18,6 +18,7 @@ from tensormagic.capture.collecting import sparsely
 from tensormagic.capture.context import Capture
 from tensormagic.capture.known import static_value
 from tensormagic.capture.operands import input_tensor
+from tensormagic.capture.records import Effort
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.iterators import going_on, pythons
 from tensormagic.capture.staging.ranges import Items, LazyIterator
@@ -225,7 +226,7 @@ def run_cell(
     Exception
         What the code raises, with the place in the cell as its ``tensor_site``.
     """
-    capture = Capture(code.cell.label, again=again, hurried=hurried)
+    capture = Capture(code.cell.label, effort=Effort(again=again, hurried=hurried))
     with located(code):
         reach = home.Reach([] if own is None else [notebook[n] for n in free_names(code, notebook)], own or {})
         visible, found = lift_inputs(code, notebook, only, [n for n in moving if n in reach.reads], moving)
@@ -238,7 +239,7 @@ def run_cell(
                 capture.lifted.setdefault(("array", id(tensor.place.buffer.array)), tensor)
             inside = own if shares(code, reach, moving) else None
             start = {**notebook, **visible}
-            capture.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
+            capture.outside.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
             try:
                 with special.staged_in([start[n] for n in code.parsed.reads if n in start]):
                     result, space = execute(code, start, capture, inside, moving)
@@ -246,7 +247,7 @@ def run_cell(
                 strangers.put_back(capture)
                 raise
             strangers.checked(capture, [*found.values(), *held.fresh, *_read(capture)])
-    show_all(capture.unshown)
+    show_all(capture.outside.unshown)
     outputs = {
         n: held.original(restored(known(_as_named(v, capture)))) for n, v in _bound(space, start, code.parsed.binds)
     }

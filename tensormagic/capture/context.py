@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -13,19 +11,17 @@ from types import CodeType, FunctionType
 from typing import Any
 from weakref import WeakSet, ref
 
-import numpy as np
-
 from tensormagic.capture import errstate, limits, usercode
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.records import Attempts, Callers, Effort, Layouts, Numbers, Output, Outside
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, TensorError, ValueNeededError
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node, substitute, topological
-from tensormagic.ir.site import Site
 from tensormagic.ir.size import is_at_least, nodes_of
-from tensormagic.ir.type import Size, Type, hint
+from tensormagic.ir.type import Size, hint
 from tensormagic.ops.effects.failing import computes_floats, may_fail
 
 _OFTEN = 64  # nodes after which those are let go of whose values are there
@@ -52,16 +48,12 @@ class Capture:
         What is captured, for messages.
     abstract
         Whether the inputs have no values: then nothing may be computed on the way.
+    effort, attempts, classes, outside, layouts, callers, output
+        What is kept of a subject: see `capture/records.py`.
     guards
         Sizes that the code has turned into numbers.
     lifted
         The lazy arrays that stand for names that are read from outside, by name and dictionary.
-    outside
-        While code runs that is not captured: the notebook's generators that it may draw from.
-    callers, identities
-        The caller's containers, by the identity of those that the code has for them; whether it has asked by ``is`` which one it has.
-    alike
-        Whether it has asked which of its arguments are one object.
     noted
         The names that were read from outside.
     trials
@@ -72,10 +64,6 @@ class Capture:
         Buffers, and what follows stores into them since code is being tried out.
     held
         What loops whose iterations are running go over.
-    taken
-        What numbers were taken of on the way, which no derivative goes through, and where.
-    lost
-        What was stored into arrays that are not captured, as numbers, and where.
     formed
         The levels of the rules that formulas of numbers were computed by.
     numbers
@@ -84,54 +72,18 @@ class Capture:
         The first value that the code has bound to each name that gradients are with respect to, and its node then.
     generators
         Whether the code has made random generators.
-    on_values
-        The functions that were not captured and ran on values, in order.
-    strangers, shown, unshown, looked_at
-        Arrays that no graph holds, which the code has met; arrays whose memory NumPy has made others of, with what they held; lent
-        memory that is still to get what was stored; and lent memory that a trace has read.
-    unstaged
-        Why control flow was left to Python, by place.
-    rests
-        For loops that were left to Python, by code, when they are to be asked again.
-    driving, iterations, driven
-        In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
-    asked, begun
-        How many values the code has asked for on the way, and when its thread has begun.
-    again
-        Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
-    hurried
-        Whether this text was given up for that before.
     checks
         What stands for the checks of data that the graph makes when it runs: 0 where there is none.
-    attempts, safe, ways
-        In how many ``try`` blocks the code is; what the code has built so far; and how many conditions in these the trace is for.
     refused, wanted
         What could not be captured in one of these, which the code may have caught; where a value was asked for last that is not there.
     beside
         The functions that code has met under names, and what is called for them.
     recursions
         The functions that are running and may call themselves under data-dependent conditions.
-    errors, raising, caught
-        What ``np.errstate`` said when the capture began; whether the code has asked for errors that were not asked for then; and
-        whether there is a ``try`` around what might meet some, where they were asked for.
-    filters
-        The warnings' filters when the capture began: code that catches warnings has others.
-    stdout, told, until
-        Where ``print`` wrote to when the capture began: code that redirects it has another; whether the code prints, or raises
-        errors, when the graph runs; and what stands for all of that until the function has met an error.
-    deciding
-        What sizes were taken to be where these decide what is a view in NumPy: noted with the guards once something is stored into.
     assumed
         What data-dependent values were taken for: an error that is met after that may be none for other data.
-    undecided
-        The dtypes that numbers, and arrays made of them, would be of in NumPy for some data, where these are narrower than here.
-    number_classes, number_types, settled
-        The data-dependent classes of numbers; all classes among these; and what was computed of such numbers as each class computes it.
     watched
         Lists and dictionaries that stand for elements of grown lists, with what they held: a change would be lost.
-    stores, ordered, by_layout
-        Whether something was stored into, or read in the order in which it lies in memory; whether it was asked how inputs
-        lie; and whether the code itself has asked where elements lie.
     values, behind
         What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for; and
         what stands behind inputs that stand in for a part of the code.
@@ -160,63 +112,31 @@ class Capture:
 
     label: str
     abstract: bool = False
+    effort: Effort = field(default_factory=Effort)
+    attempts: Attempts = field(default_factory=Attempts)
+    classes: Numbers = field(default_factory=Numbers)
+    outside: Outside = field(default_factory=Outside)
+    layouts: Layouts = field(default_factory=Layouts)
+    callers: Callers = field(default_factory=Callers)
+    output: Output = field(default_factory=Output)
     guards: list[Guard] = field(default_factory=list)
     lifted: dict[Any, Any] = field(default_factory=dict)
-    outside: dict[int, Any] | None = None
-    callers: dict[int, Any] = field(default_factory=dict)
-    identities: bool = False
-    alike: bool = False
     noted: dict[Any, Any] = field(default_factory=dict)
     trials: list[Any] = field(default_factory=list)
     journals: list[dict[Any, Any]] = field(default_factory=list)
     followed: list[tuple[Any, ref[Any]]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
-    taken: dict[Node, Site] = field(default_factory=dict)
-    lost: dict[Node, Site] = field(default_factory=dict)
     formed: set[str] = field(default_factory=set[str])
     numbers: dict[Node, Any] = field(default_factory=dict[Node, Any])
     bound: dict[str, tuple[Any, Node]] = field(default_factory=dict[str, tuple[Any, Node]])
-    on_values: list[str] = field(default_factory=list[str])
     generators: bool = False
-    strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
-    shown: list[Any] = field(default_factory=list[Any])
-    unshown: list[Any] = field(default_factory=list[Any])
-    looked_at: list[Any] = field(default_factory=list[Any])
-    unstaged: dict[Site, str] = field(default_factory=dict)
-    rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
-    driving: int = 0
-    iterations: int = 0
-    driven: int = 0
-    asked: int = 0
-    begun: float = field(default_factory=time.thread_time)
-    again: Callable[[], bool] | None = None
-    hurried: bool = False
     checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
-    attempts: int = 0
-    ways: int = 0
-    safe: WeakSet[Node] = field(default_factory=WeakSet[Node])
     refused: Exception | None = None
     wanted: tuple[CodeType, int, CaptureError] | None = None
     beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
     recursions: dict[Any, Any] = field(default_factory=dict)
-    errors: dict[str, Any] = field(default_factory=lambda: dict(errstate.asked()))
-    raising: bool = False
-    caught: bool = False
-    filters: Any = field(default_factory=lambda: warnings.filters)
-    stdout: Any = field(default_factory=lambda: sys.stdout)
-    told: bool = False
-    until: Any = None
     assumed: str = ""
-    undecided: dict[Node, np.dtype[Any]] = field(default_factory=dict[Node, np.dtype[Any]])
-    number_classes: dict[Node, Any] = field(default_factory=dict[Node, Any])
-    number_types: list[Type] = field(default_factory=list[Type])
-    settled: WeakSet[Node] = field(default_factory=WeakSet[Node])
     watched: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
-    stores: bool = False
-    deciding: list[Guard] = field(default_factory=list)
-    ordered: bool = False
-    by_layout: bool = False
-    nodes: int = 0
     values: dict[Node, Any] = field(default_factory=dict[Node, Any])
     behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
     complex_sites: frozenset[int] = frozenset()
@@ -255,13 +175,13 @@ class Capture:
         left, relation, right = guard
         known = is_at_least(left - right, 0) if relation == ">=" else left == right
         if not known and not nodes_of(left) and not nodes_of(right):
-            (self.guards if self.stores else self.deciding).append(guard)
+            (self.guards if self.layouts.stores else self.layouts.deciding).append(guard)
 
     def stored(self) -> None:
         """Note that something is stored into, or read in the order in which it lies in memory."""
-        self.stores = True
-        self.guards += self.deciding
-        self.deciding.clear()
+        self.layouts.stores = True
+        self.guards += self.layouts.deciding
+        self.layouts.deciding.clear()
 
 
 def settle(size: Size) -> Size:
@@ -328,13 +248,13 @@ def standing() -> Generator[None]:
 def trying() -> bool:
     """Whether code without values is tried out, which may not run: a way of a branch, or an iteration of a loop."""
     capture = _current.get()
-    return capture is not None and capture.abstract and bool(capture.trials) and not capture.attempts
+    return capture is not None and capture.abstract and bool(capture.trials) and not capture.attempts.depth
 
 
 def is_driven() -> bool:
     """Whether Python runs an iteration, and asks for values on the way: what gives them is another graph in each."""
     capture = _current.get()
-    return capture is not None and capture.driven > 0
+    return capture is not None and capture.effort.driven > 0
 
 
 @contextmanager
@@ -354,24 +274,26 @@ def record(node: Node) -> Node:
     """Note that the user's current expression built ``node``."""
     frame, errors = usercode.user_frame(), errstate.asked()
     capture = _current.get()
-    if capture is not None and capture.number_classes:
+    if capture is not None and capture.classes.of:
         node = hooks.by_class(node)
     if frame is not None:
         place = usercode.span(frame)
         quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
         if capture is not None and capture.abstract and "raise" in errors.values():
-            quiet += tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.errors.get(k))
-            capture.raising |= any(text.startswith("raise") for text in quiet)
+            quiet += tuple(
+                f"raise {k}" for k, how in errors.items() if how == "raise" != capture.attempts.errors.get(k)
+            )
+            capture.attempts.raising |= any(text.startswith("raise") for text in quiet)
         site.record_new(node, place.with_quiet(quiet) if quiet else place)
     if capture is None:
         if errstate.raises():  # lazy values of plain code
             _compute(node)
     else:
-        if capture.attempts and not (node in capture.safe and not capture.abstract and _told(capture)):
+        if capture.attempts.depth and not (node in capture.attempts.safe and not capture.abstract and _told(capture)):
             node = tried(node)
         elif not capture.abstract and _told(capture):
             _compute(node)
-        capture.safe.add(node)
+        capture.attempts.safe.add(node)
         _keep(capture, node)
         for found in capture.within:
             found.add(node)
@@ -408,7 +330,7 @@ def met(node: Node) -> Node:
     capture = _current.get()
     if capture is None:
         return node
-    if capture.attempts:
+    if capture.attempts.depth:
         node = tried(node)
     _keep(capture, node)
     return node
@@ -446,12 +368,12 @@ def tried(node: Node) -> Node:
     Where it fails decides what runs then: every value that code meets goes through this, whether or not it was noted.
     """
     capture = _current.get()
-    if capture is None or not capture.attempts or node in capture.safe:
+    if capture is None or not capture.attempts.depth or node in capture.attempts.safe:
         return node
     floats = errstate.raises()
     fails = _has_new_that_may_fail(capture, node, floats=floats)
     if fails and capture.abstract and not capture.trials and not floats:
-        found = decided(node, may_fail, capture.safe, capture.of_site, capture.checks)
+        found = decided(node, may_fail, capture.attempts.safe, capture.of_site, capture.checks)
         fails, node = found is None, found or node
     if fails and (capture.abstract or capture.trials):
         error = uncaught()
@@ -459,10 +381,10 @@ def tried(node: Node) -> Node:
             running.failure = running.failure or error
         raise error
     if capture.abstract:
-        capture.caught = capture.caught or _has_new_that_may_fail(capture, node, floats=True)
+        capture.attempts.caught = capture.attempts.caught or _has_new_that_may_fail(capture, node, floats=True)
     elif fails or _told(capture):
         _compute(node)
-    capture.safe.add(node)
+    capture.attempts.safe.add(node)
     return node
 
 
@@ -476,7 +398,7 @@ def uncaught() -> CaptureError:
 
 def _told(capture: Capture) -> bool:
     """Whether code asks for floating-point errors, or catches warnings."""
-    return errstate.raises() or warnings.filters is not capture.filters
+    return errstate.raises() or warnings.filters is not capture.attempts.filters
 
 
 def _compute(node: Node) -> None:
@@ -489,7 +411,7 @@ def _has_new_that_may_fail(capture: Capture, node: Node, *, floats: bool) -> boo
     pending, seen = [node], set[Node]()
     while pending:
         one = pending.pop()
-        if one in seen or one in capture.safe:
+        if one in seen or one in capture.attempts.safe:
             continue
         seen.add(one)
         given = [] if one.op.kind == "fold" else [t for a in one.args for t in a.types]

@@ -134,7 +134,7 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     given, named = [loan.lent(a) for a in args], {n: loan.lent(a) for n, a in options.items()}
     capture = context.current()
     if capture is not None and loan.lends:
-        capture.on_values.append(_name_of(function))
+        capture.outside.on_values.append(_name_of(function))
     with hooks.on_values():
         found = function(*given, **named)
     return loan.returned(found)
@@ -192,7 +192,7 @@ def _lose(given: Iterable[Tensor]) -> None:
         return
     for value in given:
         if value.type.inexact:
-            capture.lost.setdefault(value.node, usercode.span(frame))
+            capture.outside.lost.setdefault(value.node, usercode.span(frame))
 
 
 def called_back(function: Any) -> Any:
@@ -213,14 +213,14 @@ def called_back(function: Any) -> Any:
 @contextlib.contextmanager
 def _by_itself(capture: Any) -> Generator[None]:
     """Have ``capture`` count the operations of a call, whose result is computed, for themselves, and keep none of them."""
-    count, made = (0, 0) if capture is None else (capture.nodes, len(capture.made))
+    count, made = (0, 0) if capture is None else (capture.effort.nodes, len(capture.made))
     if capture is not None:
-        capture.nodes = 0
+        capture.effort.nodes = 0
     try:
         yield
     finally:
         if capture is not None:
-            capture.nodes = count
+            capture.effort.nodes = count
             del capture.made[made:]
             capture.ahead = min(capture.ahead, made)
 

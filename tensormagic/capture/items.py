@@ -138,7 +138,7 @@ def read_item(value: Any, text: str, root: Any) -> Any:
     if isinstance(root, type) or callable(root) or _is_ours(root):
         return value
     if type(value) is np.ndarray:
-        return value if any(share(value, s) for s in capture.strangers) else _array(value, text, capture)
+        return value if any(share(value, s) for s in capture.outside.strangers) else _array(value, text, capture)
     if isinstance(value, list | tuple):
         _note_list(capture, value, text)
         return value
@@ -150,7 +150,7 @@ def _stays(capture: Capture, value: Any) -> bool:
     """Whether a value is an array that no graph holds, which is noted."""
     stays = door.stays(value)
     if stays and isinstance(value, np.ndarray):
-        capture.strangers.append(value)
+        capture.outside.strangers.append(value)
     return stays
 
 

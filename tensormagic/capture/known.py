@@ -118,7 +118,7 @@ _ON_SIZES: dict[Operation, Callable[[Any, Any], Size]] = {
 def arithmetic(op: Pointwise, nodes: Sequence[Node]) -> Node:
     """The node of a pointwise op; sums and products of sizes stay sizes."""
     capture = context.current()
-    return by_class.computed(op, nodes, _one) if capture is not None and capture.number_classes else _one(op, nodes)
+    return by_class.computed(op, nodes, _one) if capture is not None and capture.classes.of else _one(op, nodes)
 
 
 def _one(op: Pointwise, nodes: Sequence[Node]) -> Node:

@@ -27,9 +27,13 @@ def built(capture: Capture) -> None:
     LimitError
         For a graph that is too large, or that grows large where the code can be run without one.
     """
-    capture.nodes += 1
-    many = capture.again is _yes or capture.nodes > LIMIT or (len(capture.trials) >= DEEP and _is_endless(capture))
-    if many or (capture.nodes > MANY and capture.driven and _can_do_without(capture)):
+    capture.effort.nodes += 1
+    many = (
+        capture.effort.again is _yes
+        or capture.effort.nodes > LIMIT
+        or (len(capture.trials) >= DEEP and _is_endless(capture))
+    )
+    if many or (capture.effort.nodes > MANY and capture.effort.driven and _can_do_without(capture)):
         refuse(capture)
 
 
@@ -37,7 +41,7 @@ def _is_endless(capture: Capture) -> bool:
     """Whether data-dependent recursion is to be given up: each call is tried for each outcome of the branches before it."""
     if capture.abstract:
         return False
-    took = time.thread_time() - capture.begun
+    took = time.thread_time() - capture.effort.begun
     return took > ENOUGH * PATIENCE or (took > _patience(capture) and _can_do_without(capture))
 
 
@@ -51,23 +55,25 @@ def asked(capture: Capture | None) -> None:
     """
     if capture is None or capture.abstract:
         return
-    capture.asked += 1
+    capture.effort.asked += 1
     long = (
-        capture.asked >= SEVERAL and capture.asked % 8 == 0 and time.thread_time() - capture.begun > _patience(capture)
+        capture.effort.asked >= SEVERAL
+        and capture.effort.asked % 8 == 0
+        and time.thread_time() - capture.effort.begun > _patience(capture)
     )
-    if capture.again is _yes or (long and _can_do_without(capture)):
+    if capture.effort.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
 
 
 def _patience(capture: Capture) -> float:
-    return PATIENCE * (KNOWN if capture.hurried else 1.0)
+    return PATIENCE * (KNOWN if capture.effort.hurried else 1.0)
 
 
 def _can_do_without(capture: Capture) -> bool:
     """Whether the code can be run once more, without a graph; it is found out once."""
-    if capture.again is not None:
-        capture.again = _yes if capture.again() else None
-    return capture.again is _yes
+    if capture.effort.again is not None:
+        capture.effort.again = _yes if capture.effort.again() else None
+    return capture.effort.again is _yes
 
 
 def _yes() -> bool:
@@ -77,8 +83,8 @@ def _yes() -> bool:
 
 def refuse(capture: Capture) -> None:
     """Give up, whatever the code does with the error."""
-    places = list(capture.unstaged.items())[:3]
-    why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.nodes)
+    places = list(capture.effort.unstaged.items())[:3]
+    why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.effort.nodes)
     capture.refused = LimitError(
         f"{capture.label} unrolls to more than {count:,} operations" + (f" ({why})" if why else ""),
         "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",

@@ -42,7 +42,7 @@ def layout(value: Tensor, name: str) -> Any:
     known = value.place.layout() if not context.trying() else None
     capture = context.current()
     if capture is not None and capture.abstract and known is not None:
-        capture.by_layout = True
+        capture.layouts.asked = True
         for size in value.type.shape:
             capture.specialise(size)
     if known is None and capture is not None and not _is_of_library(value.place.buffer.first):

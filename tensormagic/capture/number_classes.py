@@ -64,29 +64,29 @@ def note(node: Node, classes: Classes) -> None:
     """Note of which classes a number may be."""
     capture = context.current()
     if capture is not None:
-        capture.number_classes[node] = classes
+        capture.classes.of[node] = classes
 
 
 def noted(node: Node) -> Classes | None:
     """The classes of a number, where it is data-dependent of which of them it is."""
     capture = context.current()
-    return None if capture is None else capture.number_classes.get(node)
+    return None if capture is None else capture.classes.of.get(node)
 
 
 def nodes() -> set[Node]:
     """The numbers whose class is data-dependent so far, and what says of which they are: no branch computes them again."""
     capture = context.current()
-    known: Mapping[Node, Classes] = {} if capture is None else capture.number_classes
+    known: Mapping[Node, Classes] = {} if capture is None else capture.classes.of
     return {*known, *(c.code for c in known.values())}
 
 
 def classes_of(node: Node) -> Classes | None:
     """The classes that a number may be of; None where that cannot be told from those of the numbers that it is computed from."""
     capture = context.current()
-    known: Mapping[Node, Classes] = {} if capture is None else capture.number_classes
+    known: Mapping[Node, Classes] = {} if capture is None else capture.classes.of
     if node in known:
         return known[node]
-    settled = WeakSet[Node]() if capture is None else capture.settled
+    settled = WeakSet[Node]() if capture is None else capture.classes.settled
     if node in settled:
         return one_class(node.type)
     inside = topological([node], stop=lambda n: n in known or n in settled or isinstance(n.op, Region)) if known else []
@@ -128,7 +128,7 @@ def one_class(t: Type) -> Classes:
 def number(t: Type) -> int:
     """The number of a class."""
     capture = context.current()
-    types = [] if capture is None else capture.number_types
+    types = [] if capture is None else capture.classes.types
     if t not in types:
         types.append(t)
     return types.index(t)
@@ -137,14 +137,14 @@ def number(t: Type) -> int:
 def types() -> list[Type]:
     """What numbers stand for classes."""
     capture = context.current()
-    return [] if capture is None else capture.number_types
+    return [] if capture is None else capture.classes.types
 
 
 def class_of(code: Node | None) -> Type | None:
     """The class that a code stands for, where it is known."""
     capture = context.current()
     value = None if code is None else constant_value(code)
-    return None if capture is None or value is None else capture.number_types[int(value)]
+    return None if capture is None or value is None else capture.classes.types[int(value)]
 
 
 def _as_written(inside: list[Node]) -> dict[Node, Node]:
@@ -171,7 +171,7 @@ def settle(node: Node) -> Node:
     """A value that is of one class, whatever it is computed from."""
     capture = context.current()
     if capture is not None:
-        capture.settled.add(node)
+        capture.classes.settled.add(node)
     return node
 
 
@@ -275,7 +275,7 @@ def computed(several: Sequence[Classes | None], beside: Sequence[Node] = ()) -> 
 def decide(numbers: Mapping[Node, Classes], beside: list[Node]) -> dict[Node, Node]:
     """Numbers as numbers of the classes that they are of, which are computed together with ``beside``."""
     capture = context.current()
-    types = [] if capture is None else capture.number_types
+    types = [] if capture is None else capture.classes.types
     codes = hooks.compute([*(c.code for c in numbers.values()), *numbers, *beside])
     decided = {n: types[int(code)] for n, code in zip(numbers, codes, strict=False)}
     return {n: context.record(to_form(astype(n, t.dtype), t.form)) for n, t in decided.items()}

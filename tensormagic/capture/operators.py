@@ -241,7 +241,7 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
 def _refuse_chosen(number: Node) -> None:
     """In a ``try``, refuse a number of data-dependent choice that is of a dtype which does not fit: it may be of another one."""
     capture = context.current()
-    if capture is not None and capture.attempts and is_region(number) and not number.type.shape:
+    if capture is not None and capture.attempts.depth and is_region(number) and not number.type.shape:
         refuse("an error that occurs in a `try` only for some data", "Check with `if` instead of `try`.")
 
 

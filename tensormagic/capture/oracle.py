@@ -157,7 +157,7 @@ def as_numpy(
 def _is_handled() -> bool:
     """Whether the user's own code has called what raises, in a ``try``: code of ours handles errors of ours."""
     capture, frame = context.current(), inspect.currentframe()
-    if capture is None or not capture.attempts:
+    if capture is None or not capture.attempts.depth:
         return False
     calls = 0
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("tensormagic."):

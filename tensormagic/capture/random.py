@@ -381,12 +381,12 @@ def drawn_from_outside() -> Generator[None]:
     if capture is None or not values_are_there():
         yield
         return
-    around, capture.outside = capture.outside, {}
+    around, capture.outside.generators = capture.outside.generators, {}
     _left_to(capture)
     try:
         yield
     finally:
-        lefts, capture.outside = [*capture.outside.values()], around
+        lefts, capture.outside.generators = [*capture.outside.values()], around
         try:
             for left in lefts:
                 left.resume()
@@ -399,7 +399,7 @@ def drawn_from_outside() -> Generator[None]:
 def drawn_inside() -> Generator[None]:
     """The same the other way round, for captured code that such code calls back: each goes on from where the other has left them."""
     capture = context.current()
-    if capture is None or capture.outside is None or not values_are_there():
+    if capture is None or capture.outside.generators is None or not values_are_there():
         yield
         return
     for left in capture.outside.values():
@@ -412,7 +412,7 @@ def drawn_inside() -> Generator[None]:
 
 def _left_to(capture: Capture) -> None:
     """Leave the notebook's generators to code that is not captured."""
-    lefts = capture.outside
+    lefts = capture.outside.generators
     if lefts is None:
         return
     for generator in capture.lifted.values():

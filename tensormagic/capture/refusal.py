@@ -149,6 +149,6 @@ def needs_value(
         capture.wanted = None if frame is None else (frame.f_code, frame.f_lasti, refusal)
         raise refusal
     if node is not None and node.type.inexact and (frame := usercode.user_frame()) is not None:
-        capture.taken.setdefault(node, usercode.span(frame))
+        capture.outside.taken.setdefault(node, usercode.span(frame))
         if _is_stored() and not what.startswith("a key"):
-            capture.lost.setdefault(node, usercode.span(frame))
+            capture.outside.lost.setdefault(node, usercode.span(frame))

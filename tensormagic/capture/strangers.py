@@ -67,7 +67,7 @@ class Shown(Buffer):
             refuse("a store into an array that another object shares", "Work on a copy of it.")
         capture = context.current()
         if capture is not None:  # an earlier cell may have made the other object
-            capture.shown.append(self._state)
+            capture.outside.shown.append(self._state)
         np.copyto(self.array, hooks.compute([node])[0])
         self._own, self._state, self._number = node, State(self.array), next(serials)
 
@@ -95,7 +95,7 @@ def memory_of(value: Tensor, capture: Capture) -> Array:
             whole = Tensor(Place(buffer))
             buffer.array = as_numpy_lies(np.asarray(whole.numpy()), whole)
         for one in together:
-            capture.shown.append(State(one.array))
+            capture.outside.shown.append(State(one.array))
         for one in together:
             if one.version:  # what the code has stored so far waits for its end otherwise
                 np.copyto(one.array, hooks.compute([one.node])[0])
@@ -124,7 +124,7 @@ def _known(size: Size) -> int:
 
 def put_back(capture: Capture) -> None:
     """Put back what arrays held whose memory NumPy has given as something else: the cell has failed."""
-    for state in reversed(capture.shown):
+    for state in reversed(capture.outside.shown):
         state.restore()
 
 
@@ -136,7 +136,7 @@ def checked(capture: Capture, read: Iterable[Tensor]) -> None:
     CaptureError
         With the array's name.
     """
-    for tensor in read if capture.strangers else ():
+    for tensor in read if capture.outside.strangers else ():
         buffer = tensor.place.buffer
         if isinstance(buffer, Shown) or "make" in vars(buffer) or buffer.array is None or buffer.first.op is not INPUT:
             continue
@@ -145,7 +145,7 @@ def checked(capture: Capture, read: Iterable[Tensor]) -> None:
         if (
             known
             and not same_bits(source.value, buffer.array)
-            and any(share(buffer.array, s) for s in capture.strangers)
+            and any(share(buffer.array, s) for s in capture.outside.strangers)
         ):
             raise CaptureError(
                 f"{buffer.name} is changed through another array that shares its memory, which %%tensor does not follow",

@@ -24,13 +24,13 @@ def note(node: Node, narrower: np.dtype[Any]) -> None:
     """Note that a value would be of ``narrower`` in NumPy for some data."""
     capture = context.current()
     if capture is not None and narrower != node.type.dtype:
-        capture.undecided[node] = narrower
+        capture.classes.undecided[node] = narrower
 
 
 def narrowest(node: Node) -> np.dtype[Any]:
     """The dtype that a value may be of in NumPy for some data."""
     capture, below = context.current(), node
-    known = {} if capture is None else capture.undecided
+    known = {} if capture is None else capture.classes.undecided
     while below not in known and _shows_another(below):
         below = below.args[0]
     return known.get(below, node.type.dtype)
@@ -44,7 +44,7 @@ def _shows_another(node: Node) -> bool:
 def is_undecided(node: Node) -> bool:
     """Whether data may decide the dtype of a number: that of one that it is computed from, and this one's with it."""
     capture = context.current()
-    known = {} if capture is None else capture.undecided
+    known = {} if capture is None else capture.classes.undecided
     inside = topological([node], stop=known.__contains__) if known else []
     below = [n for n in inside if n in known]
     if not below or node in known:
@@ -69,7 +69,7 @@ _LARGE = 2**62
 def joined(node: Node, parts: Iterable[Node]) -> Node:
     """An array of parts, noted where these are such numbers."""
     capture = context.current()
-    if capture is not None and capture.undecided:
+    if capture is not None and capture.classes.undecided:
         note(node, np.result_type(*map(narrowest, parts)))
     return node
 

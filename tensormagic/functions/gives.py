@@ -323,7 +323,7 @@ class Gives:
         for k, node in enumerate(nodes):
             classes = classes_of(node) if is_number(node.type) else None
             if capture is not None and classes is not None and len(classes.types) > 1:
-                self.classes[k] = len(every), capture.number_types
+                self.classes[k] = len(every), capture.classes.types
                 every.append(classes.code)
         for place, shape in (part for source in self.sources.values() for part in source.places):
             for node in _asked(place, shape):

@@ -185,7 +185,7 @@ def give_values(
     _computed([*(v.node for v in left), *computed_too, *codes.values()])
     own = {id(v): (v, v.item() if v.type.form == "python" else v.numpy()[()]) for v in left if v.type.form != "array"}
     for i, code in codes.items():
-        own[i] = own[i][0], of_class(own[i][1], capture.number_types[int(session.value_of(code))])
+        own[i] = own[i][0], of_class(own[i][1], capture.classes.types[int(session.value_of(code))])
     memory = Memory({buffer: array for buffer, array in given.items() if type(array) is np.ndarray})
     memory.add_wholes(places.values(), [places[id(v)] for v in arrays])
     parts = {id(v): (v, memory.part(places[id(v)])) for v in arrays}
@@ -203,7 +203,7 @@ def _computed(nodes: list[Node]) -> None:
 
 def _codes_of_classes(left: Sequence[Tensor], values: Mapping[Node, Any], capture: Capture) -> dict[int, Node]:
     """Of numbers whose class is data-dependent, by their identities: the node that says which of the classes it is in this call."""
-    if not capture.number_classes:
+    if not capture.classes.of:
         return {}
     with capturing(capture):
         noted = {id(v): classes_of(v.node) for v in left if is_number(v.type)}

@@ -14,6 +14,7 @@ from tensormagic.capture import context, errstate, floating, random
 from tensormagic.capture.abstract import abstract_tensor
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
+from tensormagic.capture.records import Numbers
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stores.place import Buffer
@@ -82,8 +83,8 @@ def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tenso
         raise
     except Exception as error:
         changed = containers.is_changed() or any(t.place.buffer.stored for t in tensors)
-        if changed or capture.told:
-            raise Halfway(changed=changed, tell=lambda: tell_until(capture.until, capture.values)) from error
+        if changed or capture.output.told:
+            raise Halfway(changed=changed, tell=lambda: tell_until(capture.output.until, capture.values)) from error
         raise
 
 
@@ -118,7 +119,7 @@ def trace(
         )
         with refusing(label), rescued(capture.values):
             containers = Containers((args, options), there, label)
-            capture.callers = containers.callers(given.call)
+            capture.callers.containers = containers.callers(given.call)
             with _no_halves(capture, containers, tensors):
                 result = body(*args, **options)
             refuse_changed(0)
@@ -130,22 +131,23 @@ def trace(
         tensors += fresh
         found = [t.place.buffer.first for t in fresh]  # which were there before stores
         leaves += found
-        matters = capture.by_layout or (capture.stores and capture.ordered)
+        matters = capture.layouts.asked or (capture.layouts.stores and capture.layouts.ordered)
         known = [*given.values, *(capture.values[node] for node in found)]
-        same = same_of(known) if capture.alike else ()
-        stores = stores_of(label, tensors, known if matters else None, capture.looked_at, same)
+        same = same_of(known) if capture.callers.alike else ()
+        stores = stores_of(label, tensors, known if matters else None, capture.outside.looked_at, same)
         gives = gives_of(label, gave.leaves, tensors, containers, changed)
-        gives.identities = capture.identities
-        gives.same = containers.same(given.call) if capture.alike else {}
+        gives.identities = capture.callers.identities
+        gives.same = containers.same(given.call) if capture.callers.alike else {}
         nodes = gives.with_more(gave.nodes)
     gives.copies = containers.released(given.build(iter(given.leaves)))
     nodes += [tensors[k].place.buffer.node for k in stores.inputs]
     unused = Unused(capture, leaves, nodes)
     if users:  # of what is made of functions, a part is there for the rest
         nodes = unused.before(nodes)
-    noted = Capture(label, abstract=True, number_classes=capture.number_classes, number_types=capture.number_types)
+    noted = Capture(label, abstract=True, classes=Numbers(capture.classes.of, capture.classes.types))
     return Trace(
-        leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new, capture.raising, capture.caught, capture.values,
+        leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new,
+        capture.attempts.raising, capture.attempts.caught, capture.values,
         [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
         gave.objects, gives, noted, [_of_array(v) for v in gave.leaves],
     )  # fmt: skip

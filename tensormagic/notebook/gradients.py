@@ -117,7 +117,7 @@ def _computed_from(top: Node) -> list[str]:
 
 def _refuse_lost(captured: Captured, nodes: Mapping[str, Node]) -> None:
     """Raise where what depends on a variable was stored into an array that is not captured: a gradient would leave it out."""
-    for number, site in captured.capture.lost.items():
+    for number, site in captured.capture.outside.lost.items():
         for name, node in nodes.items():
             if depends([number], node):
                 with placed(lambda site=site: site):
@@ -131,7 +131,7 @@ def _tell_taken(captured: Captured, nodes: Mapping[str, Node]) -> None:
     """Warn, once for each place, where Python took numbers of what depends on a variable: what it made of them has no derivative."""
     told = {
         (name, site)
-        for number, site in captured.capture.taken.items()
+        for number, site in captured.capture.outside.taken.items()
         for name, node in nodes.items()
         if depends([number], node)
     }

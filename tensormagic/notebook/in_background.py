@@ -29,10 +29,10 @@ def refuse(outcome: Outcome, captured: Captured) -> None:
         what = "draws random numbers from a generator of the notebook"
     elif any(isinstance(v, Partial) for v in outcome.outputs.values()):
         what = "assigns names under data-dependent conditions"
-    elif captured.capture.on_values or captured.deleted:
+    elif captured.capture.outside.on_values or captured.deleted:
         what = (
-            f"runs {captured.capture.on_values[0]}, which is not captured"
-            if captured.capture.on_values
+            f"runs {captured.capture.outside.on_values[0]}, which is not captured"
+            if captured.capture.outside.on_values
             else "deletes names"
         )
     else:

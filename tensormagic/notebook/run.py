@@ -209,7 +209,7 @@ def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -
     outputs = {n: v for n, v in captured.outputs.items() if options.outputs is None or n in options.outputs}
     return Outcome(
         code, options, result, name, shown, gradients, moving, read,
-        target=target, outputs=outputs, notebook=notebook, wholes=wholes, on_values=tuple(captured.capture.on_values),
+        target=target, outputs=outputs, notebook=notebook, wholes=wholes, on_values=tuple(captured.capture.outside.on_values),
         formed=frozenset(captured.capture.formed),
     )  # fmt: skip
 

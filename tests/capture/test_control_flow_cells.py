@@ -67,7 +67,7 @@ def test_staged(name):
     source, expected = STAGED[name]
     check(source, close=1e-12, x=X, s=1.5)
     found = cell(source, {"x": X, "s": 1.5, "np": np})
-    assert found.capture.unstaged == {}
+    assert found.capture.effort.unstaged == {}
     assert regions(found) == expected
 
 
@@ -125,8 +125,8 @@ def test_prints_come_once_and_in_order():
     with redirect_stdout(io.StringIO()) as pythons:
         exec(source, {"x": X, "np": np})
     assert ours.getvalue() == pythons.getvalue()
-    assert [str(place).partition(" ")[2] for place in found.capture.unstaged] == ["line 2", "line 5"]
-    assert all("print()" in why for why in found.capture.unstaged.values())
+    assert [str(place).partition(" ")[2] for place in found.capture.effort.unstaged] == ["line 2", "line 5"]
+    assert all("print()" in why for why in found.capture.effort.unstaged.values())
 
 
 def test_what_was_tried_out_leaves_no_trace():

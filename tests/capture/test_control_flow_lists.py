@@ -113,8 +113,8 @@ def test_ten_thousand_iterations_are_one_region():
         "out = []\nv = x\nfor k in range(10000):\n    v = np.sin(v) + 0.5\n    out.append(v)\ny = np.stack(out)",
         {"x": X, "np": np},
     )
-    assert found.capture.unstaged == {}
-    assert found.capture.nodes < 50
+    assert found.capture.effort.unstaged == {}
+    assert found.capture.effort.nodes < 50
     v, rows = X, []
     for _ in range(10000):
         v = np.sin(v) + 0.5

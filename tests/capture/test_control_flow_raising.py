@@ -210,7 +210,7 @@ def test_cells(name, limit):
 
 def test_the_loop_of_a_cell_with_a_check_is_staged():
     found = cell(CELLS["loop"].format(limit=1000), {"x": V, "np": np})
-    assert found.capture.unstaged == {}
+    assert found.capture.effort.unstaged == {}
 
 
 def test_a_gradient_in_a_cell_raises():

@@ -77,7 +77,7 @@ def called(function: Any) -> Any:
         return function
     return (
         classed(function, _in_capture(function, capture), called)
-        if capture.number_classes
+        if capture.classes.of
         else _in_capture(function, capture)
     )
 

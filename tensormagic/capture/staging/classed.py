@@ -21,7 +21,7 @@ from tensormagic.ir.node import Node
 def classed(function: Any, found: Any, called: Callable[[Any], Any]) -> Any:
     """What is called for ``function``, which is ``found``: once for each class, where it is a function of numbers; ``called`` finds it."""
     capture = context.current()
-    if capture is None or not capture.number_classes:
+    if capture is None or not capture.classes.of:
         return found
     if isinstance(function, MethodType) and isinstance(owner := function.__self__, Tensor):
         if asked_classes(owner.node) is None:

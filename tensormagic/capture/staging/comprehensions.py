@@ -10,13 +10,14 @@ from tensormagic.capture import context
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
+from tensormagic.capture.staging.bodies import Body
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.growing import until_typed
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.plainly import PLAIN, plainly
 from tensormagic.capture.staging.ranges import items_of, used
-from tensormagic.capture.staging.repeating import Body, staged_each
+from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.staging.world import World

@@ -29,12 +29,12 @@ class Memo(dict[int, Any]):
         self._others = False  # whether it has met containers that are no arguments
 
     def _of_caller(self, key: int) -> int:
-        given = self._capture.callers.get(key)
+        given = self._capture.callers.containers.get(key)
         if given is None:
             return key
         self._met.add(key)
-        self._capture.alike |= len(self._met) > 1
-        self._capture.identities |= self._others  # which may hold one
+        self._capture.callers.alike |= len(self._met) > 1
+        self._capture.callers.identities |= self._others  # which may hold one
         return id(given)
 
     def get(self, key: int, default: Any = None) -> Any:
@@ -45,9 +45,9 @@ class Memo(dict[int, Any]):
         return super().__getitem__(self._of_caller(key))
 
     def __setitem__(self, key: int, value: Any) -> None:
-        if not (key in self._capture.callers or key == id(self) or isinstance(value, tuple | Tensor)):
+        if not (key in self._capture.callers.containers or key == id(self) or isinstance(value, tuple | Tensor)):
             self._others = True
-            self._capture.identities |= bool(self._met)
+            self._capture.callers.identities |= bool(self._met)
         super().__setitem__(self._of_caller(key), value)
 
     def copy_of(self, value: Tensor) -> Tensor:

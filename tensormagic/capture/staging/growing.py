@@ -91,7 +91,7 @@ def _lists(world: World, names: Sequence[str]) -> list[Slot]:
     """The variables, items and attributes that hold lists which nobody else knows: no arguments, which the caller has."""
     found: list[Slot] = []
     capture = context.current()
-    callers = {} if capture is None else capture.callers
+    callers = {} if capture is None else capture.callers.containers
     for slot in [s for s in world.variables.values() if s.name in names]:
         value = slot.get()
         inside = value if isinstance(value, dict) else getattr(value, "__dict__", None)

@@ -42,4 +42,4 @@ def left_before(code: CodeType, known: int | None) -> Left:
     capture = context.current()
     if capture is None or known is None or known > _SHORT or not values_are_there():
         return Left()
-    return capture.rests.setdefault(code, Left())
+    return capture.effort.rests.setdefault(code, Left())

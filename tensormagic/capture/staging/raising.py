@@ -53,14 +53,14 @@ class Attempt:
     def __enter__(self) -> None:
         self._capture = context.current()
         if self._capture is not None:
-            self._capture.attempts += 1
+            self._capture.attempts.depth += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         capture = self._capture
         if capture is not None:
-            capture.attempts -= 1
+            capture.attempts.depth -= 1
             if isinstance(error, CaptureError):  # which whoever catches it would take for one of the code's own
                 capture.refused = capture.refused or error
                 return
@@ -104,7 +104,7 @@ def managed(manager: Any) -> Any:
 def settles() -> bool:
     """Whether a condition can be settled for this trace: in a `try`, and in no code that is tried out."""
     capture = context.current()
-    return capture is not None and capture.abstract and capture.attempts > 0 and not capture.trials
+    return capture is not None and capture.abstract and capture.attempts.depth > 0 and not capture.trials
 
 
 def taken_for(holds: Node) -> bool:
@@ -112,9 +112,9 @@ def taken_for(holds: Node) -> bool:
     capture = context.current()
     if capture is None:
         raise AssertionError
-    capture.told = True
-    capture.ways += 1
-    if capture.ways > _WAYS:
+    capture.output.told = True
+    capture.attempts.conditions += 1
+    if capture.attempts.conditions > _WAYS:
         capture.refused = capture.refused or ValueNeededError(
             f"more than {_WAYS} conditions on data, each of which decides whether there is an error in a `try`",
             "Write `if` and `else` instead of `try` and `except`, or let a loop around them have fewer iterations.",
@@ -126,7 +126,7 @@ def taken_for(holds: Node) -> bool:
 def can_defer() -> bool:
     """Whether an exception may be raised when the graph runs."""
     capture = context.current()
-    return capture is not None and not capture.attempts
+    return capture is not None and not capture.attempts.depth
 
 
 # raising --------------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def note(token: Any) -> None:
     _checks()[CHECKS] = token
     capture = context.current()
     if capture is not None:
-        capture.told = True
+        capture.output.told = True
 
 
 def defer(holds: Node, error: Exception) -> bool:
@@ -398,7 +398,7 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
     except Exception as error:
         capture = context.current()
         if whole and capture is not None:
-            capture.until = capture.checks[CHECKS]
+            capture.output.until = capture.checks[CHECKS]
         if any(isinstance(a, (*LATER, Text)) or holds_lazy(a) for a in error.args):
             if not whole or capture is None or not capture.abstract or capture.assumed:
                 raise text_asked_for() from error

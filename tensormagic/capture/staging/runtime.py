@@ -29,9 +29,10 @@ from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
 from tensormagic.capture.staging.of_arrays import of_array
 from tensormagic.capture.staging.patterns import beside, between, is_mapping, is_of_class, is_sequence, member
-from tensormagic.capture.staging.repeating import each, repeat
+from tensormagic.capture.staging.repeating import each
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
+from tensormagic.capture.staging.whiles import repeat
 from tensormagic.capture.stand_ins import identity_of
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array

@@ -32,7 +32,7 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
     capture = context.current()
     if capture is None or (file is not None and file is not sys.stdout):
         raise NeedsPython("print() to a file, in a captured function", "Print outside the function.")
-    if sys.stdout is not capture.stdout:
+    if sys.stdout is not capture.output.stdout:
         raise NeedsPython("print() where a captured function has redirected sys.stdout", "Print outside the function.")
     details: list[Node] = []
     told = [texts.part_of(_shown(value), details) for value in values]

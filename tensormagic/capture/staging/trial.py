@@ -165,7 +165,7 @@ def attempt(
     journal: dict[Buffer, Held] = {}
     running = Trial(world.iterators)
     start = next(serials)
-    counts = capture.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
+    counts = capture.effort.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
     refused = capture.refused
     told, chosen = len(capture.followed), len(capture.chosen)
     capture.journals.append(journal)
@@ -191,7 +191,7 @@ def attempt(
         capture.trials.pop()
         capture.journals.pop()
         if not done:
-            capture.nodes, capture.refused = counts[0], refused
+            capture.effort.nodes, capture.refused = counts[0], refused
             del capture.guards[counts[1] :]
             capture.noted, capture.lifted = counts[2], counts[3]
         if not kept:
@@ -244,7 +244,7 @@ def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
 def refuse_caught(error: Exception) -> None:
     """Refuse an error in a `try` where it is data-dependent whether it is met."""
     capture = context.current()
-    if capture is not None and capture.attempts:
+    if capture is not None and capture.attempts.depth:
         raise fail_trial(
             "an error in a `try` occurs only for some data", "Check with `if` instead of `try`."
         ) from error

@@ -67,7 +67,7 @@ def computed(condition: bool | Node) -> bool:
 def decided(value: Any) -> bool | Node:
     """What a value is as a condition; computed in iterations that Python runs, where no graph of all of them is wanted."""
     condition, capture = truth(value), context.current()
-    return computed(condition) if capture is not None and capture.driven and values_are_there() else condition
+    return computed(condition) if capture is not None and capture.effort.driven and values_are_there() else condition
 
 
 class Driving:
@@ -86,28 +86,28 @@ class Driving:
 
     def __enter__(self) -> Self:
         if self.capture is not None:
-            self.capture.driving += 1
+            self.capture.effort.driving += 1
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.capture is not None:
-            self.capture.driving -= 1
-            self.capture.driven -= self.decides
-            self.capture.iterations *= self.capture.driving > 0
+            self.capture.effort.driving -= 1
+            self.capture.effort.driven -= self.decides
+            self.capture.effort.iterations *= self.capture.effort.driving > 0
 
     def begin(self) -> None:
         """Begin an iteration."""
         if self.capture is not None and not self.decides:
-            self.capture.iterations += 1
-            self.decides = self.capture.iterations > self.lazy
-            self.capture.driven += self.decides
+            self.capture.effort.iterations += 1
+            self.decides = self.capture.effort.iterations > self.lazy
+            self.capture.effort.driven += self.decides
 
 
 def unstaged(error: Exception) -> None:
     """Note why Python runs what might have been a region."""
     capture, frame = context.current(), usercode.user_frame()
     if capture is not None and frame is not None and not capture.trials:
-        capture.unstaged[usercode.span(frame)] = _said(error) or type(error).__name__
+        capture.effort.unstaged[usercode.span(frame)] = _said(error) or type(error).__name__
 
 
 def _said(error: Exception) -> str:

@@ -102,7 +102,7 @@ def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
     value = capture.values.get(leaf) if leaf.op is INPUT else None
     if not isinstance(value, np.ndarray):
         return None
-    capture.ordered = True
+    capture.layouts.ordered = True
     return value
 
 
@@ -225,7 +225,7 @@ def _leaf_in_order(leaf: Node) -> bool:
     value = given_for(leaf) if value is None else value
     capture = context.current()
     if value is None and capture is not None:
-        capture.ordered = True  # arguments are taken to be in C order: checked at the call, where it matters
+        capture.layouts.ordered = True  # arguments are taken to be in C order: checked at the call, where it matters
     return value is None or in_memory_order(value)
 
 

@@ -86,7 +86,7 @@ class Lent(Buffer):
             held["node"], held["version"] = own, number
             return
         if (capture := context.current()) is not None and capture.abstract:
-            capture.looked_at.append(self)
+            capture.outside.looked_at.append(self)
         for other in self._beside():
             if other.version:
                 refuse(
@@ -107,12 +107,12 @@ class Lent(Buffer):
                 "Copy it.",
             )
         if not _there():
-            context.current().unshown.append(self)  # type: ignore[union-attr]  (plain code has values)
+            context.current().outside.unshown.append(self)  # type: ignore[union-attr]  (plain code has values)
             return
         memory = self._memory
         if sys.getrefcount(memory) > _MINE:
             if (capture := context.current()) is not None:
-                capture.shown.append(State(memory))
+                capture.outside.shown.append(State(memory))
             np.copyto(memory, hooks.compute([self._own])[0])
         self._seen = memory.tobytes("A")
 
@@ -161,7 +161,7 @@ def lose(node: Node) -> None:
     """Note for derivatives that what others have stored takes the place of a value, at the line of the cell that runs."""
     capture, frame = context.current(), usercode.user_frame()
     if capture is not None and frame is not None:
-        capture.lost.setdefault(node, usercode.span(frame))
+        capture.outside.lost.setdefault(node, usercode.span(frame))
 
 
 def lent(place: Place, value: Array) -> Array:

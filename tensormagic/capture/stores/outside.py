@@ -50,10 +50,10 @@ def whole_array(value: Any) -> Any:
 def callers(value: Any) -> Any:
     """The caller's container, where the code of a function has a copy of it: who asks which one it is has that noted."""
     capture = context.current()
-    if capture is None or id(value) not in capture.callers:
+    if capture is None or id(value) not in capture.callers.containers:
         return value
-    capture.identities = True
-    return capture.callers[id(value)]
+    capture.callers.identities = True
+    return capture.callers.containers[id(value)]
 
 
 def one_of_callers(first: Any, second: Any) -> bool | None:
@@ -61,13 +61,13 @@ def one_of_callers(first: Any, second: Any) -> bool | None:
     capture = context.current()
     if capture is None:
         return None
-    if id(first) in capture.callers and id(second) in capture.callers:
-        capture.alike = True
-        return capture.callers[id(first)] is capture.callers[id(second)]
+    if id(first) in capture.callers.containers and id(second) in capture.callers.containers:
+        capture.callers.alike = True
+        return capture.callers.containers[id(first)] is capture.callers.containers[id(second)]
     one, other = given_array(first), given_array(second)
     if one is None or other is None or (one is not other and one.__array_interface__ == other.__array_interface__):
         return None  # of what lies in the same memory the door may have made two
-    capture.alike = True
+    capture.callers.alike = True
     return one is other
 
 

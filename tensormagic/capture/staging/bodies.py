@@ -1,0 +1,120 @@
+"""What a loop does, and how it is staged: as it is, or with lists whose lengths depend on data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.carries import Names
+from tensormagic.capture.staging.growing import growing, retyped
+from tensormagic.capture.staging.grown import Untyped
+from tensormagic.capture.staging.left_to_python import PlainPython
+from tensormagic.capture.staging.needs_python import Grows, NeedsPython
+from tensormagic.capture.staging.trial import attempt
+from tensormagic.capture.staging.world import Journaled, World
+from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.node import Node
+
+Thunk = Callable[[], Any]
+UNROLLED = 32  # iterations up to which Python runs a loop in which arrays change their length
+
+
+def never() -> bool:
+    """Of a ``for`` that goes on to its end: it is not left."""
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """What a loop does, of a ``for``, a ``while`` or a comprehension.
+
+    Parameters
+    ----------
+    iteration
+        Runs one; of a ``for``, for what is gone over.
+    asked
+        What is asked before each: of a ``while``, whether to go on; of a ``for``, whether it is left.
+    names
+        What the syntax says.
+    lists
+        What iterations append to, beside what the syntax names.
+    """
+
+    iteration: Callable[..., None]
+    asked: Thunk = never
+    names: Names = field(default_factory=Names)
+    lists: Sequence[list[Any] | Journaled] = ()
+
+    @property
+    def early(self) -> bool:
+        """Whether the loop may be left before its end."""
+        return self.asked is not never
+
+    @property
+    def functions(self) -> list[Callable[..., Any]]:
+        """Those that are called."""
+        return [self.iteration, *([self.asked] if self.early else [])]
+
+    @property
+    def users(self) -> list[Any]:
+        """The user's functions behind these, for what they reach."""
+        return [getattr(self.iteration, "__wrapped__", self.iteration), *self.functions[1:]]
+
+
+def staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) -> Exception | None:
+    """Stage a loop; gives what stands in the way.
+
+    Where Python cannot run it (or not well: it is ``long``), arrays may change their length in it, and lists get a data-dependent length.
+    """
+    found: Exception
+    try:
+        retyped(lambda: stage(False))
+    except Exception as error:  # noqa: BLE001 (Python runs the loop, and meets the same error, if it is one)
+        found = error
+    else:
+        raising.settle()
+        return None
+    if isinstance(found, PlainPython) or not isinstance(found, NeedsPython | TensorError) or not long:
+        return found
+    computes = values_are_there()
+    if computes and not isinstance(found, Grows):
+        return found  # Python runs the rest
+    return _staged_with_lists(lambda: stage(not computes), body, found)
+
+
+def _staged_with_lists(stage: Thunk, body: Body, failed: Exception) -> Exception | None:
+    try:
+        lists = growing(body.users, body.names.lists, stage)
+        if values_are_there():
+            lists.listed()
+    except Untyped as error:
+        return error
+    except Exception as error:  # noqa: BLE001 (what it failed for at first says more, but of lists)
+        return error if isinstance(failed, Grows) and isinstance(error, NeedsPython) else failed
+    raising.settle()
+    return None
+
+
+def begins_otherwise(failed: Exception | None, known: int | None) -> bool:
+    """Whether the first iteration of a long loop of a cell may be another than the rest: it binds what was None, or was not bound."""
+    later = isinstance(failed, NeedsPython) and not isinstance(failed, PlainPython | Grows)
+    return later and known is not None and known > UNROLLED and values_are_there()
+
+
+def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
+    """Have the graph raise what the ``first`` iteration of a loop raises, where one has ``ran``; whether that can wait."""
+    if raising.place_of(failed) is None or isinstance(failed, CaptureError):
+        return False
+    world = World([getattr(f, "__wrapped__", f) for f in functions])
+    if attempt(world, first, may_raise=True).raised is None:
+        raise NeedsPython(
+            f"values of the first iteration cause an error in a later one, and the number of iterations depends on data ({failed})",
+            "Let each iteration leave numbers and arrays of the same dtypes and shapes.",
+        ) from failed
+    return raising.iterations_raise(failed, ran)
+
+
+__all__ = ["UNROLLED", "Body", "begins_otherwise", "iterations_raise", "never", "staged_as_needed"]

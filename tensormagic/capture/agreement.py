@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from weakref import WeakKeyDictionary
 
@@ -38,16 +39,22 @@ def _found(node: Node) -> dict[Guard, None]:
         one = pending.pop()
         for guard in one.op.guards(one):
             sides = {guard[0], guard[2]}
-            shapes = [s for t in one.types for s in t.shape]
-            of_size = not sides.isdisjoint(shapes) and any(a in wanted for s in sides for a in atoms(s))
+            of_size = not sides.isdisjoint(_sizes(one)) and _has(sides, wanted)
             if guard[1] == "==" and of_size and not all(is_at_least(s, 2) for s in sides):
                 found[guard] = None
-        for arg in one.args:
-            sizes = (s for t in arg.types for s in t.shape)
-            if arg not in seen and any(a in wanted for s in sizes for a in atoms(s)):
-                seen.add(arg)
-                pending.append(arg)
+        new = [arg for arg in one.args if arg not in seen and _has(_sizes(arg), wanted)]
+        seen.update(new)
+        pending += dict.fromkeys(new)
     return found
+
+
+def _sizes(node: Node) -> list[Size]:
+    return [s for t in node.types for s in t.shape]
+
+
+def _has(sizes: Iterable[Size], wanted: set[Node]) -> bool:
+    """Whether a size is computed of one that is ``wanted``."""
+    return any(a in wanted for s in sizes for a in atoms(s))
 
 
 def agreed(node: Node, equations: tuple[Guard, ...]) -> Node:

@@ -272,18 +272,12 @@ def capturing(capture: Capture) -> Generator[Capture]:
 
 def record(node: Node) -> Node:
     """Note that the user's current expression built ``node``."""
-    frame, errors = usercode.user_frame(), errstate.asked()
+    frame = usercode.user_frame()
     capture = _current.get()
     if capture is not None and capture.classes.of:
         node = hooks.by_class(node)
     if frame is not None:
-        place = usercode.span(frame)
-        quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
-        if capture is not None and capture.abstract and "raise" in errors.values():
-            quiet += tuple(
-                f"raise {k}" for k, how in errors.items() if how == "raise" != capture.attempts.errors.get(k)
-            )
-            capture.attempts.raising |= any(text.startswith("raise") for text in quiet)
+        place, quiet = usercode.span(frame), _quiet(capture)
         site.record_new(node, place.with_quiet(quiet) if quiet else place)
     if capture is None:
         if errstate.raises():  # lazy values of plain code
@@ -300,6 +294,17 @@ def record(node: Node) -> Node:
         limits.built(capture)
     _built.add(node)
     return node
+
+
+def _quiet(capture: Capture | None) -> tuple[str, ...]:
+    """Of which floating-point errors the code says otherwise than usual: which it ignores, and which a function is to raise."""
+    errors = errstate.asked()
+    quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
+    if capture is None or not capture.abstract or "raise" not in errors.values():
+        return quiet
+    raised = tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.attempts.errors.get(k))
+    capture.attempts.raising |= bool(raised)
+    return quiet + raised
 
 
 _built: WeakSet[Node] = WeakSet()  # what expressions have given

@@ -55,12 +55,12 @@ def _of_each(x: Node, first: int, second: int, index: Node, adjacent: bool) -> N
 
 def _with_numbers_first(x: Tensor, items: list[Any]) -> tuple[Tensor, list[Any]]:
     """``x[mask, 1]`` as ``x[:, 1][mask]``: a mask beside numbers of places that are there is a mask alone of what these name."""
-    numbers = [k for k, i in enumerate(items) if isinstance(i, int | np.integer) and not isinstance(i, bool)]
-    masks = [k for k, i in enumerate(items) if k not in numbers and not (i is None or isinstance(i, slice))]
+    advanced = [k for k, i in enumerate(items) if not (i is None or isinstance(i, slice))]
+    numbers = [k for k in advanced if isinstance(items[k], int | np.integer) and not isinstance(items[k], bool)]
+    masks = [k for k in advanced if k not in numbers]
     if not numbers or len(masks) != 1 or not is_mask(items[masks[0]]) or not node_of(items[masks[0]]).type.ndim:
         return x, items
-    advanced = sorted([*numbers, *masks])
-    if advanced != list(range(advanced[0], advanced[-1] + 1)) and masks[0]:
+    if advanced[-1] - advanced[0] >= len(advanced) and masks[0]:
         return x, items  # the picked axis stands first, and would not
     part: list[Any] = []
     for k, item in enumerate(items):

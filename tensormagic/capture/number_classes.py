@@ -223,12 +223,7 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
     dtypes = {t.dtype for c in unsure for t in c.types}
     sure = {t.dtype for c in several if len(c.types) == 1 for t in c.types}
     found = settle(astype(array, np.result_type(*dtypes, *sure)))
-    enough: list[set[np.dtype[Any]]] = []  # the smallest sets of dtypes that make the array what it is here
-    for count in range(len(dtypes) + 1):
-        for met in map(set, combinations(dtypes, count)):
-            one = bool(met or sure) and np.result_type(*met, *sure) == found.type.dtype
-            if one and not any(known <= met for known in enough):
-                enough.append(met)
+    enough = _enough(dtypes, sure, found.type.dtype)
     if set() in enough or all({d} in enough for d in dtypes):
         return found
     ways = [reduce(scalar.logical_and, [_met(d, unsure) for d in met], constant(True)) for met in enough]
@@ -238,6 +233,17 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
         f"{found.type.dtype} for these: make them one class, 0.0 for 0 or float(v)"
     )
     return settle(require(found, reduce(scalar.logical_or, ways, constant(False)), text, "dtype"))
+
+
+def _enough(dtypes: set[np.dtype[Any]], sure: set[np.dtype[Any]], wanted: np.dtype[Any]) -> list[set[np.dtype[Any]]]:
+    """The smallest sets of dtypes that, beside those that are sure, have an array be of the one that is wanted."""
+    enough: list[set[np.dtype[Any]]] = []
+    for count in range(len(dtypes) + 1):
+        for met in map(set, combinations(dtypes, count)):
+            one = bool(met or sure) and np.result_type(*met, *sure) == wanted
+            if one and not any(known <= met for known in enough):
+                enough.append(met)
+    return enough
 
 
 def of_any_dtype(array: Node) -> Node:

@@ -67,25 +67,26 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     dtype = options.pop("dtype", None)
     name = ufunc.__name__
     chosen = options.pop("where", True) if method == "__call__" else True
-    if dtype is not None:
-        if method in {"reduce", "accumulate"}:
-            options["dtype"] = dtype
-        elif np.dtype(dtype) != bool:  # which is what comparisons give of operands of any dtype
-            operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
     targets = out if isinstance(out, tuple) else (out,)
-    if method in {"reduce", "accumulate"} and dtype is None and isinstance(targets[0], Tensor):
-        operands = (_beside(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
+    if method in {"reduce", "accumulate"}:
+        if dtype is not None:
+            options["dtype"] = dtype
+        elif isinstance(targets[0], Tensor):
+            operands = (_beside(operands[0], targets[0].dtype, op_of(ufunc)), *operands[1:])
+    elif dtype is not None and np.dtype(dtype) != bool:  # which is what comparisons give of operands of any dtype
+        operands = tuple(_cast(v, np.dtype(dtype), name) for v in operands)
     op = op_of(ufunc) if method == "__call__" and isinstance(targets[0], Tensor) else None
     if op is not None:  # the dtype is wrong before the shape is
         check_output(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
     result = _ufunc_result(ufunc, method, operands, options)
-    results = result if isinstance(result, tuple) else (result,)
-    if dtype is not None and len(results) == 1 and results[0].dtype != dtype:
+    if dtype is not None and not isinstance(result, tuple) and result.dtype != dtype:
         refuse(f"np.{name} with dtype={np.dtype(dtype)}", "Convert the operands, or the result, with astype.")
-    targets = targets if len(targets) == len(results) else (None,) * len(results)
     reduced = method in {"reduce", "accumulate", "reduceat"}
-    stored = tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, results, strict=True))
-    return stored if isinstance(result, tuple) else stored[0]
+    if not isinstance(result, tuple):
+        target = targets[0] if len(targets) == 1 else None
+        return _into(target, _chosen(result, target, chosen), name, reduced)
+    targets = targets if len(targets) == len(result) else (None,) * len(result)
+    return tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, result, strict=True))
 
 
 def _asked(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -130,11 +131,7 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
     if method in {"reduce", "accumulate", "reduceat"}:
         return method_of(ufunc, op_of(ufunc), method, operands, options)
     if method == "outer":
-        nodes = [node_of(v) for v in operands]
-        left, right = (wrap(to_form(n, "scalar") if n.type.form == "python" else n) for n in nodes)  # none is weak
-        return _ufunc_result(
-            ufunc, "__call__", (left.reshape(*left.type.shape, *(1 for _ in right.type.shape)), right), options
-        )
+        return _ufunc_result(ufunc, "__call__", _outer(operands), options)
     if method != "__call__":
         refuse(f"np.{name}.{method}", "Write it as array operations, or run the cell with --plain.")
     if options and not (ufunc.signature is not None and set(options) <= {"axis"}):
@@ -154,6 +151,13 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
     made = checked_power if op is scalar.power else functools.partial(build, op)
     nodes = [node_of(v) for v in operands]
     return by_class.of_function(lambda given: made(*_by_loop(op, _scalars(given))).node, nodes, wrap)
+
+
+def _outer(operands: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """The operands of ``outer`` as those of a call: the first has an axis more for each that the second has."""
+    nodes = [node_of(v) for v in operands]
+    left, right = (wrap(to_form(n, "scalar") if n.type.form == "python" else n) for n in nodes)  # none is weak
+    return left.reshape(*left.type.shape, *(1 for _ in right.type.shape)), right
 
 
 def _by_loop(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -352,22 +352,26 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if x.dtype.kind == "c":
         parts = [round_(p.copy(), decimals) for p in (x.real, x.imag)]
         return into_out(build(from_parts, *parts).astype(x.dtype).node, out, "round")
-    if x.dtype.kind == "b" and decimals > 0:
-        raise DTypeError("Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool')")
-    if x.dtype.kind in "iu" and decimals >= 0 and isinstance(a, Tensor) and a.ndim and not given(out) and _is_round():
-        return a
-    if x.dtype.kind in "biu" and decimals >= 0:
-        whole = x.node if x.dtype.kind != "b" else scalar.rint(x.node)
-        return into_out(whole if x.ndim else to_form(whole, "scalar"), out, "round")
-    if x.dtype.kind == "b":
-        refuse("np.round of truth values to negative decimals", "Convert them with astype(int).")
+    if x.dtype.kind in "biu":
+        itself = isinstance(a, Tensor) and a.ndim and not given(out) and _is_round()
+        return a if x.dtype.kind != "b" and decimals >= 0 and itself else into_out(_whole(x, decimals), out, "round")
     power = 10.0 ** abs(decimals)
-    if x.dtype.kind in "iu":
-        scaled = build(scalar.rint, x / power) * power
-        return into_out(astype(scaled.node, x.dtype), out, "round")
     scaled = x * power if decimals > 0 else x / power
     rounded = build(scalar.rint, scaled)
     return into_out((rounded / power if decimals > 0 else rounded * power).node, out, "round")
+
+
+def _whole(x: Tensor, decimals: int) -> Node:
+    """Integers, or truth values, that are rounded."""
+    if x.dtype.kind == "b" and decimals > 0:
+        raise DTypeError("Cannot cast ufunc 'multiply' output from dtype('float64') to dtype('bool')")
+    if decimals >= 0:
+        whole = x.node if x.dtype.kind != "b" else scalar.rint(x.node)
+        return whole if x.ndim else to_form(whole, "scalar")
+    if x.dtype.kind == "b":
+        refuse("np.round of truth values to negative decimals", "Convert them with astype(int).")
+    power = 10.0**-decimals
+    return astype((build(scalar.rint, x / power) * power).node, x.dtype)
 
 
 @implements(np.fix)

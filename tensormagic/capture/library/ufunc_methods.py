@@ -86,20 +86,23 @@ def _reduce(
         return done(whole)
     x = astype(x, result_type) if result_type.kind == "f" and not x.type.inexact else x
     axes = axes_of(x, reduced_axis(axis, x.type.ndim))
+    result = _along(op, x, axes, nothing)
+    return done(expand_dims(result, axes) if wide else result)
+
+
+def _along(op: Pointwise, x: Node, axes: tuple[int, ...], nothing: Any) -> Node:
+    """What an op gives of all elements along axes: ``nothing`` is what NumPy begins with, if it does."""
     if nothing is not None and any(x.type.shape[k] == 0 for k in axes):
         kept = tuple(s for k, s in enumerate(x.type.shape) if k not in axes)
         one = constant(x.type.dtype.type(nothing)) if op is not logical_xor else constant(np.False_)
-        result = broadcast(one, kept)
-    elif op is scalar.logaddexp and x.type.dtype.kind == "f":
-        result = fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes)
-    elif op is logical_xor:
+        return broadcast(one, kept)
+    if op is scalar.logaddexp and x.type.dtype.kind == "f":
+        return fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes)
+    if op is logical_xor:
         odd = scalar.remainder(reduce_sum(astype(scalar.not_equal(x, 0), np.int64), axes), 2)
-        result = scalar.equal(odd, 1)
-    else:
-        result = _written_out(op, x, axes, "reduce")[-1]
-        if nothing is not None:  # which NumPy begins with
-            result = op(constant(x.type.dtype.type(nothing)), result)
-    return done(expand_dims(result, axes) if wide else result)
+        return scalar.equal(odd, 1)
+    result = _written_out(op, x, axes, "reduce")[-1]
+    return result if nothing is None else op(constant(x.type.dtype.type(nothing)), result)
 
 
 def _steps(x: Node, axis: int, name: str) -> list[Node]:

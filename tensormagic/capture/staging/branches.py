@@ -461,24 +461,32 @@ def _check_way(predicate: Node, way: int, outcomes: tuple[Outcome, Outcome], wor
     way_raised(predicate, way, outcomes[way], choose)
 
 
+def _truth_alone(outcome: Outcome, world: World) -> Node | None:
+    """What code gives that does nothing else, where that is a truth value, of operations that never fail; else None."""
+    if outcome.slots or outcome.buffers or not isinstance(outcome.result, Tensor | bool):
+        return None
+    node, known = node_of(outcome.result), world.nodes()
+    if not _is_truth(node):
+        return None
+    inside = [n for n in topological([node], stop=lambda n: n in known) if n not in known]
+    return node if all(n.op.kind in {"pointwise", "leaf"} or n.op is FORM for n in inside) else None
+
+
+def _is_truth(node: Node) -> bool:
+    return node.type.form != "array" and not node.type.shape and node.type.dtype == bool
+
+
 def joined(value: Tensor, first: Node, second: Callable[[], Any], functions: Sequence[Any], op: Pointwise) -> Any:
     """``value and second()``, or ``or``, as one operation; None where either is no truth value, or the second may fail by itself.
 
     It is Python's or NumPy's as both are; else that is data-dependent: MIXED in a cell, where these can be asked.
     ``first`` is the truth of ``value``.
     """
-    if value.type.form == "array" or value.type.shape or value.type.dtype != bool:
+    if not _is_truth(value.node):
         return None
     world = World(functions)
     outcome = attempt(world, supposing(second, first, holds=op is scalar.logical_and))
-    if outcome.slots or outcome.buffers or not isinstance(outcome.result, Tensor | bool):
-        return None
-    node = node_of(outcome.result)
-    if node.type.shape or node.type.dtype != bool or node.type.form == "array":
-        return None
-    known = world.nodes()
-    inside = [n for n in topological([node], stop=lambda n: n in known) if n not in known]
-    if any(n.op.kind not in {"pointwise", "leaf"} and n.op is not FORM for n in inside):
+    if (node := _truth_alone(outcome, world)) is None:
         return None
     if node.type.form != value.type.form and values_are_there():
         return MIXED

@@ -138,16 +138,17 @@ class Older:
         """
         made = {id(c): one.behind for o in outcomes for one in o.chosen for c in one.made}
         inside = (c for v in values if v is not UNBOUND for c in changeable(v))
-        found = [c for c in _behind(inside, made) if self._was_there(c)]
-        if found:
-            changed = {id(s.holder) for o in outcomes for s in o.slots} | {id(g) for o in outcomes for g, _ in o.grown}
-            if any(id(c) in changed or id(getattr(c, "__dict__", None)) in changed for c in found):
-                raise NeedsPython("whether a list that is changed gets another name depends on data", ADVICE)
+        found = [c for c in _behind(inside, made) if _is_among(c, self.known)]
+        changed = {id(s.holder) for o in outcomes for s in o.slots} | {id(g) for o in outcomes for g, _ in o.grown}
+        if any(_is_among(c, changed) for c in found):
+            raise NeedsPython("whether a list that is changed gets another name depends on data", ADVICE)
         others = [s for s in slots if all(s.holder is not c for c in found)]
         return May(found, bool(found) and (_stand_for_others(found) or lead_elsewhere(found, others)))
 
-    def _was_there(self, container: Any) -> bool:
-        return id(container) in self.known or id(getattr(container, "__dict__", None)) in self.known
+
+def _is_among(container: Any, ids: set[int]) -> bool:
+    """Whether a container is one of those with these ids, or its attributes are."""
+    return id(container) in ids or id(getattr(container, "__dict__", None)) in ids
 
 
 class StandIns:
@@ -176,10 +177,7 @@ class StandIns:
         """
         made: dict[int, Iterable[Any]] = {id(c): one.behind for one in outcome.chosen for c in one.made}
         made |= {key: list(changeable(before)) for key, (_, _, before) in self.installed.items()}
-        changed = [before for c, parts, before in self.installed.values() if _differ(parts, parts_in(c))]
-        changed += _behind((c for one in outcome.chosen if one.changed for c in one.behind), made)
-        if changed and (not _have_one_name(changed, slots) or self.older.among(changed, list(slots), ()).known):
-            raise NeedsPython("an iteration changes a list that has two names", ADVICE)
+        changed = self._changed(slots, outcome, made)
         found: dict[Slot, list[Any]] = {}
         for slot, (before, after) in slots.items():
             found[slot] = [*_behind(_containers_in(after), made), *([] if once else _containers_in(before))]
@@ -191,6 +189,16 @@ class StandIns:
         if any(may[slot].known and any(before is b for b in changed) for slot, (before, _) in slots.items()):
             raise NeedsPython("iterations change a list that may be a different one each time", ADVICE)
         return {slot: (may[slot], all(times[id(c)] == 1 for c in containers)) for slot, containers in found.items()}
+
+    def _changed(
+        self, slots: Mapping[Slot, tuple[Any, Any]], outcome: Outcome, made: Mapping[int, Iterable[Any]]
+    ) -> list[Any]:
+        """What the iteration changes of what was there, which has one name."""
+        changed = [before for c, parts, before in self.installed.values() if _differ(parts, parts_in(c))]
+        changed += _behind((c for one in outcome.chosen if one.changed for c in one.behind), made)
+        if changed and (not _have_one_name(changed, slots) or self.older.among(changed, list(slots), ()).known):
+            raise NeedsPython("an iteration changes a list that has two names", ADVICE)
+        return changed
 
 
 def _containers_in(value: Any) -> Iterable[Any]:

@@ -84,6 +84,12 @@ class Scope:
     captured: dict[str, None] = field(default_factory=dict[str, None])  # names that functions made here bind
 
 
+def _asked(name: str, node: ast.Compare, *, negative: type[ast.cmpop]) -> Any:
+    """A comparison of two as a call of the run time, and what is not, of ``is not`` and ``not in``."""
+    found = _call(name, node, node.left, *node.comparators)
+    return _call("negated", node, found) if isinstance(node.ops[0], negative) else found
+
+
 def _may_be_sequences(node: ast.Compare) -> bool:
     """Whether a comparison may be one of lists or tuples, by how its sides are written."""
     sides = [node.left, *node.comparators]
@@ -144,14 +150,14 @@ class Expressions(ast.NodeTransformer):
         alone = len(node.ops) == 1 and isinstance(node.ops[0], ast.Is | ast.IsNot)
         sides = [side.value for side in (node.left, *node.comparators) if isinstance(side, ast.Constant)]
         if alone and all(value is None or isinstance(value, bool) for value in sides):
-            found = _call("identical", node, node.left, *node.comparators)
-            return found if isinstance(node.ops[0], ast.Is) else _call("negated", node, found)
-        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn) and self.scope.kind != "class":
-            found = _call("contained", node, node.left, *node.comparators)
-            return found if isinstance(node.ops[0], ast.In) else _call("negated", node, found)
-        if len(node.ops) == 1 and self.scope.kind != "class" and _may_be_sequences(node):
+            return _asked("identical", node, negative=ast.IsNot)
+        if self.scope.kind == "class":
+            return node
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            return _asked("contained", node, negative=ast.NotIn)
+        if len(node.ops) == 1 and _may_be_sequences(node):
             return _call("compare", node, constant(_OPERATORS[type(node.ops[0])]), node.left, *node.comparators)
-        if len(node.ops) == 1 or self.scope.kind == "class" or not movable:
+        if len(node.ops) == 1 or not movable:
             return node
         names = tuple(_OPERATORS[type(op)] for op in node.ops)
         return _call("compared", node, constant(names), node.left, *map(_thunk, node.comparators))

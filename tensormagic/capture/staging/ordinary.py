@@ -192,14 +192,7 @@ def _meant(function: FunctionType, dotted: str) -> tuple[Any, str]:
 def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[FunctionType, Written]) -> bool:
     """Whether what is called with so many arguments, or asked of a module, is known, or a function of the user's of such."""
     if attribute:
-        functions, constants = (
-            (value is np and _MODULES[np]) or (value is math and _MODULES[math]) or (set[Any](), set[str]())
-        )
-        if "." in attribute:
-            return value is np and numpys.is_in_module(attribute, count)
-        if attribute == "errstate":
-            return value is np
-        return attribute in constants or _among(getattr(value, attribute, None), functions, count)
+        return _is_in_module(value, attribute, count)
     if isinstance(value, FunctionType) and value not in numpys.FUNCTIONS:
         if (name in numpys.NAMES and name not in OPERATORS) or name in pythons.ORDINARY:
             return False  # by its name it is taken for NumPy's or Python's, where texts are looked at
@@ -211,6 +204,16 @@ def _is_known(name: str, value: Any, attribute: str, count: int, reached: dict[F
     if isinstance(value, type) and issubclass(value, Exception):
         return value.__module__ == "builtins"
     return _among(value, _BUILTIN) or _among(value, numpys.FUNCTIONS, count) or _among(value, numpys.MATH)
+
+
+def _is_in_module(value: Any, attribute: str, count: int) -> bool:
+    """Whether what has a dot in its name is known of NumPy or of ``math``."""
+    functions, constants = _MODULES[value] if value is np or value is math else (set[Any](), set[str]())
+    if "." in attribute:
+        return value is np and numpys.is_in_module(attribute, count)
+    if attribute == "errstate":
+        return value is np
+    return attribute in constants or _among(getattr(value, attribute, None), functions, count)
 
 
 def _among(value: Any, known: set[Any], count: int = 0) -> bool:

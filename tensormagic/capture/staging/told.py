@@ -138,16 +138,21 @@ def part_of(value: Any, details: list[Node]) -> Any:
         pieces = [_piece_of(p, details) for p in value.pieces]
         return None if None in pieces else ("text", pieces)
     if isinstance(value, Tensor):
-        classes = number_classes.noted(value.node)
-        if classes is None or len(classes.types) == 1:
-            return ("operand", operand(value.node))
-        code, told = operand(classes.code), {number_classes.number(t): t for t in classes.types}
-        each = [
-            ("operand", operand(number_classes.as_class(value.node, told[k]))) if k in told else None
-            for k in range(max(told) + 1)
-        ]
-        return ("one of", code, each)
+        return _number_of(value.node, operand)
     return ("value", value) if type(value) in PLAIN else None
+
+
+def _number_of(node: Node, operand: Callable[[Node], int]) -> Any:
+    """A number, or an array, as each of the classes that it may be of."""
+    classes = number_classes.noted(node)
+    if classes is None or len(classes.types) == 1:
+        return ("operand", operand(node))
+    code, told = operand(classes.code), {number_classes.number(t): t for t in classes.types}
+    each = [
+        ("operand", operand(number_classes.as_class(node, told[k]))) if k in told else None
+        for k in range(max(told) + 1)
+    ]
+    return ("one of", code, each)
 
 
 def _list_of(value: GrownList, operand: Callable[[Node], int]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -153,23 +153,31 @@ def may_have_gaps(first: Node) -> bool:
         if found in seen or not node.types[0].shape:
             continue
         seen.add(found)
-        op = node.op
-        if op is SLICE and _is_run(node):
-            pending.append((node.args[0], around))
-        elif op in {SLICE, TRANSPOSE} or (op is BROADCAST and node.args[0].type.shape):
+        if _lies_apart(node):
             return True
-        given = given_for(node)
-        if op is INPUT and not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous):
-            return True
-        if op is PARAMETER and around is not None:
-            pending += _handed_on(node["index"], *around)
-        elif is_region(node):
-            region, number = _result_of(node)
-            graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
-            pending += [(graph.results[number], (region, around)) for graph in graphs]
-        elif op in {RESHAPE, REQUIRE} or node.op.kind == "update":
-            pending.append((node.args[0], around))
+        pending += _lies_where(node, around)
     return False
+
+
+def _lies_apart(node: Node) -> bool:
+    """Whether the elements of an array may lie apart by what it is itself."""
+    if node.op is INPUT:
+        given = given_for(node)
+        return not (_has_no_gaps(node["source"]) if given is None else given.flags.c_contiguous)
+    part = node.op in {SLICE, TRANSPOSE} or (node.op is BROADCAST and bool(node.args[0].type.shape))
+    return part and not (node.op is SLICE and _is_run(node))
+
+
+def _lies_where(node: Node, around: Any) -> Iterable[tuple[Node, Any]]:
+    """The arrays whose memory an array has, and the regions around them."""
+    if node.op is PARAMETER and around is not None:
+        return _handed_on(node["index"], *around)
+    if is_region(node):
+        region, number = _result_of(node)
+        graphs = [g for n, g in region.params.items() if isinstance(g, Graph) and n != "test"]
+        return [(graph.results[number], (region, around)) for graph in graphs]
+    within = node.op in {SLICE, RESHAPE, REQUIRE} or node.op.kind == "update"
+    return [(node.args[0], around)] if within else []
 
 
 def _is_run(part: Node) -> bool:

@@ -8,7 +8,6 @@ where that changes no result, what was lost was of no importance. Any other one 
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
 import random
@@ -31,7 +30,7 @@ from tensormagic.capture.staging.cancelling import (
     QUOTIENT,
     ROOT,
 )
-from tensormagic.capture.staging.trees import cloned, copied, placed_at
+from tensormagic.capture.staging.looked_at import CALL, name_of
 
 _MOST = {False: 2.0**18, True: 2.0**8}
 """How many times larger than a difference its sides may be; by whether any is of 32 bits."""
@@ -107,23 +106,23 @@ class Looks:
         """What looks at operations, by the names that code has for it."""
         looks = _OTHERS | {EXPONENTIAL: self._exponential, DENOMINATOR: self._denominator}
         looks |= dict.fromkeys((ROOT, QUOTIENT), self._with_zeros)
-        own: dict[str, Any] = {_name(kind): partial(self._look, look) for kind, look in looks.items()}
+        own: dict[str, Any] = {name_of(kind): partial(self._look, look) for kind, look in looks.items()}
         for deep in (False, True):
             for op, does in _OPERATIONS.items():
                 differs = self._differs(does, deep)
                 kind = DEEP if deep else DIFFERENCE
-                own[_name(kind, op)] = differs
-                own[_name(kind, op, True)] = _into(differs) if op == CALL else _beside(differs)
+                own[name_of(kind, op)] = differs
+                own[name_of(kind, op, True)] = _into(differs) if op == CALL else _beside(differs)
         return own
 
     def shaken(self, sign: float) -> dict[str, Any]:
         """The same for a run where differences are off by rounding errors of their sides: up or down, as it is drawn, times ``sign``."""
         own, shaking = self.names(), _Shaking(sign)
-        own |= dict.fromkeys(map(_name, _OF_VALUES), _as_it_is)  # that has been looked at
+        own |= dict.fromkeys(map(name_of, _OF_VALUES), _as_it_is)  # that has been looked at
         for op, does in _OPERATIONS.items():
             for kind in (DIFFERENCE, DEEP):
-                differs = own[_name(kind, op)] = partial(shaking.differs, does)
-                own[_name(kind, op, True)] = _into(differs) if op == CALL else partial(shaking.beside, does)
+                differs = own[name_of(kind, op)] = partial(shaking.differs, does)
+                own[name_of(kind, op, True)] = _into(differs) if op == CALL else partial(shaking.beside, does)
         return own
 
     def begins(self) -> None:
@@ -450,52 +449,6 @@ def _exponent(value: Any) -> Any:
     return value
 
 
-def _name(kind: str, operation: str = "", place: bool = False) -> str:
-    return f"__tensor_{kind}_{operation}{'_' * place}_"
-
-
-CALL = "add"  # NumPy's, beside operators
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"Add": operator.add, "Sub": operator.sub, CALL: np.add}
 _OF_VALUES = (ROOT, LOGARITHM, EXPONENTIAL, POWER, DENOMINATOR, QUOTIENT, DIVISOR)
 _OTHERS: dict[str, Callable[[Any], Any]] = {DIVISOR: _ranged, LOGARITHM: _logarithmic, POWER: _exponent}
-
-
-def looked_at(node: Any, kind: str) -> ast.AST:
-    """What stands for an operation that is looked at, as what ``kind`` says."""
-    if kind == EXPONENTIAL:
-        return _call(_name(kind), [node])
-    node = copied(node)
-    if isinstance(node, ast.Call) and kind in {DIFFERENCE, DEEP}:
-        return _call(_name(kind, CALL, len(node.args) > 2), node.args)
-    if isinstance(node, ast.Call):
-        at = 1 if kind == POWER else 0
-        node.args = [_call(_name(kind), [a]) if k == at else a for k, a in enumerate(node.args)]
-        return node
-    right = kind in {POWER, DENOMINATOR, QUOTIENT, DIVISOR}
-    if isinstance(node, ast.AugAssign):
-        whole = (_name(DIVISOR if kind == QUOTIENT else kind), [node.value])
-        node.value = _call(
-            *whole if right else (_name(kind, _operator(node), True), [_loaded(node.target), node.value])
-        )
-        return node
-    if kind == QUOTIENT:
-        node.left, kind = _call(_name(kind), [node.left]), DIVISOR
-    if right:
-        node.right = _call(_name(kind), [node.right])
-        return node
-    return _call(_name(kind, _operator(node)), [node.left, node.right])
-
-
-def _operator(node: Any) -> str:
-    return node.op.__class__.__name__
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    made = cloned(target)
-    if isinstance(made, ast.Name | ast.Subscript):
-        made.ctx = ast.Load()
-    return made
-
-
-def _call(name: str, args: list[ast.expr]) -> ast.expr:
-    return placed_at(ast.Call(ast.Name(name, ast.Load()), args, []), args[0])

@@ -20,8 +20,8 @@ import numpy as np
 from tensormagic.capture import pythons
 from tensormagic.capture.staging import numpys, short, source
 from tensormagic.capture.staging.cancelling import ONE, Flow, Mode, Passed, Told, told
-from tensormagic.capture.staging.conditioned import looked_at
 from tensormagic.capture.staging.known_text import OPERATORS, Written, written
+from tensormagic.capture.staging.looked_at import looked_at
 from tensormagic.capture.staging.overwritten import overwritten
 from tensormagic.capture.staging.trees import changed, copied, placed_at
 

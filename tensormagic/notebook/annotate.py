@@ -20,7 +20,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Drawn, count_text, table
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.pictures.folding import CARRIES
+from tensormagic.notebook.pictures.carrying import CARRIES
 from tensormagic.notebook.pictures.labels import clean, counted, operation, symbol
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 from tensormagic.ops.effects.checks import REQUIRE

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
 from tensormagic.notebook.pictures.labels import clean, counted, operation, whole_items
 from tensormagic.notebook.pictures.layout import Link, layered
-from tensormagic.notebook.pictures.picture import HEAD, Box, Inside, Opened, Picture, Route, narrowest
-from tensormagic.notebook.pictures.scene import COLLAPSE_ABOVE
+from tensormagic.notebook.pictures.picture import COLLAPSE_ABOVE, HEAD, Box, Inside, Opened, Picture, Route, narrowest
 from tensormagic.notebook.pictures.shapes import Face, group_face, mark, vertex_face
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import fmax, fmin, gcd, hypot, lcm, maximum, minimum

@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tensormagic.notebook.pictures.carrying import CARRIES, RESHAPES
+from tensormagic.notebook.pictures.joining import joined
 from tensormagic.notebook.pictures.labels import SYMBOLS, symbol
 from tensormagic.ops.effects.checks import REQUIRE
-from tensormagic.ops.form import FORM
-from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
 
@@ -18,16 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["folded"]
 
-CARRYING = (BROADCAST, RESHAPE, ASTYPE, FORM, REQUIRE, ITEM)  # the first operand, as it is
-CARRIES = frozenset(op.name for op in CARRYING)
-RESHAPES = frozenset(op.name for op in (RESHAPE, ASTYPE, FORM))
 _BINARY = frozenset((*SYMBOLS, *SYMBOLS.values()))
 
 
 def folded(view: View) -> View:
     """A view without what computes nothing: its edges go from who made a value to who uses it; scalars stand in labels."""
-    from tensormagic.notebook.pictures.joining import joined  # it knows what carries
-
     return _Folding(joined(view)).view()
 
 

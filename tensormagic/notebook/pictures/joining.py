@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tensormagic.notebook.pictures.folding import CARRIES
+from tensormagic.notebook.pictures.carrying import CARRIES
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.notebook.pictures.folding import CARRYING
+from tensormagic.notebook.pictures.carrying import CARRYING
 from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.transform.rewriting import Firing

@@ -12,7 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.pictures.details import Details
+from tensormagic.notebook.pictures.draw import draw
+from tensormagic.notebook.pictures.folding import folded
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean, counted, operation, symbol
+from tensormagic.notebook.pictures.picture import COLLAPSE_ABOVE
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Picture
@@ -33,7 +36,6 @@ KINDS = (
     "sent",
 )
 MOST_RULES = 8  # that a text lists
-COLLAPSE_ABOVE = 200  # a view of more vertices starts as groups
 _NOT_OPS = frozenset({"input", "constant", "output", "sent"})
 
 
@@ -142,8 +144,6 @@ class View:
     @cached_property
     def drawn(self) -> View:
         """The view without what only carries values: what is drawn, listed and counted unless every step is asked for."""
-        from tensormagic.notebook.pictures.folding import folded  # it makes views, so it knows this file
-
         return self if self.is_folded else folded(self)
 
     @property
@@ -187,8 +187,6 @@ class View:
     def grouped(self, grouping: str) -> Picture:
         """Return the view laid out with its vertices grouped in one of the ways of `groupings`; computed once."""
         if grouping not in self._pictures:
-            from tensormagic.notebook.pictures.draw import draw  # a picture is made of a view, so it knows this file
-
             self._pictures[grouping] = draw(self if grouping == "all" else self.drawn, grouping)
         return self._pictures[grouping]
 

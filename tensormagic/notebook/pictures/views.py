@@ -17,7 +17,7 @@ from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
-from tensormagic.notebook.pictures.folding import CARRYING
+from tensormagic.notebook.pictures.carrying import CARRYING
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.needed import Needed, needed
 from tensormagic.notebook.pictures.passes import is_derived

@@ -1,0 +1,15 @@
+"""Operations that carry a value on as it is: they compute nothing, and stand in no picture unless every step is asked for."""
+
+from __future__ import annotations
+
+from tensormagic.ops.effects.checks import REQUIRE
+from tensormagic.ops.form import FORM
+from tensormagic.ops.move import BROADCAST, RESHAPE
+from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.pointwise import ASTYPE
+
+__all__ = ["CARRIES", "CARRYING", "RESHAPES"]
+
+CARRYING = (BROADCAST, RESHAPE, ASTYPE, FORM, REQUIRE, ITEM)  # the first operand, as it is
+CARRIES = frozenset(op.name for op in CARRYING)
+RESHAPES = frozenset(op.name for op in (RESHAPE, ASTYPE, FORM))

@@ -37,7 +37,7 @@ COMBINATIONS = 16  # of classes that the numbers may be of which another is comp
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes that a number may be of, and a number in the graph that says which: its place in ``Capture.number_types``."""
+    """The classes that a number may be of, and a number in the graph that says which: its place in ``Numbers.types``."""
 
     code: Node
     types: frozenset[Type]

@@ -202,9 +202,7 @@ def called_back(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        from tensormagic.capture.random import drawn_inside
-
-        with _by_itself(context.current()), drawn_inside():
+        with _by_itself(context.current()), hooks.called_back():
             return Loan("a function that is called back").lent(function(*args, **options))
 
     return call

@@ -24,6 +24,7 @@ class Hooks:
     compute: Callable[[Sequence[Node]], list[Any]]
     array: Callable[[Node], Any]  # the lazy array that stands for a node
     on_values: Callable[[], AbstractContextManager[None]]  # around functions that are not captured, and run on values
+    called_back: Callable[[], AbstractContextManager[None]]  # around captured code that these call back
     is_computed: Callable[[Node], bool]
     is_on_device: Callable[[Node], bool]  # whether a value that is there lies on a device alone
     methods: dict[str, Callable[..., Any]]

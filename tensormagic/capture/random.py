@@ -386,7 +386,7 @@ def drawn_from_outside() -> Generator[None]:
     try:
         yield
     finally:
-        lefts, capture.outside.generators = [*capture.outside.values()], around
+        lefts, capture.outside.generators = [*capture.outside.generators.values()], around
         try:
             for left in lefts:
                 left.resume()
@@ -402,7 +402,7 @@ def drawn_inside() -> Generator[None]:
     if capture is None or capture.outside.generators is None or not values_are_there():
         yield
         return
-    for left in capture.outside.values():
+    for left in capture.outside.generators.values():
         left.resume()
     try:
         yield
@@ -424,7 +424,7 @@ def _left_to(capture: Capture) -> None:
                 left.leave()
 
 
-hooks.on_values = drawn_from_outside
+hooks.on_values, hooks.called_back = drawn_from_outside, drawn_inside
 
 
 def commit(generators: list[LazyGenerator], states: list[Words]) -> None:

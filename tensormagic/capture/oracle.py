@@ -99,19 +99,27 @@ _READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # whi
 
 
 def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:
-    """An operator, which may leave an operand that is no number to Python: then NumPy says what is wrong."""
+    """An operator, which may leave an operand that is no number to Python: then NumPy, or Python's number, says what is wrong."""
     guarded = in_numpys_words(own, asked, stores=stores)
 
     @functools.wraps(own)
     def call(self: Tensor, *others: Any) -> Any:
         found = guarded(self, *others)
-        if found is NotImplemented and isinstance(others[0], _NO_NUMBERS) and self.type.form == "array":
+        if found is NotImplemented and _is_asked_about(self, others[0]):
             theirs = _answer(asked, (self, *others), {})[0]
             if isinstance(theirs, Exception):
                 raise theirs
         return found
 
     return call
+
+
+def _is_asked_about(value: Tensor, other: Any) -> bool:
+    """Whether an operand is no number: nor one of a class of the user's, nor a text that an integer repeats."""
+    if value.type.form == "array" or not isinstance(other, _NO_NUMBERS):
+        return isinstance(other, _NO_NUMBERS)
+    repeats = isinstance(other, str | bytes) and value.dtype.kind in "biu"
+    return type(other).__module__ == "builtins" and not repeats
 
 
 def _asking(name: str) -> Callable[..., Any]:
@@ -212,6 +220,8 @@ def _operand(value: Any, exact: bool) -> Any:
         return type(value)(_operand(v, exact) for v in value)
     if isinstance(value, dict):
         return {k: _operand(v, exact) for k, v in value.items()}
+    if type(value) in {set, frozenset}:
+        return type(value)(_operand(v, exact) for v in value)
     if type(value) is np.ndarray:
         return value.copy() if value.size <= _MOST else np.zeros(value.shape, value.dtype)
     numpys = callable(value) and (getattr(value, "__module__", None) or "").startswith("numpy")

@@ -225,9 +225,9 @@ def test_operators_of_pythons_floats_are_errors_where_pythons_are(expression: st
         (lambda a: int(a[2]) * 2**62, None),
         (lambda a: len(a) ** 4 * 2**60, None),
         (lambda a: int(a[2]) << 62, None),
-        (lambda a: len(a) ** 50 % 1000, "more than 64 bits"),
-        (lambda a: int(a[2]) ** (int(a[1]) * 30), "more than 64 bits"),
-        (lambda a: 1 << int(a[2]) * 30, "more than 64 bits"),
+        (lambda a: len(a) ** 50 % 1000, None),
+        (lambda a: int(a[2]) ** (int(a[1]) * 30), None),
+        (lambda a: 1 << int(a[2]) * 30, None),
         (lambda a: pow(int(a[2]), 50, 1000), "modulus"),
     ],
 )

@@ -11,7 +11,6 @@ import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from threading import get_ident
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -29,22 +28,12 @@ from tensormagic.capture.stores.lent import show_all, whole_of
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import computed
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.collecting import frozen, is_frozen_by_others
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import substituted
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import INPUT, constant
-
-_frozen: list[None] = []  # traces that go on, in one another
-
-
-@lru_cache(maxsize=1)
-def _is_frozen_by_others(_when: int) -> bool:
-    """Whether somebody else has frozen objects: asked seldom, since that counts them."""
-    return gc.get_freeze_count() > 0
-
-
-_SELDOM = 10.0  # seconds
 
 
 @contextmanager
@@ -53,20 +42,20 @@ def young(*, stays: bool = False) -> Generator[None]:
 
     What was made stays, where ``stays`` says so: the collector does not look through it in the next call.
     """
-    if not _frozen and _is_frozen_by_others(int(time.monotonic() / _SELDOM)):
+    if is_frozen_by_others():
         yield
         return
-    if not _frozen:
+    if not frozen:
         gc.freeze()
-    _frozen.append(None)
+    frozen.append(None)
     try:
         with sparsely():
             yield
             if stays:
                 gc.freeze()  # what is frozen comes into the oldest generation
     finally:
-        _frozen.pop()
-        if not _frozen:
+        frozen.pop()
+        if not frozen:
             gc.unfreeze()
 
 

@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 from tensormagic.ir import site
+from tensormagic.ir.collecting import is_frozen
 from tensormagic.ir.cost import cost
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.judged import always_lighter, never_dear
@@ -165,7 +166,7 @@ def _uncollected() -> Generator[None]:
     try:
         yield
     finally:
-        if gc.get_count()[0] > _MANY and not gc.get_freeze_count():  # among the old ones, where a search sees them last
+        if gc.get_count()[0] > _MANY and not is_frozen():  # among the old ones, where a search sees them last
             gc.freeze()
             gc.unfreeze()
         gc.enable()

@@ -1,0 +1,26 @@
+"""What Python's garbage collector looks through: whether somebody has it leave objects alone."""
+
+from __future__ import annotations
+
+import gc
+import time
+from functools import lru_cache
+
+frozen: list[None] = []
+"""Traces that have objects left alone, in one another."""
+_SELDOM = 10.0  # seconds
+
+
+def is_frozen() -> bool:
+    """Whether objects are left alone now."""
+    return bool(frozen) or is_frozen_by_others()
+
+
+def is_frozen_by_others() -> bool:
+    """Whether somebody else has objects left alone: asked seldom, since that counts them."""
+    return not frozen and _are_some(int(time.monotonic() / _SELDOM))
+
+
+@lru_cache(maxsize=1)
+def _are_some(_when: int) -> bool:
+    return gc.get_freeze_count() > 0

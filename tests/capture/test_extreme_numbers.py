@@ -95,8 +95,9 @@ def test_a_number_that_data_choose():
 
     captured = tm.tensor(chosen)
     assert captured(np.array([5]), np.array([2.0])) == 5
+    assert captured(np.array([2**53 + 1]), np.array([2.0])) == 2**53 + 1  # Python runs that call
     with pytest.raises(CaptureError, match="53 bits"):
-        captured(np.array([2**53 + 1]), np.array([2.0]))
+        tm.compile(chosen, np.array([5]), np.array([2.0])).run(np.array([2**53 + 1]), np.array([2.0]))
 
 
 def test_a_negative_power_in_a_cell():

@@ -129,7 +129,7 @@ class Memory:
         for k, which, place in self.parts(address, size, text):
             self._check(k, dtype, text)
             for lane in range(width):
-                self._read(k, place + lane * dtype.itemsize, thread[which], text)
+                self._read(k, *_touched(place + lane * dtype.itemsize, thread[which], dtype), text)
             elements = self.arrays[k][: self.arrays[k].size // dtype.itemsize * dtype.itemsize].view(dtype)
             for lane in range(width):
                 found[lane][which] = elements[place // dtype.itemsize + lane]
@@ -163,16 +163,17 @@ class Memory:
                 elements = self.arrays[k][: self.arrays[k].size // dtype.itemsize * dtype.itemsize].view(dtype)
                 elements, value = (v.view(f"u{dtype.itemsize}") for v in (elements, values[lane][which]))
                 place_of = at // dtype.itemsize
-                writer, reader = self.writers[k][at], self.readers[k][at]
+                touched, by = _touched(at, own, dtype)
+                writer, reader = self.writers[k][at], self.readers[k][touched]
                 differs = elements[place_of] != value  # several threads may store the same
                 elements[place_of] = value
                 if ((writer != NOBODY) & (writer != own) & differs).any() or (elements[place_of] != value).any():
                     self.issues[f"race: two threads store to one element: {text}"] += 1
-                if ((reader != NOBODY) & (reader != own)).any():
+                if ((reader != NOBODY) & (reader != by)).any():
                     self.issues[f"race: stores where another thread reads: {text}"] += 1
-                self.writers[k][at] = own
+                self.writers[k][touched] = by
                 if (unwritten := self.unwritten[k]) is not None:
-                    unwritten[at] = False
+                    unwritten[touched] = False
 
     def _check(self, number: int, dtype: np.dtype[Any], text: str) -> None:
         """A float is read and stored where there are such; integers of any size may stand for the bits of others."""
@@ -186,6 +187,13 @@ class Memory:
         sectors = np.concatenate([(warp << 44) ^ (s - FIRST // SECTOR) for s in (first, last)])
         traffic.sectors += np.unique(sectors).size
         traffic.bytes += address.size * size
+
+
+def _touched(place: np.ndarray, thread: np.ndarray, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The places of elements and who touches them: each byte where integers may stand for several narrower elements."""
+    if dtype.kind not in "iu" or dtype.itemsize < 4:
+        return place, thread
+    return (place[:, None] + np.arange(dtype.itemsize)).ravel(), np.repeat(thread, dtype.itemsize)
 
 
 class Shared:

@@ -129,7 +129,7 @@ class Memory:
         for k, which, place in self.parts(address, size, text):
             self._check(k, dtype, text)
             for lane in range(width):
-                self._read(k, *_touched(place + lane * dtype.itemsize, thread[which], dtype), text)
+                self._read(k, place + lane * dtype.itemsize, thread[which], text)
             elements = self.arrays[k][: self.arrays[k].size // dtype.itemsize * dtype.itemsize].view(dtype)
             for lane in range(width):
                 found[lane][which] = elements[place // dtype.itemsize + lane]

@@ -145,10 +145,11 @@ def added(x, y):
     return x
 
 
-def test_arrays_that_share_memory_are_left_to_captured_code(traces):
+def test_arrays_that_share_memory_are_left_to_captured_code_which_leaves_them_to_python(traces):
     for make in (lambda a: (a, a), lambda a: (a[1:], a[:-1]), lambda a: (a[::-1], a)):
-        with pytest.raises(tm.CaptureError):
-            tm.tensor(added)(*make(X.copy()))
+        given, plain = make(X.copy()), make(X.copy())
+        np.testing.assert_array_equal(tm.tensor(added)(*given), added(*plain))
+        np.testing.assert_array_equal(given, plain)
     assert len(traces) == 3
 
 

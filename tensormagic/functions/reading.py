@@ -141,7 +141,9 @@ def _checked_call(function: types.FunctionType, made: Body, args: Any, options: 
         if isinstance(error, TensorError) or trace is None or trace.tb_next is not None:  # of the function's own code
             raise
         name = f"the function {function.__name__}" if function.__name__ == "<lambda>" else function.__name__
-        raise ArgumentError(str(error), f"{name} takes {inspect.signature(function)}.") from None
+        told = ArgumentError(str(error), f"{name} takes {inspect.signature(function)}.")
+        told.numpys = str(error)
+        raise told from None
 
 
 def _binding_of(code: types.CodeType, names: list[str]) -> str:

@@ -1,10 +1,12 @@
-"""Strides and flags in functions: those of the arguments that a trace is for, another for others; refused by name where not known."""
+"""Strides and flags in functions: those of the arguments that a trace is for, another for others; Python's where not known."""
+
+import warnings
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, PlainRunWarning
 
 READS = {
     "strides": lambda x: x.sum() * x.strides[0],
@@ -22,14 +24,15 @@ REFUSED = {"writeable", "own data"}  # which arrays of one layout differ in, too
 
 
 @pytest.mark.parametrize("name", READS)
-def test_what_memory_decides_is_of_the_call_or_refused(name):
+def test_what_memory_decides_is_of_the_call_or_pythons(name):
     f = tm.tensor(READS[name])
     for _ in range(2):
         for x in (np.ones((2, 3)), np.asfortranarray(np.ones((4, 5))), np.ones((4, 10))[:, ::2]):
             if name in REFUSED or (name == "strides of a result" and x.flags.f_contiguous):
                 with pytest.raises(CaptureError, match="the memory layout of an array"):
-                    f(x)
-            else:
+                    f.graph(x)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PlainRunWarning)
                 assert np.array_equal(f(x), READS[name](x))
 
 

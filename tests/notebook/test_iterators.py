@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.ir.errors import PlainRunWarning
 
 X = np.arange(1.0, 13.0).reshape(4, 3)
 LONG = np.linspace(0.5, 2.0, 60)
@@ -147,7 +148,9 @@ def test_what_is_left_after_a_loop_that_data_end_is_not_known(monkeypatch: pytes
     with pytest.raises(
         tm.CaptureError, match=r"the position of the enumerate object is not known after a loop that may end early"
     ):
-        tm.tensor(f)(LONG)
+        tm.tensor(f).graph(LONG)
+    with pytest.warns(PlainRunWarning):
+        assert tm.tensor(f)(LONG) == f(LONG)
 
 
 def test_a_cell_with_a_large_grid_is_one_loop(notebook: Any):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 
 def _variable(name: str, default: str) -> str:
@@ -146,6 +147,11 @@ class Config:
         "device": {"cpu", "gpu", "auto"},
         "transfers": {"warn", "explicit", "refuse"},
     }
+
+    def __post_init__(self) -> None:
+        self._blocks: dict[str, list[tuple[object, Any]]]
+        object.__setattr__(self, "_blocks", {})  # by name: the blocks that go on, and what was there before each
+
     own_level = 0  # how many blocks with a level of their own we are in
     own_devices = 0  # and with a device of their own
 
@@ -201,20 +207,42 @@ class Config:
         >>> settings.math
         'exact'
         """
-        kept = {name: getattr(self, name) for name in {*values, "math"} - {"without"}}
+        names = {*values, "math"} - {"without"}
         own, placed = int(bool(values.get("math") or values.get("without"))), int(bool(values.get("device")))
-        self.own_level += own
-        self.own_devices += placed
+        block = self._enter(names, own, placed)
         try:
             for name, value in values.items():
                 if value:
                     setattr(self, name, value)
             yield
         finally:
+            self._leave(block, names, own, placed)
+
+    def _enter(self, names: set[str], own: int, placed: int) -> object:
+        """A new block of other settings: what each name held before it is kept."""
+        block = object()
+        with _entering:
+            for name in names:
+                held = self._blocks.setdefault(name, [])
+                held.append((block, getattr(self, name)))
+            self.own_level += own
+            self.own_devices += placed
+        return block
+
+    def _leave(self, block: object, names: set[str], own: int, placed: int) -> None:
+        """A block ends: its names hold what they held before, as soon as no block that began later, on another thread, goes on."""
+        with _entering:
             self.own_level -= own
             self.own_devices -= placed
-            for name, value in kept.items():
-                object.__setattr__(self, name, value)
+            for name in names:
+                held = self._blocks[name]
+                place = next(k for k, (other, _) in enumerate(held) if other is block)
+                before = held.pop(place)[1]
+                if place < len(held):
+                    held[place] = held[place][0], before
+                else:
+                    object.__setattr__(self, name, before)
 
 
+_entering = threading.Lock()
 config = Config()

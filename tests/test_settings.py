@@ -1,0 +1,57 @@
+"""Blocks of other settings, also where such on several threads overlap."""
+
+import random
+import threading
+import time
+from dataclasses import asdict
+
+from tensormagic.config import Config
+
+
+def test_blocks_that_overlap_on_several_threads_leave_the_settings_as_they_were():
+    settings = Config()
+    before, entered, left = asdict(settings), threading.Event(), threading.Event()
+
+    def beside() -> None:
+        with settings.using(device="gpu"):
+            entered.set()
+            left.wait(5)
+
+    thread = threading.Thread(target=beside)
+    with settings.using(device="auto"):
+        thread.start()
+        assert entered.wait(5)
+    assert settings.device == "gpu"  # that block goes on
+    left.set()
+    thread.join()
+    assert asdict(settings) == before
+
+
+def test_drawn_blocks_leave_the_settings_as_they_were():
+    settings = Config()
+    before = asdict(settings)
+
+    def work(seed: int) -> None:
+        draw = random.Random(seed)
+        for _ in range(100):
+            with settings.using(device=draw.choice(["gpu", "auto"]), tier="numba"):
+                time.sleep(draw.random() * 1e-4)
+                with settings.using(math="real"):
+                    pass
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asdict(settings) == before
+
+
+def test_what_code_sets_in_a_block_ends_with_it():
+    settings = Config()
+    with settings.using(math="exact"):
+        settings.math = "real"
+        with settings.using(tier="numpy"):
+            assert settings.math == "real"
+        assert settings.math == "real"
+    assert settings.math == "stable"

@@ -38,7 +38,7 @@ class Ahead:
         self._count = 1
         self._most = self._most_ahead()
         self._replay: Callable[[], None] | None = None
-        self._arrays: list[list[DeviceArray]] = []  # what each began with; a recording has the same in each turn
+        self._arrays: list[list[DeviceArray]] = []  # what each began with; a recording has the same in each iteration
         self._numbers: list[dict[Node, int]] = []
 
     def _most_ahead(self) -> int:

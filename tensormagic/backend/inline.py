@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.backend.alone import is_alone
 from tensormagic.backend.complex_text import COMPLEX, source_of
+from tensormagic.backend.reshaped import before_reshape
 from tensormagic.backend.selected import of_all_elements
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -116,7 +117,7 @@ def _simpler(node: Node) -> Node | None:
     if node.op is CONTRACT and (_is_product(node) or (is_alone() and _is_stacked(node))):
         return _product(node)
     if isinstance(node.op, Pointwise) and source_of(node) is not None:
-        return None
+        return before_reshape(node)
     body: Node | None = node.op.expand(node)
     return body if body is not None and body.types == node.types else None
 

@@ -32,6 +32,7 @@ CLAIM = re.compile(
     r"|\b(?:milli|micro)seconds?|\b(?:half|quarter) (?:a|of a) (?:milli)?second"
     r"|\bnever\b|\balways\b|same bits|every bit|bit for bit|[Nn]o bit\b"
     r"|\bfaster\b|\bslower\b|\bas fast\b|[Nn]othing (?:uses|is (?:fetched|allocated))"
+    r"|(?<![\w.^,-])(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d+) (?:[a-z]{2,}|KiB)"
     r"|\b[Aa]ccurate(?:ly)?\b|\b[Dd]igits\b|\b[Aa]t (?:most|least) \d|half the memory|as small as the text|\btenth of\b",
 )
 TAUGHT = re.compile(
@@ -58,6 +59,8 @@ def said(page: Path) -> list[tuple[str, str, int]]:
     found: list[tuple[str, str, int]] = []
     heading = ""
     for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("    "):
+            continue  # code
         if line.startswith(("#", "<")):
             heading = line if line.startswith("#") else heading
             continue

@@ -1,0 +1,314 @@
+"""What pages say of behaviour that no test elsewhere shows; ``claims.toml`` names these tests."""
+
+# tests named elsewhere
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.signal
+import scipy.special
+
+import tensormagic as tm
+
+ROOT = Path(__file__).parents[2]
+
+
+# README, installing, questions ------------------------------------------------------------------------------------------
+
+
+def test_a_function_that_is_not_captured_gets_values_in_a_cell_and_is_an_error_elsewhere(clean):
+    clean["a"] = np.arange(9.0)
+    clean.ok("import scipy.signal")
+    clean.ok("%%tensor -q\nsmooth = scipy.signal.savgol_filter(a * 2, 5, 2)")
+    np.testing.assert_allclose(clean["smooth"], scipy.signal.savgol_filter(np.arange(9.0) * 2, 5, 2))
+    for made in (tm.tensor, tm.grad):
+        with pytest.raises(tm.CaptureError, match="savgol_filter is not captured") as told:
+            made(lambda x: scipy.signal.savgol_filter(x, 5, 2).sum())(np.arange(9.0))
+        assert "Call it in a separate cell" in told.value.hint
+
+
+def test_pages_of_results_that_docs_name_have_a_date_and_those_of_times_what_they_ran_on():
+    measured = [p.read_text(encoding="utf-8") for p in (ROOT / "benchmarks").rglob("*.py")]
+    measured += [p.read_text(encoding="utf-8") for p in (ROOT / "scripts").glob("*.py")]
+    told = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+    pages = {ROOT / name for name in re.findall(r"benchmarks/results/\w+\.md", told)}
+    assert len(pages) > 10
+    for page in sorted(pages):
+        text = page.read_text(encoding="utf-8")
+        assert re.search(r"20\d\d-\d\d-\d\d|\d+ (?:November|December) 20\d\d", text), page.name
+        if re.search(r"\d (?:ms|µs|s)\b|CPU milliseconds|CPU time|[Ss]econds of", text):
+            assert re.search(r"x86_64|EPYC|cores|H100|processors|AVX", text), page.name
+            assert re.search(r"(?:NumPy|numpy|Python|CPython|Numba|numba) \d+\.\d+", text), page.name
+        of_others = "The suite was not one checkout." in text  # how it was put together stands there
+        assert of_others or any(page.stem in script for script in measured), page.name
+
+
+def test_a_lazy_array_in_a_list_shows_its_type_and_its_line(clean):
+    clean["a"] = np.arange(4.0)
+    clean.ok("%%tensor -q\nv = np.exp(a)\nn = a.sum() * 2")
+    assert re.fullmatch(
+        r"\[Tensor\(float64\[4\], from In\[\d+\] line 2, not computed\), np\.float64\(12\.0\)\]\n",
+        clean.ok("print([v, n])").out,
+    )
+
+
+def test_the_data_of_the_quickstart_are_as_it_says():
+    from sklearn.datasets import load_breast_cancer
+
+    assert load_breast_cancer().data.shape == (569, 30)
+
+
+def test_without_the_extension_ipython_says_what_the_page_on_installing_says(clean):
+    clean.ok("%unload_ext tensormagic")
+    try:
+        told = clean("%%tensor\n1")
+    finally:
+        clean.ok("%load_ext tensormagic")
+    assert "UsageError: Cell magic `%%tensor` not found" in told.out or "not found" in str(told.error)
+
+
+# control flow -----------------------------------------------------------------------------------------------------------
+
+
+def sides(x, other):
+    y = x if x.sum() > 0 else other
+    return y * 2
+
+
+@pytest.mark.parametrize(
+    ("other", "captured"),
+    [(np.ones(7), True), (np.ones((2, 2)), False), (np.arange(3), False)],
+    ids=["another length", "another rank", "another dtype"],
+)
+def test_arrays_of_two_branches_may_differ_in_length_alone(other, captured):
+    def f(x):
+        return sides(x, other)
+
+    run = tm.tensor(f)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for x in (np.ones(3), -np.ones(3)):
+            np.testing.assert_array_equal(run(x), f(x), strict=True)
+    assert [warning.category for warning in told] == ([] if captured else [tm.PlainRunWarning])
+    if captured:
+        assert "tape()" in str(run.graph(np.ones(3)))  # for the length that data decide
+    else:
+        with pytest.raises(tm.TensorError, match="the two branches give"):
+            run.graph(np.ones(3))
+
+
+def test_what_is_not_evaluated_reads_nothing(clean):
+    clean.ok("k, n, x = 3, 3, np.ones(3)")
+    clean.ok("%%tensor -q\nfound = k < n and x[k] > 0")
+    assert bool(clean["found"]) is False
+
+
+def test_a_try_in_a_loop_on_data_is_an_error_of_the_graph():
+    def f(t):
+        while t > 1:
+            try:
+                t = t / 2
+            except ZeroDivisionError:
+                t = 0.0
+        return t
+
+    with pytest.raises(tm.CaptureError, match="`try` around code that depends on data"):
+        tm.tensor(f).graph(5.0)
+
+
+def test_a_size_known_in_the_run_is_not_stretched():
+    with pytest.raises(tm.ShapeError, match="1 and 3") as told:
+        tm.grad(lambda x: (x[x > 0] + np.ones(3)).sum())(np.array([1.0, -1.0, -1.0]))
+    assert "not broadcast when it happens to be 1" in told.value.hint
+
+
+def test_an_element_at_the_index_of_a_loop_needs_no_check():
+    def f(x):
+        total = 0.0
+        for k in range(len(x)):
+            total = total + x[k]
+        return total
+
+    assert "bounds" not in str(tm.tensor(f).graph(np.ones(3)))
+
+
+# stores and batches -----------------------------------------------------------------------------------------------------
+
+
+def test_a_view_of_another_dtype_is_fine_where_the_cell_makes_it(clean):
+    clean["x"] = np.arange(4.0)
+    clean.ok("%%tensor -q\nb = x.view(np.int64)\nb[0] = 4607182418800017408")
+    assert clean["x"][0] == 1.0
+    clean.ok("b = x.view(np.int64)")
+    told = clean("%%tensor -q\nx[0] = 2.0\ny = b + 1").error
+    assert isinstance(told, tm.CaptureError)
+    assert "of another dtype" in str(told)
+
+
+def test_what_all_examples_share_is_stored_into_where_they_all_store_the_same():
+    shared = np.zeros(2)
+
+    def alike(x):
+        shared[0] = 1
+        return x
+
+    def unlike(x):
+        shared[0] = x
+        return x
+
+    np.testing.assert_array_equal(tm.vmap(alike)(np.arange(3.0)), np.arange(3.0))
+    assert shared[0] == 1
+    with pytest.raises(tm.CaptureError, match="stores into shared, which all examples share"):
+        tm.vmap(unlike)(np.arange(3.0))
+
+
+def test_an_array_of_no_known_length_has_one_length_in_a_batch():
+    def survivors(v):
+        while len(v) > 1:
+            v = v[v > v.min()]
+        return v
+
+    with pytest.raises(tm.ShapeError, match="another length for each element of a batch"):
+        tm.vmap(survivors)(np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]]))
+
+
+# the table of derivatives where there is no tangent -----------------------------------------------------------------------
+
+INF, NAN = np.inf, np.nan
+POINTS = {
+    "max at a tie": (np.max, [1.0, 1.0, 0.0], [0.5, 0.5, 0.0]),
+    "maximum at a tie": (lambda x: np.maximum(x, 1.0), 1.0, 0.5),
+    "clip at its end": (lambda x: np.clip(x, 0, 1), 1.0, 0.5),
+    "median at a tie": (np.median, [1.0, 1.0, 0.0, 2.0], [0.5, 0.5, 0.0, 0.0]),
+    "sort at a tie": (lambda x: np.sort(x) @ np.array([1.0, 2.0, 3.0]), [1.0, 1.0, 0.0], [2.0, 3.0, 1.0]),
+    "abs": (np.abs, 0.0, 0.0),
+    "norm": (np.linalg.norm, [0.0, 0.0], [0.0, 0.0]),
+    "std": (np.std, [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]),
+    "the root of a sum of squares": (lambda x: np.sqrt((x**2).sum()), [0.0, 0.0], [0.0, 0.0]),
+    "sqrt": (np.sqrt, 0.0, INF),
+    "log": (np.log, 0.0, INF),
+    "arcsin": (np.arcsin, 1.0, INF),
+    "x sqrt(x) of a number": (lambda x: x * np.sqrt(x), 0.0, 0.0),
+    "x log(x) of a number": (lambda x: x * np.log(x), 0.0, -INF),
+    "x sqrt(x) of an array": (lambda x: (x * np.sqrt(x)).sum(), [0.0, 0.0], [0.0, 0.0]),
+    "x log(x) of an array": (lambda x: (x * np.log(x)).sum(), [0.0, 0.0], [-INF, -INF]),
+    "norm, p = 0.5": (lambda x: np.linalg.norm(x, 0.5), [0.0, 1.0], [0.0, 1.0]),
+    "norm, p = -1": (lambda x: np.linalg.norm(x, -1), [0.0, 1.0], [0.0, 0.0]),
+    "norm, p = 1.5": (lambda x: np.linalg.norm(x, 1.5), [0.0, 1.0], [0.0, 1.0]),
+    "sqrt of a product": (lambda x: np.sqrt(np.outer(x, x)).sum(), [0.0, 1.0], [NAN, NAN]),
+    "x**0": (lambda x: x**0, 0.0, 0.0),
+    "0**x at 1": (lambda x: 0.0**x, 1.0, 0.0),
+    "0**x at 0": (lambda x: 0.0**x, 0.0, -INF),
+    "a negative number to y": (lambda y: (-2.0) ** y, 2.0, NAN),
+    "prod with a zero": (np.prod, [0.0, 2.0, 3.0], [6.0, 0.0, 0.0]),
+    "cumprod with a zero": (lambda x: np.cumprod(x).sum(), [0.0, 2.0, 3.0], [9.0, 0.0, 0.0]),
+    "logsumexp": (scipy.special.logsumexp, [-INF, 0.0], [0.0, 1.0]),
+    "logsumexp of nothing": (scipy.special.logsumexp, [-INF, -INF], [0.0, 0.0]),
+    "arctan2": (lambda x: np.arctan2(x, 0.0 * x), 0.0, 0.0),
+    "hypot": (lambda x: np.hypot(x, 0.0), 0.0, 0.0),
+    "eigvalsh": (
+        lambda a: np.linalg.eigvalsh(a) @ np.array([1.0, 2.0]),
+        [[2.0, 1.0], [1.0, 3.0]],
+        [[1.5 - 0.05**0.5, 0.0], [0.8**0.5, 1.5 + 0.05**0.5]],
+    ),
+    "pinv": (lambda a: np.linalg.pinv(a).sum(), [[1.0, 1.0], [1.0, 1.0]], [[-0.25, -0.25], [-0.25, -0.25]]),
+}
+
+
+@pytest.mark.parametrize("at", POINTS)
+def test_derivatives_where_there_is_no_tangent_are_those_of_the_table(at):
+    f, x, slope = POINTS[at]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = tm.grad(f)(np.array(x) if isinstance(x, list) else x)
+    np.testing.assert_allclose(got, slope, rtol=1e-12, atol=1e-15)
+
+
+def test_second_derivatives_of_norms_between_1_and_2():
+    with np.errstate(all="ignore"):
+        found = tm.hessian(lambda x: np.linalg.norm(x, 1.5))(np.array([0.0, 1.0]))
+    assert np.isnan(found[0]).all()
+    np.testing.assert_array_equal(found[1], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda a: np.linalg.eigh(a)[1].sum(), np.eye(2)),
+        (lambda a: np.linalg.qr(a)[0].sum(), np.ones((2, 2))),
+        (lambda a: scipy.linalg.sqrtm(a).sum(), np.zeros((2, 2))),
+        (tm.grad(lambda a: np.random.default_rng(0).gamma(a)), 2.0),
+        (lambda n: n * 2.0, 3),
+        (lambda n: n * 2.0, True),
+    ],
+    ids=["eigenvectors", "qr", "sqrtm", "gamma, twice", "an integer", "a truth value"],
+)
+def test_where_there_is_no_derivative_it_is_an_error(f, x):
+    with pytest.raises(tm.DifferentiationError):
+        tm.grad(f)(x)
+
+
+# figures that are bounds of the code -----------------------------------------------------------------------------------------
+
+
+def bounds():
+    from tensormagic.backend import threads
+    from tensormagic.backend.cuda import ahead, draws
+    from tensormagic.capture import limits
+    from tensormagic.distributed import watching
+    from tensormagic.notebook import display
+    from tensormagic.notebook.backprop import passes
+    from tensormagic.notebook.live import sweep
+    from tensormagic.notebook.pictures import inside, picture
+    from tensormagic.notebook.speeds import measure
+
+    operations = f"loop of less than about {threads.least() // 8:,} operations"
+    return [
+        ("control-flow", f"a limit of {limits.LIMIT:,} operations"),
+        ("control-flow", f"has {limits.MANY:,} operations, or the code has asked for {limits.SEVERAL} values"),
+        ("speed", operations),
+        ("limits", operations.replace("loop", "loops")),
+        ("gpu", f"up to {ahead.MOST_AHEAD} iterations are launched ahead"),
+        ("gpu", f"from {draws.FEWEST:,} numbers on"),
+        ("gpu", f"arrays of up to {display.MOST_COPIED >> 10} KiB"),
+        ("cluster", f"of each {watching.BLOCK} chunks on a worker"),
+        ("live", f"Of one number these are {sweep._COUNTS[1]} points"),
+        ("live", f"a grid of {sweep._COUNTS[2]} by {sweep._COUNTS[2]}"),
+        ("what-am-i-looking-at", f"Programs of up to\n{passes.MOST_NODES} values are shown"),
+        ("what-am-i-looking-at", f"more than {picture.COLLAPSE_ABOVE} nodes starts as closed groups"),
+        ("what-am-i-looking-at", {9: "nine iterations at most"}[inside.MOST_ITERATIONS]),
+        ("what-am-i-looking-at", {7: "up to seven batches of runs"}[measure._BATCHES]),
+    ]
+
+
+@pytest.mark.parametrize(("page", "said"), bounds(), ids=lambda text: text[:40])
+def test_bounds_are_those_of_the_code(page, said):
+    assert said in (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+
+
+def test_running_sums_of_half_floats_stay_where_numpys_stay():
+    assert np.cumsum(np.ones(5000, np.float16))[-1] == 2048
+
+
+# errors -------------------------------------------------------------------------------------------------------------------
+
+ALSO = {
+    name: (kind, page_row)
+    for page_row in re.findall(
+        r"^\| (`\w+`(?:, `\w+`)*) \| `(\w+)` \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE
+    )
+    for name, kind in [(n.strip("` "), page_row[1]) for n in page_row[0].split(",")]
+}
+
+
+@pytest.mark.parametrize("name", ALSO)
+def test_errors_are_of_the_class_that_the_page_names(name):
+    from tensormagic.ir import errors
+
+    kind = getattr(tm, name, None) or getattr(errors, name)
+    assert issubclass(kind, getattr(__import__("builtins"), ALSO[name][0]))
+    assert issubclass(kind, tm.TensorError | UserWarning)

@@ -57,8 +57,11 @@ def kind_of(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return tuple(found)
 
 
-def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
-    """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed."""
+def result_of(function: FunctionType, args: tuple[Any, ...], begins: Callable[[], Any] = lambda: None) -> Any:
+    """What Python makes of a call, with what it stores; :data:`NOT` where captured code is asked: then nothing has changed.
+
+    ``begins`` is called right before the function is run.
+    """
     with young(stays=True):
         found = ordinary(function)
         run = _running(function, found, args)
@@ -74,6 +77,7 @@ def result_of(function: FunctionType, args: tuple[Any, ...]) -> Any:
         if sum(v.nbytes for v in arrays) > _COPIED or (shared and arrays):
             return NOT  # captured code refuses such arguments
         kept = [(v, v.copy()) for v in arrays]
+    begins()
     try:
         return run(args, kept)
     except BaseException as error:

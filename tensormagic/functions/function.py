@@ -28,6 +28,7 @@ from tensormagic.functions.gives import Halfway
 from tensormagic.functions.glance import NUMBERS, ByPosition, Seen, known_by, matcher, no_form
 from tensormagic.functions.inside import as_values, taken_back
 from tensormagic.functions.program import Known, Specialisation
+from tensormagic.functions.quicker import Quicker
 from tensormagic.functions.reading import (
     Body,
     called_body,
@@ -86,6 +87,7 @@ class Function(Specialised):
     _exact: OrderedDict[Any, list[Known]] = field(default_factory=OrderedDict, repr=False)
     _begun: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of arguments of which there was a call
     _pythons: set[Any] = field(default_factory=set[Any], repr=False)  # kinds of which Python runs all calls
+    _quicker: Quicker = field(default_factory=Quicker, repr=False)
     _recaptured: Recaptured = field(default_factory=Recaptured, repr=False)
     _written: Written = field(default_factory=Written, repr=False)
     _kept: dict[frozenset[int], Any] = field(default_factory=dict[frozenset[int], Any], repr=False)
@@ -136,6 +138,7 @@ class Function(Specialised):
         self._exact.clear()
         self._kept.clear()
         self._pythons.clear()
+        self._quicker.clear()
         self._written.kinds.clear()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -172,7 +175,7 @@ class Function(Specialised):
             return False
         kind = first.kind_of(args)
         if kind is None or kind in self._begun:
-            return kind in self._pythons
+            return kind in self._pythons or self._quicker.is_pythons(args)
         self._begun.add(kind)
         return not self._asked
 
@@ -320,8 +323,10 @@ class Function(Specialised):
         return self.complete(args, options) if self.complete and (options or self.fills) else (args, options)
 
     def _general(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        if not options and self._begins(args) and (result := first.result_of(self._users, args)) is not first.NOT:
-            return result
+        if not options and self._begins(args):
+            result = self._quicker.by_python(self._users, args)
+            if result is not first.NOT:
+                return result
         if any(isinstance(v, Tensor) for v in self._flattened(args, options)[0]):
             with context.capturing(
                 context.Capture(self.name)
@@ -411,6 +416,8 @@ class Function(Specialised):
                 and all(type(v) is np.ndarray or type(v) in NUMBERS for v in given.objects)
             ):
                 self.quick[glanced] = known
+                if not options:
+                    self._quicker.begin(known, args, self.quick, glanced)
         while len(self._exact) > EXACT:
             self._exact.popitem(last=False)
         while len(self.quick) > EXACT:

@@ -71,6 +71,11 @@ class Seen(dict[Any, Any]):
         self.last = None
         super().clear()
 
+    def drop(self, key: Any) -> None:
+        """Let go of one."""
+        self.last = None
+        self.pop(key, None)
+
 
 def matcher(args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...] | None] | None:
     """A function that gives the inputs among arguments of the very form of ``args``, and None for others.

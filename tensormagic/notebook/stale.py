@@ -269,9 +269,11 @@ def _unchanged(value: Any, node: Node) -> bool:
     if node.op is not INPUT:
         return False
     read = node["source"].value
-    if not isinstance(value, np.ndarray | np.generic | float | complex) or read is None:
+    if not isinstance(value, np.ndarray | np.generic | int | float | complex | str | None) or read is None:
         return True
     now, then = np.asarray(value), np.asarray(read)
+    if isinstance(value, int) and not then.shape:
+        return bool(now == then)  # 2 for 2.0
     if now.shape != then.shape or now.dtype != then.dtype:
         return False
     return now is then or np.ascontiguousarray(now).tobytes() == np.ascontiguousarray(then).tobytes()

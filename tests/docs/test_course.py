@@ -41,6 +41,14 @@ def test_a_unit_is_whole(path):
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_lines_of_cells_fit_a_page_of_1100_pixels(path):
+    cells = [
+        piece.text for piece in course.pieces(path.read_text(encoding="utf-8")) if piece.kind in {"code", "answer"}
+    ]
+    assert [line for cell in cells for line in cell.splitlines() if len(line) > 117] == []
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
 def test_a_students_notebook_is_valid_and_holds_no_solution(path):
     import nbformat
 

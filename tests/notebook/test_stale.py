@@ -105,3 +105,18 @@ def test_a_value_of_what_a_variable_is_now_says_nothing_of_what_it_was(notebook)
     assert "computed for" not in notebook.ok("later").data["text/plain"]
     notebook.ok("w = np.ones(3)")
     assert "; w is now from In[6]" in notebook.ok("later").data["text/plain"]
+
+
+@pytest.mark.parametrize("new", ["3", "True", "None", "'a'", "4"])
+def test_a_number_that_becomes_something_else_is_told(notebook, new):
+    notebook.ok("k, x = 1.5, np.arange(3.0)")
+    notebook.ok("%%tensor\ntotal = np.sum(k * x**2)\ntotal")
+    notebook.ok(f"k = {new}")
+    assert "computed for k of In[1]; k is now from In[3]" in notebook.ok("total").data["text/plain"]
+
+
+def test_a_whole_number_that_equals_a_float_is_no_change(notebook):
+    notebook.ok("k, x = 2.0, np.arange(3.0)")
+    notebook.ok("%%tensor\ntotal = np.sum(k * x)\ntotal")
+    notebook.ok("k = 2")
+    assert "computed for" not in notebook.ok("total").data["text/plain"]

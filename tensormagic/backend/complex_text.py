@@ -30,7 +30,7 @@ def source_of(node: Node) -> str | None:
     if op is power:
         value = constant_value(node.args[1])
         squared = value is not None and not value.shape and value == 2
-        return _source(square, node) if squared else None
+        return _source(square if squared else power, node)
     return _source(op, node)
 
 

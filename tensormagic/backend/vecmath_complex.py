@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -31,12 +32,10 @@ def _fused(_typing: Any, a: Any, b: Any, c: Any) -> Any:
     return a(a, b, c), generate
 
 
-def _jitted(name: str) -> Any:
-    """The function that a text is."""
-    names: dict[str, Any] = {**_FUNCTIONS, **CONSTANTS, "fused": _fused, "np": np}
-    exec(compile(TEXTS[name], f"<{name}>", "exec"), names)  # noqa: S102 (the project's own text)
-    return _jit(names[name])
-
-
-FUNCTIONS: dict[str, Any] = {name: _jitted(name) for name in TEXTS}
+FUNCTIONS: dict[str, Any] = {}
 """The functions by the names that kernels call them by."""
+
+for _name, _text in TEXTS.items():
+    _names: dict[str, Any] = {**_FUNCTIONS, **CONSTANTS, **FUNCTIONS, "fused": _fused, "sqrt": math.sqrt, "np": np}
+    exec(compile(_text, f"<{_name}>", "exec"), _names)  # noqa: S102 (the project's own text)
+    FUNCTIONS[_name] = _jit(_names[_name])

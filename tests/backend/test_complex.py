@@ -61,6 +61,38 @@ def test_the_exponential_of_complex_numbers() -> None:
     compiled_alike(scalar.exp(Z), ulps=8)
 
 
+NEAR = np.array([0.6, -0.8, 0.7071067811865476, 1 + 1e-10, -5e-324, -1.7e308])
+
+
+@pytest.mark.parametrize("name", ["log", "sqrt"])
+def test_logarithms_and_roots_of_complex_numbers(name: str) -> None:
+    function = getattr(scalar, name)
+    parts = np.concatenate([EDGES, NEAR])
+    values = np.empty((len(parts), len(parts)), complex)
+    values.real, values.imag = parts[:, None], parts[None, :]
+    compiled_alike(function(variable("x", values)), ulps=4)
+    compiled_alike(function(Z), ulps=4)
+    turned = np.exp(1j * random.uniform(-np.pi, np.pi, 300))  # whose logarithms are next to nothing but the angle
+    compiled_alike(function(variable("x", turned)), function(variable("y", turned * (1 + 1e-9))), ulps=4)
+
+
+def test_powers_of_complex_numbers() -> None:
+    parts = np.concatenate([EDGES, NEAR])
+    values = np.empty((len(parts), len(parts)), complex)
+    values.real, values.imag = parts[:, None], parts[None, :]
+    powers = [0, 1, 2, 3, -1, -2, 7, -7, 99, 100, 0.5, -1.5, 2 + 1j, 1j, 0.3 - 2j, np.nan, np.inf, complex(0, np.inf)]
+    x, y = np.broadcast_arrays(values.ravel()[:, None], np.array(powers, complex))
+    with np.errstate(all="ignore"):
+        apart = np.abs(np.log(np.power(x, y))) < 650  # what a rounding error of the logarithm leaves finite
+        definite = apart | ~np.isfinite(x) | (x == 0) | (y == y.real.round())
+    compiled_alike(
+        scalar.power(variable("x", x[definite]), variable("y", y[definite])), ulps=1500
+    )  # of exponents up to 650
+    small = np.array([2, 3, -1, -2, 7, -7, 40, 99], complex)  # by products, each rounded as NumPy's are
+    x, y = np.broadcast_arrays((random.normal(size=9) - 2j * random.normal(size=9))[:, None], small)
+    compiled_alike(scalar.power(variable("x", x.copy()), variable("y", y.copy())), ulps=2)
+
+
 def test_powers_choices_and_casts() -> None:
     x = variable("x", np.array([1.5, -0.0, np.inf]))
     two = constant(np.complex128(2))

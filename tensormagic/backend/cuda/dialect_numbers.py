@@ -257,13 +257,6 @@ _STORED = {
 """To complex128 and back: complex64 is what memory holds."""
 
 
-def _complex_function(name: str, text: str) -> Any:
-    """A function of complex numbers, by its text."""
-    names: dict[str, Any] = {**_REAL, **CONSTANTS, "fused": _fused, "np": np}
-    exec(compile(text, f"<{name}>", "exec"), names)  # noqa: S102 (the project's own text)
-    return names[name]
-
-
 _REAL: dict[str, Any] = {
     "quotient": _unsigned("quotient", "udiv", "a // b of numbers that are not negative."),
     "rest": _unsigned("rest", "urem", "a % b of numbers that are not negative."),
@@ -285,7 +278,8 @@ _REAL: dict[str, Any] = {
     "widened": widened,
     "narrowed": narrowed,
 }
-NUMBERS: dict[str, Any] = {
-    **_REAL,
-    **{name: _complex_function(name, text) for name, text in {**TEXTS, **_STORED}.items()},
-}
+NUMBERS: dict[str, Any] = dict(_REAL)
+for _name, _text in {**TEXTS, **_STORED}.items():
+    _names: dict[str, Any] = {**NUMBERS, **CONSTANTS, "fused": _fused, "np": np}
+    exec(compile(_text, f"<{_name}>", "exec"), _names)  # noqa: S102 (the project's own text)
+    NUMBERS[_name] = _names[_name]

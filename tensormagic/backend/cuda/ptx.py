@@ -26,8 +26,10 @@ def compile_kernel(source: str, types: Sequence[str], written: Sequence[bool], c
     begin = time.perf_counter()
     names: dict[str, Any] = {**dialect.NAMES, "np": np}
     exec(compile(source, "<kernel>", "exec"), names)  # noqa: S102 (the project's own text)
-    for name, function in names.items():
+    for name, function in list(names.items()):
         if callable(function) and getattr(function, "__code__", None) is not None and name != "kernel":
+            own: dict[str, Any] = function.__globals__  # what it calls itself is before it
+            own.update({called: names[called] for called in function.__code__.co_names if called in names})
             names[name] = front.inlined(function)
     symbol, text = dialect.lowered(names["kernel"], types, written, cc)
     return Code(symbol, front.assembled(text, cc), time.perf_counter() - begin)

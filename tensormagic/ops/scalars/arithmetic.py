@@ -203,6 +203,7 @@ sqrt = scalar_op(
     steep=True,
     not_negative=True,
     source="math.sqrt({0})",
+    complex_source="complex_sqrt({0})",
     partials=_root_slope,
     domain=(0.05, INF),
     doc="The non-negative square root.",

@@ -92,6 +92,7 @@ power = scalar_op(
     infix="**",
     raises=lambda node: node.type.dtype.kind in "iu",  # to a negative power
     source="power({0}, {1})",
+    complex_source="complex_power({0}, {1})",
     partials=_power_partials,
     domain=(0.2, 3.0),
     numbers={"f": operator.pow},
@@ -122,6 +123,7 @@ log = scalar_op(
     "log",
     steep=True,
     source="log({0})",
+    complex_source="complex_log({0})",
     partials=lambda _out, x: 1 / x,
     domain=(0.05, INF),
     doc="The natural logarithm.",

@@ -65,6 +65,12 @@ def test_exponentials_and_absolute_values():
 
 
 @compiles
+def test_logarithms_roots_and_powers():
+    z, w = numbers(257), numbers(257)[::-1]
+    is_numpys(lambda z, w: (np.log(z), np.sqrt(z), z**3, z**0.5, z**w), z, w, exact=False)
+
+
+@compiles
 def test_moves_stores_and_sums():
     def stored(z):
         w = z.copy()

@@ -129,7 +129,26 @@ def __dir__() -> list[str]:
 
 
 def _to_html(self: Tensor, path: str | Path) -> None:
-    """Write a page that shows the graph, with pan, zoom and search, and needs neither a kernel nor a network."""
+    """Write a page that shows the graph, with pan, zoom and search, and needs neither a kernel nor a network.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, in HTML. What has that name is replaced.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> page = Path(tempfile.mkdtemp(), "graph.html")
+    >>> (tensor([1.0, 2.0]) * 2).to_html(page)
+    >>> "<svg" in page.read_text()
+    True
+    """
     from tensormagic.notebook.pictures.adaptor import page_of
 
     Path(path).write_text(page_of(self), encoding="utf-8")
@@ -141,8 +160,30 @@ hooks.methods["to_html"] = _to_html
 def _formula(self: Tensor, name: str = "", wrt: str | Iterable[str] = ()) -> Any:
     """The formula of this value, and of its gradients with respect to inputs: shown typeset in a notebook, else as text.
 
-    Nothing is computed. ``name`` is what stands on the left (default: the variable of the notebook that this is), and ``wrt``
-    names inputs, as ``"w,b"`` or ``("w", "b")``.
+    Nothing is computed.
+
+    Parameters
+    ----------
+    name : str
+        What stands on the left. Default: the variable of the notebook that this is.
+    wrt : str or iterable of str
+        Inputs, as ``"w,b"`` or ``("w", "b")``: the gradient by each has an equation of its own.
+
+    Returns
+    -------
+    Formula
+        Shown typeset in a notebook; ``.latex`` is text for a paper, and ``str`` one line for each equation.
+
+    Raises
+    ------
+    DifferentiationError
+        For a name in ``wrt`` that is no input, and where this is no real number.
+
+    Examples
+    --------
+    >>> print((tensor([1.0, 2.0]) ** 2).sum().formula("y"))
+    y = sum_{i<n} array1[i]**2
+        where n = 2, indices count from 0
     """
     from tensormagic.notebook.formulas.equations import formula_here
 
@@ -237,7 +278,32 @@ def backprop(shown: Any, /, *args: Any, **ranges: Any) -> Any:
 
 
 def _backprop(self: Tensor, **ranges: Any) -> Any:
-    """Both passes behind this number, step by step; see ``tm.backprop``."""
+    """Both passes behind this number, step by step; see ``tm.backprop``.
+
+    Parameters
+    ----------
+    **ranges
+        ``(low, high)`` or ``(low, high, step)`` for inputs that are floats: these get sliders. Default: all of them do.
+
+    Returns
+    -------
+    ipywidgets.DOMWidget
+        With ``step``, ``point``, ``values``, ``adjoints`` and ``to_html(path)``.
+
+    Raises
+    ------
+    DifferentiationError
+        For what is no real number.
+    ValueError
+        For a graph of more than 60 nodes, and for arrays of more than 200,000 elements.
+
+    Examples
+    --------
+    >>> view = (tensor(3.0) ** 2).backprop()
+    >>> [float(adjoint) for adjoint in view.adjoints.values()]
+    [6.0, 1.0]
+    >>> view.close()
+    """
     return backprop(self, **ranges)
 
 

@@ -198,6 +198,23 @@ class Config:
     def using(self, **values: object) -> Generator[None]:
         """Other settings for a while; empty ones stay as they are.
 
+        Parameters
+        ----------
+        **values
+            Settings by name, ``tier="numpy"`` for instance.
+
+        Yields
+        ------
+        None
+            In the block they hold, for all threads.
+
+        Raises
+        ------
+        ValueError
+            For a value that a setting does not have.
+        AttributeError
+            For a setting that is not there.
+
         Examples
         --------
         >>> settings = Config(math="exact")

@@ -224,10 +224,21 @@ class Compiled(Made):
             computes in them, and nothing is allocated for results. They may be arguments, too: the result is as if they
             shared no memory.
 
+        Returns
+        -------
+        array, number, or a container of these
+            What the function gives; ``out``, where that is given.
+
         Raises
         ------
         GuardError
             Where the arguments are of other types, or what the function reads beside them is not as it was.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> compile(lambda x: x + 1, "float64[n]").run(np.zeros(2))
+        array([1., 1.])
         """
         if named:
             args = self.by_position(args, named)

@@ -55,10 +55,29 @@ class Rules:
     def add(self, name: str, stated: Iterable[AnyStated]) -> tuple[Rule, ...]:
         """Try rules on numbers, and put them in force, in place of those that had the same name.
 
+        Parameters
+        ----------
+        name : str
+            What they are taken back by: :meth:`remove`.
+        stated : iterable
+            Rules, as ``tm.rule`` and ``%%rewrite`` make them; users call these.
+
+        Returns
+        -------
+        tuple of Rule
+            What is in force now.
+
         Raises
         ------
         RuleError
             For a rule that does not hold at its level: none is put in force.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> tm.rules.add("none", [])
+        ()
+        >>> tm.rules.remove("none")
         """
         given = list(stated)
         for rule in given:
@@ -74,10 +93,22 @@ class Rules:
     def remove(self, name: str) -> None:
         """Take rules that were added under ``name`` out of force.
 
+        Parameters
+        ----------
+        name : str
+            As it was given to ``%%rewrite``, or the name of the function under ``@tm.rule``.
+
         Raises
         ------
         KeyError
             Where there are none.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> tm.rules.add("none", [])
+        ()
+        >>> tm.rules.remove("none")
         """
         if name not in rewriting.installed:
             raise KeyError(f"no rules were added as {name!r}")

@@ -76,7 +76,14 @@ class Submitted(Future[Any]):
 
     @property
     def progress(self) -> float | None:
-        """The part that is done, of a loop's iterations or of the time that the same took before; None where nothing tells it."""
+        """The part that is done, of a loop's iterations or of the time that the same took before; None where nothing tells it.
+
+        Examples
+        --------
+        >>> later = submit(lambda x: x + 1, 1.0)
+        >>> later.result(), later.progress
+        (2.0, 1.0)
+        """
         if self.done():
             return 1.0
         far = self.far
@@ -100,6 +107,12 @@ class Submitted(Future[Any]):
         -------
         bool
             False where it is done already.
+
+        Examples
+        --------
+        >>> later = submit(lambda x: x + 1, 1.0)
+        >>> later.result(), later.cancel()
+        (2.0, False)
         """
         with self._guard:
             if not self._thread:
@@ -110,11 +123,46 @@ class Submitted(Future[Any]):
             return True
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled, and has stopped."""
+        """Whether it was cancelled, and has stopped.
+
+        Returns
+        -------
+        bool
+            False where it is done, waits or still runs.
+
+        Examples
+        --------
+        >>> later = submit(lambda x: x + 1, 1.0)
+        >>> later.result(), later.cancelled()
+        (2.0, False)
+        """
         return super().cancelled() or (self.done() and isinstance(super().exception(), CancelledError))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What it has raised; waits for it."""
+        """What it has raised; waits for it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait at most.
+
+        Returns
+        -------
+        BaseException or None
+            None where it has a result.
+
+        Raises
+        ------
+        CancelledError
+            Where it was cancelled.
+        TimeoutError
+            Where it is not done in time.
+
+        Examples
+        --------
+        >>> submit(lambda x: x + 1, 1.0).exception() is None
+        True
+        """
         error = super().exception(timeout)
         if isinstance(error, CancelledError):
             raise error

@@ -100,7 +100,30 @@ def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
 
 
 def tensor_grad(self: Tensor, wrt: Any) -> Any:
-    """The gradient of this lazy scalar with respect to ``wrt``: a lazy value, an array known by identity, or a tuple of these."""
+    """The gradient of this lazy number with respect to what it was computed from.
+
+    Parameters
+    ----------
+    wrt : Tensor, ndarray, str, or a tuple of these
+        A lazy value, an array that was read (the same object), or the name of a variable of the notebook.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Of the shape and dtype of ``wrt``, in units of this value by those of ``wrt``; lazy. A tuple for a tuple.
+
+    Raises
+    ------
+    DifferentiationError
+        Where this is no real number, for what it was not computed from, and where an operation on the way has no derivative.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> x = tm.tensor([1.0, 2.0])
+    >>> print((x**3).sum().grad(x))
+    [ 3. 12.]
+    """
     several = isinstance(wrt, tuple | list)
     nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
     with self.leveled():

@@ -56,7 +56,15 @@ class TensorError(Exception):
 
 
 class ShapeError(TensorError, ValueError):
-    """Shapes do not fit."""
+    """Shapes do not fit.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> tm.tensor([1.0, 2.0]) + [1.0, 2.0, 3.0]  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ShapeError: ...
+    """
 
 
 class AxisError(ShapeError, IndexError):
@@ -64,7 +72,17 @@ class AxisError(ShapeError, IndexError):
 
 
 class DTypeError(TensorError, TypeError):
-    """A dtype that an operation does not take."""
+    """A dtype that an operation does not take.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> try:
+    ...     tm.trace(lambda x: x + 1, "object[n]")
+    ... except tm.DTypeError as error:
+    ...     print(error.message)
+    x is an object array (object); %%tensor takes numbers
+    """
 
 
 class ForeignError(DTypeError):
@@ -80,7 +98,16 @@ class ArgumentError(TensorError, TypeError):
 
 
 class CaptureError(TensorError, TypeError):
-    """Code that cannot be captured."""
+    """Code that cannot be captured.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> import scipy.signal
+    >>> tm.trace(lambda x: scipy.signal.savgol_filter(x, 3, 1), "float64[n]")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    CaptureError: ...
+    """
 
     pythons = False
     """Whether Python, run instead, gives what a call asks for: what stands in the way is that values are not there yet."""
@@ -162,7 +189,15 @@ class UndefinedError(TensorError, UnboundLocalError):
 
 
 class GuardError(TensorError, RuntimeError):
-    """What was assumed at capture does not hold when the graph runs."""
+    """What was assumed at capture does not hold when the graph runs.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> tm.compile(lambda x: x + 1, "float64[3]").run(tm.tensor([1.0, 2.0]).numpy())  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    GuardError: ...
+    """
 
 
 class WideError(CaptureError, OverflowError):
@@ -193,7 +228,17 @@ class DeviceError(TensorError, RuntimeError):
 
 
 class MemoryShortError(TensorError, MemoryError):
-    """More memory is needed than there is: known before a run begins, or found by a device in the middle of one."""
+    """More memory is needed than there is: known before a run begins, or found by a device in the middle of one.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> import numpy as np
+    >>> with tm.config.using(memory=1_000_000):  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     tm.compile(lambda x: np.exp(x[:, None] + x), "float64[n]").run(np.ones(6_000))
+    Traceback (most recent call last):
+    MemoryShortError: ...
+    """
 
 
 class HiddenTransferWarning(UserWarning):
@@ -201,26 +246,75 @@ class HiddenTransferWarning(UserWarning):
 
 
 class DifferentiationError(TensorError, ValueError):
-    """A derivative that does not exist, or that is not known."""
+    """A derivative that does not exist, or that is not known.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> tm.grad(lambda n: n * 2)(3)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    DifferentiationError: ...
+    """
 
     placed = False
     """Whether the message names a line."""
 
 
 class DerivativeCheckError(TensorError, AssertionError):
-    """A derivative that is not what differences of the values say."""
+    """A derivative that is not what differences of the values say.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> import numpy as np
+    >>> wrong = tm.custom_gradient(lambda x: (x**3, lambda adjoint: 2 * adjoint * x))
+    >>> tm.check_grads(wrong, (2.0,))  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    DerivativeCheckError: ...
+    """
 
 
 class ParseError(TensorError, ValueError):
-    """Text that is no graph."""
+    """Text that is no graph.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> tm.parse("no graph")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ParseError: ...
+    """
 
 
 class FormatError(TensorError, ValueError):
-    """A file that holds no compiled function, or is not as it was written."""
+    """A file that holds no compiled function, or is not as it was written.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> import pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "f.tm")
+    >>> file.write_bytes(b"nothing")
+    7
+    >>> tm.load(file)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    FormatError: ...
+    """
 
 
 class RuleError(TensorError, ValueError):
-    """A rewrite rule that does not hold."""
+    """A rewrite rule that does not hold.
+
+    Examples
+    --------
+    >>> import tensormagic as tm
+    >>> import numpy as np
+    >>> @tm.rule  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ... def half(x):
+    ...     yield np.sqrt(x**2), x
+    Traceback (most recent call last):
+    RuleError: ...
+    """
 
 
 class StaleGradientWarning(UserWarning):
@@ -232,8 +326,28 @@ class RecaptureWarning(UserWarning):
 
 
 class PlainRunWarning(UserWarning):
-    """Code was run as ordinary Python: the graph of a cell grew too large, or a function needs values that are not there at capture."""
+    """Code was run as ordinary Python: the graph of a cell grew too large, or a function needs values that are not there at capture.
+
+    Examples
+    --------
+    >>> import warnings, tensormagic as tm
+    >>> def length(t):
+    ...     return len(str(t))
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     tm.tensor(length)(2.5), told[0].category.__name__
+    (3, 'PlainRunWarning')
+    """
 
 
 class ConstantGradientWarning(UserWarning):
-    """The result does not depend on a variable: its gradient is zero."""
+    """The result does not depend on a variable: its gradient is zero.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, tensormagic as tm
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     tm.grad(np.floor)(1.5), told[0].category.__name__
+    (0.0, 'ConstantGradientWarning')
+    """

@@ -8,6 +8,7 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tensormagic as tm
@@ -102,23 +103,99 @@ def test_every_public_function_says_what_it_takes_gives_and_raises_and_has_an_ex
     assert [p for p in parameters if not re.search(rf"^[\w*, ]*\b{p}\b", taken, re.MULTILINE)] == []
 
 
-METHODS = {  # of lazy values and functions, by what they have besides a first line
-    "numpy": ("Returns", "Raises"),
-    "item": ("Parameters", "Returns", "Raises"),
-    "tolist": ("Returns", "Raises"),
-    "code": ("Parameters", "Returns", "Raises"),
-    "explain": ("Parameters", "Returns"),
-    "time": ("Parameters", "Returns"),
-    "graph": (),
-    "optimized": (),
+MEMBERS = {  # of what functions give, by what makes one: those that pages name
+    "tm.tensor([1.0, 2.0]).sum()": "numpy item tolist code explain time graph optimized formula grad backprop to_html",
+    "tm.tensor(np.sin)": "graph",
+    'tm.compile(np.sin, "float64[n]")': "run save export_c code kernels memory cost",
+    "tm.live(lambda a: a**2, a=(0.0, 1.0))": "value gradient history text choose descend link to_html",
+    "tm.backprop(np.sin, 1.0)": "values adjoints steps text to_html",
+    "tm.submit(np.sin, 1.0)": "cancel cancelled exception progress",
+    "tm.tensor([1.0]).sum().formula()": "latex",
+    "tm.rules": "add remove",
+    "tm.config": "using",
 }
+NOTHING_OF_ITS_OWN = {
+    "explain",
+    "time",
+    "cancel",
+    "cancelled",
+    "link",
+    "to_html",
+}  # these raise what Python does, or nothing
+PLAIN = {
+    "value",
+    "text",
+    "steps",
+    "kernels",
+    "code",
+    "memory",
+    "cost",
+    "graph",
+    "optimized",
+}  # attributes: one line, or the class has more
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_methods_of_lazy_values_say_what_they_give_and_have_an_example(name):
-    found = hooks.methods.get(name) or getattr(tm.Tensor, name)
-    text = inspect.getdoc(found) or ""
-    assert [s for s in (*METHODS[name], "Examples") if f"{s}\n{'-' * len(s)}\n" not in text] == []
+def documented(made, name):
+    """The text of a member, and its signature where it is called."""
+    found = hooks.methods.get(name) if isinstance(made, tm.Tensor) else None
+    found = found or inspect.getattr_static(type(made), name)
+    called = found if inspect.isfunction(found) else None
+    return inspect.getdoc(found) or "", called and inspect.signature(called)
+
+
+@pytest.mark.parametrize(
+    ("made", "name"), [(made, name) for made, names in MEMBERS.items() for name in names.split()], ids=lambda text: text
+)
+def test_members_say_what_they_take_give_and_raise_and_have_an_example(made, name):
+    owner = eval(made, {"tm": tm, "np": np})
+    try:
+        text, signature = documented(owner, name)
+    finally:
+        if hasattr(owner, "close"):
+            owner.close()
+    assert text
+    wanted = [] if name in PLAIN else ["Examples"]
+    if signature is not None:
+        taken = [p for p in list(signature.parameters)[1:] if p not in ("args", "options")]
+        wanted += ["Parameters"] * bool(taken) + ["Raises"] * (name not in NOTHING_OF_ITS_OWN)
+        gives = signature.return_annotation not in (None, "None")
+        wanted += [("Yields" if "Generator" in str(signature.return_annotation) else "Returns")] * gives
+        told = text.partition("Parameters\n")[2].partition("\n\n")[0]
+        assert [p for p in taken if not re.search(rf"^[\w*, ]*\b{p}\b", told, re.MULTILINE)] == []
+    heads = re.findall(r"^([A-Z]\w+)\n-{4,}$", text, re.MULTILINE)
+    assert [section for section in wanted if section not in heads] == []
+    assert len(heads) == len(set(heads))
+
+
+def test_every_attribute_of_lazy_values_says_what_it_is():
+    """Those of NumPy's arrays too: in a line at least, which may be NumPy's name for it."""
+    value = tm.tensor(np.ones((2, 2)))
+    names = [name for name in dir(value) if not name.startswith("_")]
+    assert len(names) > 60
+    silent = []
+    for name in names:
+        found = hooks.methods.get(name) or inspect.getattr_static(tm.Tensor, name)
+        text = inspect.getdoc(found) or getattr(np.ndarray, name, found).__doc__
+        silent += [name] * (not text)
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in tm.__all__ if isinstance(vars(tm).get(n), type) and issubclass(vars(tm)[n], Exception)]
+)
+def test_errors_say_when_they_are_raised(name):
+    kind = getattr(tm, name)
+    text = inspect.getdoc(kind) or ""
+    assert len(text.split()) >= 4
+    elsewhere = {
+        "TensorError",
+        "TransferError",
+        "DeviceError",
+        "HiddenTransferWarning",
+        "RecaptureWarning",
+        "StaleGradientWarning",
+    }
+    assert ("Examples\n--------\n" in text) == (name not in elsewhere)  # these need a GPU, a notebook or time
 
 
 def test_every_public_error_and_warning_is_explained():

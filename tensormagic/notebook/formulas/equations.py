@@ -76,7 +76,14 @@ class Formula:
 
     @property
     def latex(self) -> str:
-        """The equations in LaTeX, one under the other."""
+        r"""The equations in LaTeX, one under the other, as text to paste into a paper.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> r"\sum" in (tm.tensor([1.0, 2.0]) ** 2).sum().formula("y").latex
+        True
+        """
         rows: list[str] = []
         beside = max((width for left, _ in self.lines for _, width in broken(latex(left))), default=0.0)
         room = max(_PAGE - beside, _PAGE / 2)

@@ -128,6 +128,15 @@ class Numbers:
         For more numbers than a view can move.
     """
 
+    def by_name(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Points, one a row, as an array for each parameter."""
+        found: dict[str, np.ndarray] = {}
+        begin = 0
+        for p in self.parameters:
+            found[p.name] = rows[:, begin : begin + len(p.spans)].reshape(-1, *p.shape)
+            begin += len(p.spans)
+        return found
+
     def __init__(self, function: Function, parameters: Sequence[Parameter]) -> None:
         self.parameters = tuple(parameters)
         self.spans = tuple(s for p in parameters for s in p.spans)

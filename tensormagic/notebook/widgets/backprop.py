@@ -111,12 +111,30 @@ class BackpropView(anywidget.AnyWidget):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The value of each node at this point, by its heading; of equal headings, later ones are counted."""
+        """The value of each node at this point, by its heading; of equal headings, later ones are counted.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> view = tm.backprop(lambda x: x * x, 3.0)
+        >>> {name: float(value) for name, value in view.values.items()}
+        {'x': 3.0, 'value = x × x': 9.0}
+        >>> view.close()
+        """
         return self._by_heading("value")
 
     @property
     def adjoints(self) -> dict[str, Any]:
-        """The adjoint of each node at this point, by its heading."""
+        """The adjoint of each node at this point, by its heading.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> view = tm.backprop(lambda x: x * x, 3.0)
+        >>> {name: float(adjoint) for name, adjoint in view.adjoints.items()}
+        {'x': 6.0, 'value = x × x': 1.0}
+        >>> view.close()
+        """
         return self._by_heading("adjoint")
 
     def _by_heading(self, what: str) -> dict[str, Any]:
@@ -211,7 +229,23 @@ class BackpropView(anywidget.AnyWidget):
         return page(self._sheet.title, STYLE, SCRIPT, state, self.svg())
 
     def to_html(self, path: str | Path) -> None:
-        """Write that page to a file."""
+        """Write a page with the view, which needs neither a kernel nor a network: one slider moves at a time.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, in HTML. What has that name is replaced.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, tensormagic as tm
+        >>> page = pathlib.Path(tempfile.mkdtemp(), "passes.html")
+        >>> view = tm.backprop(lambda x: x * x, 3.0)
+        >>> view.to_html(page)
+        >>> "adjoint" in page.read_text()
+        True
+        >>> view.close()
+        """
         Path(path).write_text(self.page(), encoding="utf-8")
 
     def bundle(self) -> _Bundle:

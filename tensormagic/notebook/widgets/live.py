@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, cast
 
-import anywidget
 import numpy as np
 import traitlets
 from ipywidgets import Widget
@@ -26,6 +25,7 @@ from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.controls import MESSAGES, controls
+from tensormagic.notebook.widgets.descending import Descending, packed
 from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
 __all__ = ["SCRIPT", "STYLE", "LiveView"]
@@ -46,11 +46,10 @@ _OWN = (_here / "live.css").read_text(encoding="utf-8")
 STYLE = variables(".tm-sweep") + styled(".tm-sweep .tm-picture") + controls(".tm-sweep") + _OWN
 _SEEN = 500  # values that are kept
 _LONGEST = 40  # letters of a name beside a slider
-_STEPS = 50  # of a descent
 _PAUSE = 0.3  # seconds that one may wait where one stops
 
 
-class LiveView(anywidget.AnyWidget):
+class LiveView(Descending):
     """A function of a few numbers: sliders, value and gradient at the point where they stand.
 
     Each parameter is a trait of its own, in its range, so that other widgets can be linked to it; ``value`` is one, too.
@@ -81,12 +80,9 @@ class LiveView(anywidget.AnyWidget):
     _picture = traitlets.Dict().tag(sync=True)  # how it is drawn
     _sweep = traitlets.Unicode().tag(sync=True)  # numbers as base64 of float64: nan and inf stay what they are
     _exact = traitlets.Unicode().tag(sync=True)  # the point, then value and slopes there
-    _problem = traitlets.Unicode().tag(sync=True)
     _note = traitlets.Unicode().tag(sync=True)
     _kept = traitlets.Int(default_value=0).tag(sync=True)  # what the page asks for: each is counted
     _settled = traitlets.Int(default_value=0).tag(sync=True)
-    _asked = traitlets.List(default_value=[0, 0.0]).tag(sync=True)  # a descent: its number and its rate
-    _path = traitlets.Unicode().tag(sync=True)  # its number, then a row of point, value and slopes for each step
     _element = traitlets.Int(default_value=0).tag(sync=True)
 
     moved: Mapping[str, Parameter] = MappingProxyType({})  # the parameters by name, where their traits look them up
@@ -150,6 +146,14 @@ class LiveView(anywidget.AnyWidget):
         """The slope in each parameter at this point; None where there is no derivative.
 
         Of an array there are the slopes of all elements, in its shape followed by the parameter's.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> view = tm.live(lambda a: a**2, a=(0.0, 4.0))
+        >>> view.a, view.value, view.gradient
+        (2.0, 4.0, {'a': 4.0})
+        >>> view.close()
         """
         if self._slopes is None:
             return None
@@ -163,13 +167,19 @@ class LiveView(anywidget.AnyWidget):
 
     @property
     def history(self) -> dict[str, np.ndarray]:
-        """The values that were seen, the last 500 of them, and the parameters there: arrays of the same length."""
+        """The values that were seen, the last 500 of them, and the parameters there: arrays of the same length.
+
+        Examples
+        --------
+        >>> import tensormagic as tm
+        >>> view = tm.live(lambda a: a**2, a=(0.0, 4.0))
+        >>> view.a = 3.0
+        >>> view.history
+        {'a': array([2., 3.]), 'value': array([4., 9.])}
+        >>> view.close()
+        """
         points = np.array([p for p, _ in self._seen]).reshape(len(self._seen), len(self._numbers.spans))
-        found, begin = {}, 0
-        for p in self._numbers.parameters:
-            found[p.name] = points[:, begin : begin + len(p.spans)].reshape(-1, *p.shape)
-            begin += len(p.spans)
-        return {**found, "value": np.array([v for _, v in self._seen])}
+        return {**self._numbers.by_name(points), "value": np.array([v for _, v in self._seen])}
 
     def _moving(self) -> dict[str, Any]:
         """What the page is told of the numbers that are moved."""
@@ -236,7 +246,7 @@ class LiveView(anywidget.AnyWidget):
             value.flags.writeable = False
             self._see(point, float(value.ravel()[self._element]))
             with self.hold_sync():
-                self._exact = _packed(np.array(point), value, *([] if slopes is None else [slopes]))
+                self._exact = packed(np.array(point), value, *([] if slopes is None else [slopes]))
                 self._problem = problem
                 self.value = value if value.ndim else float(value)
 
@@ -319,74 +329,50 @@ class LiveView(anywidget.AnyWidget):
             self._at = None
             self._moved()
 
-    def _descending(self, _: Any) -> None:
-        count, rate = self._asked
-        self._descend(float(rate), _STEPS, int(count))
-
-    def _descend(self, rate: float, steps: int, count: int) -> np.ndarray:
-        with self._lock:
-            spans = len(self._numbers.spans)
-            try:
-                rows = self._numbers.descent(self.point, rate, steps)
-            except Exception as error:  # noqa: BLE001 (as where the view is moved there by hand)
-                self._problem = f"{type(error).__name__}: {error}"
-                rows = np.zeros((0, 2 * spans + 1))
-            self._steps = rows[:, : spans + 1]
-            for row in rows:
-                self._see(tuple(row[:spans].tolist()), float(row[spans]))
-            self._path = _packed(np.array([float(count)]), rows)
-            return rows
-
-    def descend(self, steps: int = _STEPS, rate: float | None = None) -> dict[str, np.ndarray]:
-        """Move against the gradient, as the view's button does.
+    def choose(self, *index: int) -> None:
+        """Look at another element of an array: its value, its slopes and its history are told.
 
         Parameters
         ----------
-        steps : int
-            How many times; fewer where nothing changes any more, and after two seconds.
-        rate : float, optional
-            How far, times the gradient; a negative one climbs. Default: the one that the view offers.
-
-        Returns
-        -------
-        dict
-            The parameters at each step, and ``value``: arrays of the same length.
+        *index : int
+            One for each axis, from 0.
 
         Raises
         ------
         ValueError
-            Where there is no gradient of one number, and of a view that is closed.
+            Where there is no such element.
 
         Examples
         --------
-        >>> import tensormagic as tm
-        >>> view = tm.live(lambda a: a**2, a=(-1.0, 3.0))
-        >>> view.descend(steps=2, rate=0.25)["value"].tolist()
-        [1.0, 0.25, 0.0625]
+        >>> import numpy as np, tensormagic as tm
+        >>> view = tm.live(lambda a: a * np.arange(3.0), a=(0.0, 4.0))
+        >>> view.choose(2)
+        >>> view.text
+        'value = [0, 2, 4] at a = 2 · value[2] = 4 · slope in a 2'
         >>> view.close()
         """
-        if self.comm is None:
-            raise ValueError("the view is closed: make a new one")
-        if not self._numbers.has_slopes or self._numbers.shape:
-            raise ValueError(f"{self._name} is not one number with a gradient, so there is no direction of descent")
-        rows = self._descend(self._rate if rate is None else rate, steps, -1)
-        found: dict[str, np.ndarray] = {}
-        begin = 0
-        for p in self._numbers.parameters:
-            found[p.name] = rows[:, begin : begin + len(p.spans)].reshape(-1, *p.shape)
-            begin += len(p.spans)
-        if len(rows):
-            with self.hold_trait_notifications():
-                for name, taken in found.items():
-                    setattr(self, name, taken[-1] if taken[-1].ndim else float(taken[-1]))
-        return {**found, "value": rows[:, begin]}
-
-    def choose(self, *index: int) -> None:
-        """Look at another element of an array: its value, its slopes and its history are told."""
         self._element = int(np.ravel_multi_index(index, self._numbers.shape)) if self._numbers.shape else 0
 
     def link(self, name: str, other: Any) -> None:
-        """Keep a parameter and the value of another widget the same, until the view is closed."""
+        """Keep a parameter and the value of another widget the same, until the view is closed.
+
+        Parameters
+        ----------
+        name : str
+            The parameter.
+        other : ipywidgets.Widget
+            Anything with a trait ``value``.
+
+        Examples
+        --------
+        >>> import ipywidgets, tensormagic as tm
+        >>> view, box = tm.live(lambda a: a**2, a=(0.0, 4.0)), ipywidgets.FloatText(3.0)
+        >>> view.link("a", box)
+        >>> view.value
+        9.0
+        >>> view.close(), box.close()
+        (None, None)
+        """
         self._unlink = (*self._unlink, traitlets.link((other, "value"), (self, name)).unlink)
 
     def close(self) -> None:
@@ -461,7 +447,23 @@ class LiveView(anywidget.AnyWidget):
         return svg(parts, title, f"{described(parts, self._name)} {rest}".strip(), reading)
 
     def to_html(self, path: str | Path) -> None:
-        """Write a page with the view, which needs neither a kernel nor a network: the sweep drives it."""
+        """Write a page with the view, which needs neither a kernel nor a network: the sweep drives it.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, in HTML. What has that name is replaced.
+
+        Examples
+        --------
+        >>> import tempfile, tensormagic as tm
+        >>> page = Path(tempfile.mkdtemp(), "curve.html")
+        >>> view = tm.live(lambda a: a**2, a=(0.0, 4.0))
+        >>> view.to_html(page)
+        >>> "<svg" in page.read_text()
+        True
+        >>> view.close()
+        """
         Path(path).write_text(self.page(), encoding="utf-8")
 
     def page(self) -> str:
@@ -479,10 +481,6 @@ class LiveView(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_: Any) -> _Bundle:
         return self.bundle()
-
-
-def _packed(*parts: np.ndarray) -> str:
-    return base64.b64encode(b"".join(p.astype("<f8").tobytes() for p in parts)).decode()
 
 
 def _largest(values: np.ndarray) -> float:

@@ -64,7 +64,7 @@ def opened(browser: BrowserContext, tmp_path: Path) -> Iterator[Any]:
 def test_it_opens_on_click_and_on_enter(opened: Any) -> None:
     shown = opened(demo_scenes.logistic(), expanded=False)
     header = shown.page.locator(".tm-header")
-    assert header.inner_text() == "graph: 8 ops → 3 kernels"
+    assert header.inner_text() == "graph: 8 ops, 13 with the gradient → 3 kernels"
     assert header.get_attribute("aria-expanded") == "false"
     assert shown.page.locator(".tm-stage").count() == 0
     header.click()

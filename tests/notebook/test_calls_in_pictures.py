@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-START = "X = np.random.default_rng(0).normal(size=(40, 3)); y = X[:, 0]; w = np.zeros(3)"
+START = "X = np.random.default_rng(0).normal(size=(40, 3)); y = X[:, 0]; w = np.zeros(3); t = np.arange(40) % 3"
 CELLS = {  # a cell's lines, and the boxes of the captured graph that compute
     "loss = np.mean((X @ w - y)**2)\nloss": ["@", "−", "· ** 2", "loss = mean"],
     "s = X.std(axis=0)\ns": ["s = std(·, axis=0)"],
@@ -19,6 +19,15 @@ CELLS = {  # a cell's lines, and the boxes of the captured graph that compute
     "m = np.sum(y) / len(y)\nm": ["sum", "m = · / 40"],
     "from scipy.stats import norm\nd = norm.logpdf(y, 0, 2)\nd": ["d = logpdf(·, 0, 2)"],
     "def half(a):\n    return np.exp(a) / 2\nh = half(y)\nh": ["exp", "· / 2"],
+    # a part of an array is one box, with the places that it is read from, or stored at
+    "p = np.exp(X)\nloss = -np.mean(np.log(p[np.arange(40), t]))\nloss": [
+        *("p = exp", "p[np.arange(40), t]", "log", "mean", "loss = − ·"),
+    ],
+    "q = y * 2\ns = np.sum(q[q > 0])\ns": ["q = · × 2", "· > 0", "q[q > 0]", "s = sum"],
+    "k = np.argmax(y)\nd = y[k - 1]\nd": ["k = argmax", "d = y[k - 1]"],
+    "m = np.zeros((3, 3))\nm[t[:3], t[:3]] += 1.0\nm[t] = 0.5\nm": [
+        *("t[:3]", "[t[:3], t[:3]]", "m[t[:3], t[:3]]", "m = · + 1", "m[t[:3], t[:3]] = ·", "m[t] = ·"),
+    ],
     "s = 0.0\nfor k in range(9):\n    s = s + np.mean(y * s)\ns": ["s = loop × 9"],
 }
 
@@ -76,3 +85,35 @@ def test_a_loop_holds_calls(notebook):
     report = notebook.ok("%%tensor\ns = 0.0\nfor k in range(9):\n    s = s + np.mean(y * s)\ns").value.report
     (bodies,) = report.portrait.scene(report.outcome.source).view("captured").drawn.inner.values()
     assert [v.title for v in bodies[0].vertices if v.is_op] == ["×", "mean", "s = · + ·"]
+
+
+def test_indices_that_a_gradient_reads_have_a_box_of_their_own(notebook):
+    notebook.ok(START)
+    cell = "%%tensor --grad X\np = np.exp(X)\n-np.mean(np.log(p[np.arange(40), t]))"
+    report = notebook.ok(cell).value.report
+    scene = report.portrait.scene(report.outcome.source)
+    rewritten, gradient = (scene.view(name).drawn for name in ("rewritten", "gradient"))
+    assert {v.title: v.type for v in rewritten.vertices}["p[np.arange(40), t]"] == "float64[40]"
+    titles = {v.id: v.title for v in gradient.vertices}
+    assert "logical_and" not in titles.values()
+    given = {title: [titles[e.source] for e in gradient.edges if e.target == key] for key, title in titles.items()}
+    assert given["[np.arange(40), t]"] == ["t"]
+    assert "[np.arange(40), t]" in given["p[np.arange(40), t]"]
+    assert "[np.arange(40), t]" in given["scatter_add"]
+
+
+def test_a_name_keeps_its_type_whatever_a_later_line_makes_of_it(notebook):
+    notebook.ok(START)
+    drawn = _captured(notebook.ok("%%tensor\np = np.exp(X)\nq = p.reshape(120)\nnp.sum(q * 2)"))
+    assert {v.title: v.type for v in drawn.vertices}["p = exp"] == "float64[40, 3]"
+
+
+def test_a_function_with_several_names_is_called_as_the_user_calls_it(notebook):
+    cell = "%%tensor\na = 2.0\nz = a\nwhile abs(z * z - a) > 1e-12:\n    z = (z + a / z) / 2\nnp.abs(z) + np.absolute(-z) + np.asin(z / 9)"
+    drawn = _captured(notebook.ok(cell))
+    named = {"abs", "absolute", "asin", "arcsin"}
+    assert [v.label for v in drawn.vertices if v.label in named] == ["abs", "absolute", "asin"]
+    (bodies,) = drawn.inner.values()
+    test = next(body for body in bodies if body.name == "test")
+    boxes = [v.label for v in test.vertices if v.kind in {"output", "pointwise"}]
+    assert boxes == ["multiply", "subtract", "abs", "· > 1e-12", "goes on"]

@@ -37,7 +37,7 @@ def test_one_line_and_the_graph(notebook):
     assert parts[2].startswith("grad_w [3] norm 0.")
     assert parts[3].startswith("grad_b = 0.")
     assert parts[4:] == ["stabilised"]
-    assert " ops → " in rest[0]
+    assert " ops, 14 with the gradient → 1 kernel" in rest[0]
     assert rest[1] == "  line 2  z = X @ w + b"
     assert "@, z = · + ·" in rest[2]
     assert "  stable: log(1 + x) -> log1p(x)" in rest

@@ -396,7 +396,7 @@ def test_nodes_carry_the_users_names_and_what_only_carries_values_is_folded(note
         "· + 0.5",
         "2 × ·",
         "0.1 × ·",
-        "p = · / 3",
+        "p = mean(·, keepdims=True)",
         "· ** 2",
         "r = · + 0.333333",
     } <= {

@@ -30,7 +30,7 @@ def texts(root: ET.Element) -> list[str]:
 
 def test_title_description_and_every_op() -> None:
     root = parsed(svg.render(demo_scenes.logistic()))
-    assert root.findtext(f"{SVG}title") == "In[3]: graph: 8 ops → 3 kernels"
+    assert root.findtext(f"{SVG}title") == "In[3]: graph: 8 ops, 13 with the gradient → 3 kernels"
     assert "z = X @ w + b" in (root.findtext(f"{SVG}desc") or "")
     written = texts(root)
     for label in ("X", "w", "b", "y", "@", "+", "exp", "log", "mean", "loss", "float64[569, 30]"):

@@ -72,6 +72,11 @@ class Quantity:
         return self.kind == "array" and len(self.shape) == 1 and 0 < self.shape[0] <= _FEW
 
     @property
+    def is_many(self) -> bool:
+        """Whether it is told by its norm: the elements are too many to be written out."""
+        return self.kind == "array" and not self.few
+
+    @property
     def whole(self) -> bool:
         """Whether the heat map holds every element."""
         return len(self.rows) * len(self.columns) == math.prod(self.shape)

@@ -186,6 +186,10 @@ class Passes:
         inputs = [n for n in self.nodes if n.op is PARAMETER and n in self.active]
         self._rewritten = dict(zip(inputs, self._as_grad_gives(inputs), strict=True))
 
+    def parts(self, node: Node) -> Collection[Node]:
+        """What one box is made of: a node, or all of a call."""
+        return self.calls[node].parts if node in self.calls else {node}
+
     def _moving(self) -> list[Node]:
         """What depends on the inputs, operands first."""
         everything = topological([self.result], needs=self._operands)
@@ -313,7 +317,7 @@ class Passes:
             if pulled is None:
                 continue
             stand = stands[port]
-            kind = _kind(node, self.calls[node].parts if node in self.calls else {node}, stand.type)
+            kind = _kind(node, self.parts(node), stand.type)
             own: Node | None = None
             if kind in {"number", "row", "elements"}:
                 own = substitute([pulled], {cotangent: broadcast(constant(t.dtype.type(1)), t.shape)})[0]

@@ -191,7 +191,7 @@ def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
     local = sheet.local_text(use, sheet.frame)
     part = f"= {use.part.text(sheet.frame)}"
     rooms = [local, f"= {use.part.quantity.placeholder}"]
-    if use.local is not None and use.kind != "matrix":
+    if use.local is not None and use.kind != "matrix" and not use.in_words:
         rooms.append(f"{TIMES[use.kind]} {use.local.quantity.placeholder}")
     wide = max(width(room, 12) for room in rooms) + 14
     told = f"from {sheet.nodes[use.target].heading} back to {sheet.nodes[use.source].heading}: {use.formula or local}"

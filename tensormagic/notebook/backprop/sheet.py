@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,8 +17,10 @@ from tensormagic.notebook.backprop.passes import Found, Passes
 from tensormagic.notebook.backprop.subject import Subject
 from tensormagic.notebook.backprop.wording import Headings, formulas
 from tensormagic.notebook.live.ranges import Parameter, parameter
+from tensormagic.notebook.pictures.carrying import CARRYING
+from tensormagic.notebook.pictures.joining import MOST_SAYING
 from tensormagic.notebook.pictures.labels import clean
-from tensormagic.notebook.pictures.scene import KINDS
+from tensormagic.notebook.pictures.views import kind_of
 from tensormagic.ops.leaf import PARAMETER
 
 __all__ = ["TIMES", "Line", "Sheet", "Shown", "Step", "Used", "floats_of"]
@@ -32,7 +34,7 @@ _POINTS = {
 _MOST_SLIDERS = 6
 # how an adjoint meets the local derivative: as numbers, element by element, summed; the page writes the same
 TIMES = {"number": "×", "row": "×", "elements": "⊙", "column": "·", "matrix": "×"}
-LONGEST = 32  # characters of a formula on a card; the page knows the number too
+LONGEST = 44  # characters of a formula on a card
 _TERMS = 3  # of a sum that are written out
 
 
@@ -76,6 +78,12 @@ class Used:
     sizes: tuple[int, int]  # elements of the target and of the source
     formula: str
     why: str
+
+    @property
+    def in_words(self) -> bool:
+        """Whether the formula stands on the card: where it is short, and the numbers are too many."""
+        many = self.kind == "matrix" or (self.local is not None and self.local.quantity.is_many)
+        return many and 0 < len(self.formula) <= LONGEST
 
 
 @dataclass(frozen=True)
@@ -128,8 +136,9 @@ class Sheet:
         self._slots = _Slots()
         nodes, graph = self.passes.nodes, self.passes.graph
         sizes = graph.bind([np.shape(v) for v in subject.values])
-        expressions = subject.naming().expressions
-        self._headings = Headings(nodes, graph, subject.names(nodes), sizes, self.passes.calls, expressions)
+        naming = subject.naming()
+        names = subject.names(nodes)
+        self._headings = Headings(nodes, graph, names, sizes, self.passes.calls, naming.expressions, naming.spelt)
         self.lines: list[Line] = []
         self._index = {n: k for k, n in enumerate(self.passes.nodes)}
         self.nodes = list(self._nodes(found))
@@ -157,7 +166,7 @@ class Sheet:
             yield Shown(
                 node,
                 self._heading(node),
-                "input" if node.op is PARAMETER else _kind(node),
+                "input" if node.op is PARAMETER else _kind(self.passes.parts(node)),
                 _type(node, value),
                 self.lines[number].place if number is not None else "input" if node.op is PARAMETER else "",
                 number,
@@ -320,6 +329,7 @@ class Sheet:
                     "kind": u.kind,
                     "sizes": list(u.sizes),
                     "formula": u.formula,
+                    "inWords": u.in_words,
                     "why": clean(u.why, 300),
                 }
                 for u in self.uses
@@ -354,10 +364,10 @@ class Sheet:
         return f"= {terms}{more}".replace(f"+ {MINUS}", f"{MINUS} ")
 
     def local_text(self, use: Used, frame: Sequence[float]) -> str:
-        """``× 0.25``: the local derivative."""
+        """``× 0.25``, or ``adjoint × e``: the local derivative as its numbers, if these are few; else what it does."""
+        if use.in_words:
+            return use.formula
         if use.kind == "matrix":
-            if 0 < len(use.formula) <= LONGEST:
-                return use.formula
             norm = f" norm {told(frame[use.local.at])}" if use.local is not None else ""
             return f"× J [{use.sizes[0]}, {use.sizes[1]}]{norm}"
         if use.local is not None:
@@ -397,9 +407,10 @@ def _line(text: str, line: int) -> str:
     return clean(lines[line - 1].strip(), 200) if 0 < line <= len(lines) else ""
 
 
-def _kind(node: Node) -> str:
-    kind = getattr(node.op, "kind", "opaque")
-    return kind if kind in KINDS else "opaque"
+def _kind(parts: Collection[Node]) -> str:
+    """The outline of a box: of what it is made of, that which says most; steps that only hand on say nothing beside others."""
+    kinds = {kind_of(part) for part in parts if part.op not in CARRYING} or {kind_of(part) for part in parts}
+    return next((kind for kind in MOST_SAYING if kind in kinds), "opaque")
 
 
 def _type(node: Node, value: Any) -> str:

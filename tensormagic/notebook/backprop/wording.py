@@ -16,7 +16,7 @@ from tensormagic.notebook.backprop.passes import Local, is_stretched, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
 from tensormagic.notebook.pictures.naming import Place, Written
 from tensormagic.ops.contract import CONTRACT, split
-from tensormagic.ops.fold import MAX, MIN
+from tensormagic.ops.fold import MAX, MIN, SUM
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.gather import GATHER
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
@@ -24,22 +24,33 @@ from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.control import COND, WHILE, Region
-from tensormagic.ops.scalars.scalar import add, divide, multiply, negative, square, subtract
+from tensormagic.ops.scalars.scalar import (
+    add,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    reciprocal,
+    square,
+    subtract,
+)
 from tensormagic.transform.rewriting import rewrite_nodes
 
 __all__ = ["Headings", "formulas"]
 
 _LONGEST = 80  # of a formula
-_INSIDE = 18  # of an operand's own expression inside another
+_INSIDE = 20  # of an operand's own expression inside another
 _NAME = 24  # of a name
 _INDEX = 24  # of an index
-_SHORT_INDEX = 15  # of one on an arrow
+_SHORT_INDEX = 22  # of one on an arrow
 _CONSTANT = "const"
 _DOT = "\N{MIDDLE DOT}"
 _SEEN_THROUGH = (FORM, BROADCAST, ASTYPE, RESHAPE)
 _MINUS = "\N{MINUS SIGN}"
 _REGIONS: dict[Operation, str] = {COND: "branch", WHILE: "while loop"}
 _CHOSEN: dict[Operation, str] = {MAX: "largest", MIN: "smallest"}
+_COMPARED: dict[Operation, str] = {maximum: ">", minimum: "<"}
 # letters of the two operands and of the result: how a product of matrices is written
 _PRODUCTS = {
     "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",
@@ -65,6 +76,8 @@ class Headings:
         The calls that are one node.
     expressions
         The places of a node, with the calls and parts of arrays there.
+    spelt
+        What the user has called the operation of a node, where it has several names.
     """
 
     def __init__(
@@ -75,6 +88,7 @@ class Headings:
         sizes: Mapping[Symbol, int],
         calls: Mapping[Node, Call] = MappingProxyType({}),
         expressions: Callable[[Node], Places] = lambda _: {},
+        spelt: Callable[[Node, str], str] = lambda _, name: name,
     ) -> None:
         self.sizes = sizes
         self._calls, self._expressions = calls, expressions
@@ -87,7 +101,7 @@ class Headings:
             elif part := self._part(node):
                 self.computes[node] = self._filled(Call(part, "", frozenset({node}), (node.args[0],)))
             elif node.op is not PARAMETER:
-                self.computes[node] = _expression(node, self.operand)
+                self.computes[node] = _expression(node, self.operand, spelt(node, node.op.name))
 
     def operand(self, node: Node) -> str:
         """A node inside an expression: its name, its value, or what it computes where that is short."""
@@ -141,10 +155,23 @@ class Headings:
         call = self._calls.get(local.target)
         parts = call.parts if call else {local.target}
         words = [_CHOSEN[part.op] for part in parts if part.op in _CHOSEN]
-        if local.kind != "matrix" or len(words) != 1 or not all(n.op in _CHOSEN or is_stretched(n) for n in parts):
+        if len(words) != 1 or not all(n.op in _CHOSEN or is_stretched(n) for n in parts):
             return ""
         (actual,) = local.stands.values()
         return f"adjoint where {self.operand(actual).replace(_DOT, 'it')} is {words[0]}"
+
+    def larger(self, local: Local) -> str:
+        """Of the larger and the smaller of two: ``adjoint where z > 0, half where equal``; nothing for other nodes."""
+        node = local.target
+        if (node in self._calls and len(self._calls[node].parts) > 1) or node.op not in _COMPARED:
+            return ""
+        (actual,) = local.stands.values()
+        one, other = (root(_unstretched(a)) for a in node.args)
+        texts = [self.operand(a) for a in node.args]
+        if one is other or (actual not in node.args and actual not in {one, other}):
+            return ""
+        texts = texts if actual in {node.args[0], one} else texts[::-1]
+        return f"adjoint where {texts[0]} {_COMPARED[node.op]} {texts[1]}, half where equal"
 
     def constant(self, node: Node) -> str:
         """The value of a number or of a size, seen through broadcasts; nothing for what depends on inputs."""
@@ -160,6 +187,13 @@ class Headings:
         return ""
 
 
+def _unstretched(node: Node) -> Node:
+    """Who makes what a node only stretches."""
+    while is_stretched(node):
+        node = root(node.args[0])
+    return node
+
+
 def _in_place(text: str, texts: Sequence[str]) -> str:
     """A text with others in place of its dots."""
     pieces = text.split(_DOT)
@@ -168,9 +202,9 @@ def _in_place(text: str, texts: Sequence[str]) -> str:
     )
 
 
-def _expression(node: Node, operand: Callable[[Node], str]) -> str:
-    """A node as an expression of its operands' texts."""
-    name = node.op.name
+def _expression(node: Node, operand: Callable[[Node], str], called: str = "") -> str:
+    """A node as an expression of its operands' texts; its operation as the user has called it."""
+    name = called or node.op.name
     if node.op is ITEM:
         return f"result {node['index'] + 1} of {operand(node.args[0])}"
     args = [operand(a) for a in node.args]
@@ -185,7 +219,7 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
     if index := _index(node):
         return f"{_bracketed(args[0])}[{index}]"
     if node.op is negative:
-        return f"{_MINUS}{_bracketed(args[0])}"
+        return f"{_MINUS}{args[0] if _is_product(args[0]) else _bracketed(args[0])}"
     if node.op is square:  # as most people write it; NumPy has this function for it
         return f"{_bracketed(args[0])} ** 2"
     if node.op is TRANSPOSE and len(node.type.shape) == 2:
@@ -197,14 +231,19 @@ def _expression(node: Node, operand: Callable[[Node], str]) -> str:
 
 
 def _infix(node: Node, sign: str, args: Sequence[str]) -> str:
-    bare = node.op in {add, subtract} or (node.op in {multiply, divide} and _is_negative_name(args[0]))
+    bare = node.op in {add, subtract} or (node.op in {multiply, divide} and _is_product(args[0].removeprefix(_MINUS)))
     left = args[0] if bare else _bracketed(args[0])
-    return f"{left} {sign} {args[1] if node.op is add else _bracketed(args[1])}"
+    closer = _is_product(args[1]) and (node.op is subtract or not {"×", "/"} & {*args[1]})
+    return f"{left} {sign} {args[1] if node.op is add or closer else _bracketed(args[1])}"
 
 
-def _is_negative_name(text: str) -> bool:
-    """Whether a text is `−y`, which needs no brackets before `×`: Python's minus binds closer."""
-    return text.startswith(_MINUS) and _bracketed(text[1:]) == text[1:]
+def _is_product(text: str) -> bool:
+    """Whether a text is a name, or products and quotients: before `×` it needs no brackets, and Python's minus binds closer."""
+    depth, signs = 0, ""
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        signs += character if not depth and not (character.isalnum() or character in "_.)]") else ""
+    return not signs.replace(" × ", "").replace(" / ", "").replace(" ** ", "").replace(_DOT, "").replace("…", "")
 
 
 def _index(node: Node) -> str:
@@ -251,7 +290,9 @@ def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
 
 def _in_words(local: Local, headings: Headings) -> str:
     """What an operand gets, where that is shorter said than as an expression; else nothing."""
-    return (headings.put(local.target) if local.kind == "matrix" else "") or headings.chosen(local)
+    if local.kind not in {"matrix", "row", "elements"}:
+        return ""
+    return headings.put(local.target) or headings.chosen(local) or headings.larger(local)
 
 
 def _formula(local: Local, pulled: Node, again: Node, headings: Headings) -> str:
@@ -269,10 +310,33 @@ def _formula(local: Local, pulled: Node, again: Node, headings: Headings) -> str
             name = texts[node.args[0]]
         elif not name and not node.args:
             name = node.op.name
-        texts[node] = name or _expression(_adjoint_first(node, texts), texts.__getitem__)
+        texts[node] = name or _simplified(node, texts) or _expression(_adjoint_first(node, texts), texts.__getitem__)
         if len(texts[node]) > _LONGEST:
             return ""
-    return texts[pulled]
+    return _without_axes(texts[pulled], pulled)
+
+
+def _simplified(node: Node, texts: Mapping[Node, str]) -> str:
+    """A quotient in a product, and a minus in a sum, as one writes them by hand; nothing for other nodes."""
+    if node.op is multiply and "adjoint" in texts[node.args[0]] + texts[node.args[1]]:
+        one, other = _adjoint_first(node, texts).args
+        left, right = texts[one], texts[other]
+        if other.op in {multiply, divide, reciprocal} and _is_product(left.removeprefix(_MINUS)) and _is_product(right):
+            return f"{left} / {right[4:]}" if right.startswith("1 / ") else f"{left} × {right}"
+    if node.op is multiply and node.args[0] is node.args[1]:
+        return f"{_bracketed(texts[node.args[0]])} ** 2"
+    if node.op is SUM and texts[node.args[0]].startswith(_MINUS):
+        inside = texts[node.args[0]]
+        if _is_product(inside[1:]):
+            return _MINUS + _expression(node, lambda a: {node.args[0]: inside[1:]}.get(a) or texts[a])
+    return ""
+
+
+def _without_axes(text: str, pulled: Node) -> str:
+    """Without the index that gives a sum the axis of one element back: as with ``keepdims``, which headings leave out."""
+    index = _index(pulled) if pulled.op is RESHAPE and root(pulled.args[0]).op in {SUM, negative} else ""
+    bare = text.removesuffix(f"[{index}]") if "None" in index else text
+    return bare[1:-1] if bare != text and bare.startswith("(") else bare
 
 
 def _adjoint_first(node: Node, texts: Mapping[Node, str]) -> Node:

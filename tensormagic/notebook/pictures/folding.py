@@ -144,6 +144,8 @@ class _Folding:
         if len(users) != 1 or not self.carries(users[0]):
             return vertex
         last = self.vertex[users[0]]
+        if vertex.name and (last.cell, last.line) != (vertex.cell, vertex.line):
+            return vertex  # what a later line makes of it is not what the name stands for
         if last.label == ASTYPE.name and not _same_kind(
             vertex.type, last.type
         ):  # of True and False a sum makes numbers

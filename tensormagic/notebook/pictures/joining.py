@@ -1,6 +1,7 @@
-"""Views with one box for each call of a library: what ``np.mean`` or ``np.std`` became is one vertex, called as it was written.
+"""Views with one box for each call of a library, and for each part of an array: what ``np.mean`` or ``p[rows, t]`` became is one vertex.
 
-A call is joined where nothing else reads what it is made of, and no rule has changed that.
+It is called as it was written. A call is joined where nothing else reads what it is made of, and no rule has changed that. The arithmetic
+of indices may have been changed; where others read it, as a gradient does, it has a box of its own, ``[rows, t]``.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tensormagic.notebook.pictures.carrying import CARRIES
+from tensormagic.notebook.pictures.naming import STORED
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 
-__all__ = ["joined", "repeats"]
+__all__ = ["MOST_SAYING", "joined", "repeats"]
 
 # the outline that a call has: of its parts, that which says most of what it does
-_KINDS = ("opaque", "contract", "fold", "update", "move", "pointwise")
+MOST_SAYING = ("region", "opaque", "contract", "fold", "update", "move", "pointwise")
 
 
 def joined(view: View) -> View:
@@ -71,18 +73,26 @@ class _Joining:
         for call in last.calls:
             if call.startswith("\n"):  # no call
                 continue
-            parts = self.parts(last, call)
+            parts, called = self.parts(last, call), call
+            if not parts and self.is_index(last, call):
+                parts, called = self.reached(last, call), _index(call)
             drawn = [v.label for v in map(self.vertex.__getitem__, parts) if v.is_op and v.label not in CARRIES]
             if len(drawn) > 1 and not repeats(drawn):
                 self.within |= dict.fromkeys(parts, last.id)
-                self.calls[last.id] = call
+                self.calls[last.id] = called
                 self.held[last.id] = parts
                 return
 
     def parts(self, last: Vertex, call: str) -> list[str]:
         """What a call is made of, its last part first; nothing where it cannot be one box."""
-        if any(call in self.vertex[user].calls for user in self.users[last.id]) or not self.is_part(last, last):
+        users = [v for v in map(self.vertex.__getitem__, self.users[last.id]) if v.label not in CARRIES]
+        if any(call in v.calls for v in users) or not self.is_part(last, last, call):
             return []
+        found = self.reached(last, call)
+        return found if self.is_whole(call, dict.fromkeys(found)) else []
+
+    def reached(self, last: Vertex, call: str) -> list[str]:
+        """What belongs to a call and to nothing else, from its last part back."""
         found = {last.id: None}
         stack = [last.id]
         while stack:
@@ -90,10 +100,22 @@ class _Joining:
                 v = self.vertex[edge.source]
                 if v.id in self.within or v.id in self.fixed or any(user not in found for user in self.users[v.id]):
                     continue
-                if call in v.calls and not v.name and v.id not in self.whole.outputs and self.is_part(v, last):
+                inside = call in v.calls or (v.kind == "constant" and _is_part_of_array(call))
+                if inside and not v.name and v.id not in self.whole.outputs and self.is_part(v, last, call):
                     found[v.id] = None
                     stack.append(v.id)
-        return list(found) if self.is_whole(call, found) else []
+        return list(found)
+
+    def is_index(self, last: Vertex, call: str) -> bool:
+        """Whether a vertex gives the places that a part of an array is read from, or stored at."""
+        users = [v for v in map(self.vertex.__getitem__, self.users[last.id]) if call in v.calls]
+        return (
+            _is_part_of_array(call)
+            and last.kind == "pointwise"
+            and _counts(last)
+            and bool(users)
+            and not any(v.kind == "pointwise" for v in users)
+        )
 
     def is_whole(self, call: str, found: Mapping[str, None]) -> bool:
         """Whether nothing that belongs to the same call stands outside, but numbers and what others have as well."""
@@ -104,18 +126,21 @@ class _Joining:
                     v = self.vertex[other]
                     if other in seen or other in self.fixed:
                         continue
-                    if call in v.calls and len(v.calls) == 1:
+                    if v.label in CARRIES:  # a call may go on behind it
+                        if not v.calls or call in v.calls:
+                            seen.add(other)
+                            stack.append(other)
+                    elif call in v.calls and len(v.calls) == 1:
                         return False
-                    if v.label in CARRIES and not v.calls:  # a call may go on behind it
-                        seen.add(other)
-                        stack.append(other)
         return True
 
-    def is_part(self, v: Vertex, last: Vertex) -> bool:
+    def is_part(self, v: Vertex, last: Vertex, call: str) -> bool:
         """Whether a vertex may stand in one box with the last one."""
-        return (
-            v.kind in _KINDS and not v.rules and (v.kernel, v.yellow, v.role) == (last.kernel, last.yellow, last.role)
-        )
+        places = _is_part_of_array(call) and _counts(v)
+        if v.kind == "constant":
+            return places
+        same = (v.kernel, v.yellow, v.role) == (last.kernel, last.yellow, last.role)
+        return v.kind in MOST_SAYING[1:] and (places or (not v.rules and same))
 
     def made(self, v: Vertex) -> Vertex:
         """A vertex; the last part of a call as all of it."""
@@ -123,9 +148,13 @@ class _Joining:
             return v
         parts = [self.vertex[key] for key in self.held[v.id]]
         kinds = {part.kind for part in parts if part.label not in CARRIES}
-        kind = next(kind for kind in _KINDS if kind in kinds)
+        kind = next(kind for kind in MOST_SAYING if kind in kinds)
         numbers = tuple(part.number for part in parts if part.is_op)
         label = self.calls[v.id].partition("\n")[0]
+        if v.kind == "update" and label.endswith(STORED):
+            kind = v.kind
+        elif label.endswith(STORED) or label.startswith("["):
+            label, v = _index(label), replace(v, name="")
         return replace(v, label=label, kind=kind, written="", calls=(), number=-v.number, parts=numbers)
 
     def operands(self, v: Vertex) -> list[Edge]:
@@ -141,6 +170,31 @@ class _Joining:
         first = self.given[v.id][0]
         kept = [key for key in sources if key not in self.fixed]
         return [replace(first, source=key, target=v.id, port=port) for port, key in enumerate(kept)]
+
+
+def _is_part_of_array(call: str) -> bool:
+    """Whether a text is that of a part of an array, and not of a call: ``p[rows, t]``, with its place in a second line."""
+    return call.partition("\n")[0].removesuffix(STORED).endswith("]")
+
+
+def _index(call: str) -> str:
+    r"""The index of a part of an array, in its brackets.
+
+    >>> _index("f(x)[rows[0], t]\nIn[1] (1, 2, 3, 4)")
+    '[rows[0], t]'
+    """
+    text = call.partition("\n")[0].removesuffix(STORED)
+    depth = 0
+    for k, character in reversed(list(enumerate(text))):
+        depth += (character == "]") - (character == "[")
+        if not depth:
+            return text[k:]
+    return text
+
+
+def _counts(v: Vertex) -> bool:
+    """Whether a vertex is of integers or of truth values, as places in arrays are."""
+    return v.type.startswith(("int", "uint", "bool"))
 
 
 def repeats(labels: list[str]) -> bool:

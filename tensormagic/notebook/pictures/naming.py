@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.notebook.pictures.carrying import CARRYING
 from tensormagic.ops.leaf import CONSTANT, SIZE
-from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.transform.rewriting import Firing
 
-__all__ = ["Naming", "Place", "Written", "parsed", "unfolded"]
+__all__ = ["STORED", "Naming", "Place", "Written", "parsed", "unfolded"]
 
+STORED = " = ·"  # behind a part of an array that is stored into
 MOST_PART = 28  # characters of a part of an array
 MOST_WRITTEN = 18  # characters of an expression that stands for a name
 Place = tuple[int, int, int, int]
@@ -34,6 +37,11 @@ class _Text:
     calls: dict[Place, str] = field(default_factory=dict[Place, str])
     operators: set[Place] = field(default_factory=set[Place])
     read: dict[Place, Written] = field(default_factory=dict["Place", "Written"])
+
+    def made_of(self, place: Place) -> str:
+        """The call, or the part of an array, at a place: what several operations may have come from."""
+        part = self.parts.get(place, "")
+        return self.calls.get(place, "") or (f"{part}{STORED}" if part and place not in self.read else part)
 
 
 @dataclass(frozen=True)
@@ -226,20 +234,30 @@ class Naming:
         return cell in cells or not cells
 
     def parts(self, nodes: Iterable[Node]) -> dict[Node, str]:
-        """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last one."""
-        found: dict[tuple[str, Place], Node] = {}
+        """How parts of arrays were written, ``image[i:i + 30]``: of all that one expression became, the last that reads, or stores."""
+        found: dict[tuple[str, Place, bool], Node] = {}
         for node in nodes:
             if node.op not in CARRYING:
-                found |= {(cell, place): node for _, cell, place in self._keys(node)}
-        texts = {node: self._text(cell).parts.get(place, "") for (cell, place), node in found.items()}
+                stores = node.op.kind == "update" or isinstance(node.op, Store)
+                found |= {(cell, place, stores): node for _, cell, place in self._keys(node)}
+        texts = {node: self._text(cell).parts.get(place, "") for (cell, place, _), node in found.items()}
         return {node: text for node, text in texts.items() if text}
 
     def calls(self, node: Node) -> tuple[str, ...]:
-        """The calls that a node is a part of, each with its place; of other expressions the place alone."""
-        found = [(self._text(cell).calls.get(place, ""), cell, place) for _, cell, place in self._keys(node)]
+        """The calls and the parts of arrays that a node is a part of, each with its place; of other expressions the place alone."""
+        found = [(self._text(cell).made_of(place), cell, place) for _, cell, place in self._keys(node)]
         return (
             tuple(f"{call}\n{cell} {place}" for call, cell, place in found) if any(call for call, *_ in found) else ()
         )
+
+    def spelt(self, node: Node, name: str) -> str:
+        """The name of an operation as the user has called it, where NumPy has the same function under several: ``abs``."""
+        known = getattr(np, name, None)
+        for _, cell, place in self._keys(node) if isinstance(known, np.ufunc) else ():
+            called = self._text(cell).calls.get(place, "").partition("(")[0]
+            if called and getattr(np, called, None) is known:
+                return called
+        return name
 
     def expressions(self, node: Node) -> dict[tuple[str, Place], Written | None]:
         """The places of a node, each with the call or the part of an array there."""

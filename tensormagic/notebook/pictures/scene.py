@@ -233,7 +233,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """One line: ``graph: 12 ops → 2 kernels``.
+        """One line: ``graph: 12 ops → 2 kernels``; with a gradient, which the kernels compute too, its ops as well.
 
         >>> Scene("", "", (View("captured", (Vertex("a", "exp", "pointwise"),), ()),)).summary
         'graph: 1 op'
@@ -242,6 +242,8 @@ class Scene:
             return "graph: nothing"
         ops = self.views[0].ops
         text = f"graph: {ops} op{'s' * (ops != 1)}"
+        more = next((view.ops for view in self.views if view.name == "gradient"), ops)
+        text += f", {more} with the gradient" if more != ops else ""
         kernels = max(view.kernels for view in self.views)
         return f"{text} → {kernels} kernel{'s' * (kernels != 1)}" if kernels else text
 

@@ -17,14 +17,16 @@ from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
+from tensormagic.ir.size import nodes_of
 from tensormagic.notebook.pictures.carrying import CARRYING
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.needed import Needed, needed
 from tensormagic.notebook.pictures.passes import is_derived
 from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
 from tensormagic.notebook.pictures.scope import REGIONS, Scope, short
+from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.leaf import INPUT, PARAMETER
-from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.ops.regions.loops import LOOP, WHILE
 
 __all__ = ["Drawing", "functions_of", "kind_of", "newest", "places"]
@@ -33,6 +35,7 @@ MOST_INSIDE = 3_000  # vertices of one view in graphs of loops, branches and cal
 DEEPEST = 8
 MOST_NAMES = 4  # of the variables that a loop gives
 _PLACED = frozenset(("move", "update"))  # kinds that read places in arrays: the numbers of these places are drawn, too
+_TAKES = (GATHER, TAKE_ALONG_AXIS)  # elements by arrays of places
 _BODIES = {"test": "test", "then": "then", "otherwise": "else", "body": "body", "back": "derivative"}
 
 
@@ -170,7 +173,7 @@ class _Writer:
         """What the results of the ``wanted`` numbers need; without these, all results."""
         wanted = range(len(scope.graph.results)) if wanted is None else wanted
         found = needed(scope.graph, wanted)
-        self.parts |= self.drawing.naming.parts([n for n in found.nodes if kind_of(n) in _PLACED])
+        self.parts |= self.drawing.naming.parts([n for n in found.nodes if kind_of(n) in _PLACED or n.op in _TAKES])
         ids = self._ids(found.nodes, within)
         ends = _gradients([(outputs[k], scope.graph.results[k]) for k in wanted]) if not place else {}
         vertices: list[Vertex] = []
@@ -181,7 +184,8 @@ class _Writer:
             given_as = _given_as(scope, node, found, ends)
             vertices.append(self.vertex(scope, node, key, place, found.read_of(node), given_as))
             edges += [Edge(ids[arg], key, port) for port, arg in enumerate(node.args) if found.reads(node, port)]
-            places_ = [n for n in node.sized_by if n not in node.args] if vertices[-1].kind in _PLACED else []
+            new = [n for n in node.sized_by if n not in node.args and node.op not in CARRYING]
+            places_ = new if vertices[-1].kind in _PLACED else [n for n in new if _brings(node, n)]
             edges += [Edge(ids[n], key, len(node.args) + k) for k, n in enumerate(places_)]
             if node.op.kind == "region" and len(place) < 2 * DEEPEST:
                 bodies = tuple(self._bodies(scope, node, key, place, found.ends_of(node), given_as))
@@ -255,7 +259,7 @@ class _Writer:
     def _result_names(self, node: Node, body: str, inner: Scope) -> list[str]:
         """What the results of a graph inside are called: as the user's variables, or by what becomes of them."""
         results = inner.graph.results
-        what = "next" if node.op in {LOOP, WHILE} and body == "body" else "result"
+        what = "next" if node.op in {LOOP, WHILE} and body == "body" else "goes on" if body == "test" else "result"
         usual = [f"{what} {k + 1}" if len(results) > 1 else what for k in range(len(results))]
         if what == "next":
             counted = node.op is LOOP
@@ -288,7 +292,7 @@ class _Writer:
         at = line if line is not None else newest(spans).line if spans else 0
         return Vertex(
             key,
-            scope.label(node) if fixed is None else short(fixed["bits"].array()[()]),
+            drawing.naming.spelt(node, scope.label(node)) if fixed is None else short(fixed["bits"].array()[()]),
             kind,
             ", ".join(map(scope.type_text, types)),
             scope.symbolics(types) if is_op else "",
@@ -312,6 +316,14 @@ def _given_as(scope: Scope, node: Node, found: Needed, ends: Mapping[tuple[Node,
     items = [n for n in found.nodes if n.op is ITEM and n.args[0] is node] if len(node.types) > 1 else []
     named = {number: label for (one, number), label in ends.items() if one is node}
     return named | {item["index"]: scope.called[item] for item in items if item in scope.called}
+
+
+def _brings(node: Node, number: Node) -> bool:
+    """Whether a size, or a place, that is computed comes into a graph with a node, and not with its operands."""
+    known = {
+        n for arg in node.args for n in (*arg.sized_by, *(n for t in arg.types for s in t.shape for n in nodes_of(s)))
+    }
+    return number not in known
 
 
 def _gradients(outputs: Sequence[tuple[str, Node]]) -> dict[tuple[Node, int], str]:
@@ -360,6 +372,8 @@ def kind_of(node: Node) -> str:
     kind = node.op.kind
     if kind == "leaf":
         return "constant"
+    if isinstance(node.op, Store):
+        return "update"
     return kind if kind in KINDS else "opaque"
 
 

@@ -46,7 +46,7 @@ function addDetails(side, scene, select) {
     item.append(node("span", { class: "tm-soft" }, "through "), press, node("span", {}, ": "));
     const words = productText(one, adjoint, frame);
     item.append(node("span", { class: "tm-numbers" }, words));
-    if (one.formula && one.kind !== "matrix") item.append(node("code", {}, one.formula));
+    if (one.formula && one.kind !== "matrix" && !one.inWords) item.append(node("code", {}, one.formula));
     if (one.local && one.local.kind === "array" && !one.local.few) item.append(heatMap(one.local, frame, "local derivative"));
     return item;
   }

@@ -68,8 +68,8 @@ function slotText(slot, frame, digits = 5) {
 const TIMES = { number: "\u00d7", row: "\u00d7", elements: "\u2299", column: "\u00b7" };
 
 function localText(use, frame) {
+  if (use.inWords) return use.formula;
   if (use.kind === "matrix") {
-    if (use.formula && use.formula.length <= 32) return use.formula;
     const norm = use.local ? ` norm ${numberText(frame[use.local.at])}` : "";
     return `\u00d7 J [${use.sizes.join(", ")}]${norm}`;
   }
@@ -85,10 +85,10 @@ function sumText(texts, waiting) {
   return `= ${told.join(" + ")}${more}${count}`.replaceAll(`+ ${MINUS}`, `${MINUS} `);
 }
 
-// adjoint and local derivative, and what they make: of matrices the formula
+// adjoint and local derivative, and what they make: of matrices and of many elements the formula
 function productText(use, adjoint, frame) {
   const made = slotText(use.part, frame);
-  if (use.kind === "matrix") return `${use.formula || "adjoint \u00d7 J"} = ${made}`;
+  if (use.kind === "matrix" || use.inWords) return `${use.formula || "adjoint \u00d7 J"} = ${made}`;
   const how = { elements: ", element by element,", column: ", summed," }[use.kind] || "";
   return `${adjoint} ${localText(use, frame)}${how} = ${made}`;
 }

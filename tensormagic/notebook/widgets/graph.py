@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -34,11 +34,43 @@ def joined(folder: Path, names: Sequence[str]) -> str:
 
 
 def _tight(line: str) -> str:
-    """A line without the spaces that only readers need; what stands in quotation marks stays."""
-    parts = re.split(r"""("(?:[^"\\]|\\.)*"|`[^`]*`)""", line)
+    """A line without the spaces that only readers need; what stands in quotation marks stays, in a text inside a text, too."""
+    whole = re.split(r"""("(?:[^"\\]|\\.)*"|`[^`]*`)""", line)
+    pieces = _pieces(line) if re.search(r"\$\{[^}`]*`", line) else ((piece, not k % 2) for k, piece in enumerate(whole))
     return "".join(
-        part if k % 2 else re.sub(r" ?(=>|[-+]=|[=,:?{}();<>|&*]+) ?", r"\1", part) for k, part in enumerate(parts)
+        re.sub(r" ?(=>|[-+]=|[=,:?{}();<>|&*]+) ?", r"\1", piece) if is_code else piece for piece, is_code in pieces
     )
+
+
+def _pieces(line: str) -> Iterator[tuple[str, bool]]:
+    """The code of a line and its texts, in turn: ``a ? `${b ? `, ${c} d` : ""}` : e`` has three texts, and code between."""
+    inside = [True]  # whether code or a text is open, the outermost first
+    start = k = 0
+    while k < len(line):
+        here, end = inside[-1], k + 1
+        if here and line[k] == '"':
+            yield line[start:k], True
+            closed = re.compile(r'"(?:[^"\\]|\\.)*"?').match(line, k)
+            start = k = closed.end() if closed else end
+            yield line[end - 1 : k], False
+            continue
+        if line[k] == "`":
+            cut = k if here else end
+            yield line[start:cut], here
+            start = cut
+            inside[-1:] = [here, False] if here else []
+        elif here and line[k] in "{}":
+            inside[-1:] = [True, True] if line[k] == "{" else [] if len(inside) > 1 else [True]
+            if not inside[-1]:  # a text goes on
+                yield line[start:k], True
+                start = k
+        elif not here and line.startswith("${", k):
+            end = k + 2
+            yield line[start:end], False
+            start = end
+            inside.append(True)
+        k = end
+    yield line[start:], inside[-1]
 
 
 _here = Path(__file__).parent

@@ -25,7 +25,7 @@ function build(model, el, hear) {
   const stage = node("div", { class: "tm-stage" }), controls = node("div", { class: "tm-controls" });
   const tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": name });
   const side = node("div", { class: "tm-side" }), main = node("div", { class: "tm-main" }); // beside each other where there is room
-  side.append(controls, tools, node("div", { class: "tm-told" }, model.get("_scene").told || ""), status);
+  side.append(controls, tools, node("div", { class: "tm-told" }, (model.get("_scene").told || "").replace(/ = /g, "\u00a0=\u00a0")), status);
   main.append(stage, side);
   el.append(readout, main);
   // the picture is as wide as its place, and its words are 12 pixels high in any

@@ -16,6 +16,7 @@ import numpy as np
 import traitlets
 from ipywidgets import Widget
 
+from tensormagic.notebook.live.plots.arrays import DOTS
 from tensormagic.notebook.live.plots.compose import Arrangement, Scales, panels
 from tensormagic.notebook.live.plots.draw import described, styled, svg
 from tensormagic.notebook.live.plots.frame import Panel, Reading, indexed, listed, number
@@ -120,6 +121,10 @@ class LiveView(Descending):
         self._inputs, self._own = numbers.inputs(), self._marks()
         begin = self._swept(numbers.start)
         begin |= {p.name: p.argument(p.start) for p in numbers.parameters}
+        size = math.prod(numbers.shape)
+        begin["_element"] = (
+            size // 2 if len(numbers.shape) == 1 and size > DOTS else 0
+        )  # the first of a curve is often 0
         super().__init__(_scene=self._moving(), **begin, **traits)
         self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
         self._moved()

@@ -20,6 +20,7 @@ function makeLine(panel, view) {
   const dots = svgNode("path", { class: "curve dots" }, inner), dot = svgNode("circle", { class: "dot", r: 6 }, inner);
   const holder = elementHolder(svg, view, { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 },
     `the elements of ${view.name}: arrow keys choose one`);
+  const legend = svg.querySelector(".ahead"); // the dashed line is for the slider that was moved last
   const place = (k) => across(panel.at.length ? panel.at[k] : k);
   const way = (values, mark) => {
     let drawing = false;
@@ -34,6 +35,7 @@ function makeLine(panel, view) {
   return (reading) => {
     const slopes = reading.slopes && reading.slopes[reading.focus];
     show(ghost, slopes);
+    if (slopes && legend) legend.textContent = `with a larger ${panel.labels[reading.focus]}`;
     if (slopes) ghost.setAttribute("d", way(reading.values.map((value, k) => value + slopes[k] * panel.ahead[reading.focus]), false));
     line.setAttribute("d", way(reading.values, false));
     if (reading.values.length <= panel.dots) dots.setAttribute("d", way(reading.values, true));
@@ -103,7 +105,7 @@ function makeHistory(panel, view) {
       const y = top + tall * (1 - (high > low ? (value - low) / (high - low) : 0.5));
       return `${begin ? "M" : "L"}${(left + wide * k / (seen.length - 1)).toFixed(1)} ${y.toFixed(1)}`;
     }).join(""));
-    words.textContent = there.length < 2 ? "values so far, as you move"
+    words.textContent = there.length < 2 ? "values so far, as you move a slider"
       : `${seen.length} values so far: ${told(+low.toPrecision(3))} to ${told(+high.toPrecision(3))}`;
   };
 }

@@ -8,7 +8,20 @@ from tensormagic.ir.rules import is_constant, plain
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import lower_bound
 from tensormagic.ops.contract import LETTERS, einsum
-from tensormagic.ops.fold import LOG_SOFTMAX, LOGSUMEXP, MAX, MIN, PROD, SOFTMAX, SUM, fold, row, spread, whole_softmax
+from tensormagic.ops.fold import (
+    LOG_SOFTMAX,
+    LOGSUMEXP,
+    MAX,
+    MIN,
+    PROD,
+    SOFTMAX,
+    SUM,
+    Fold,
+    fold,
+    row,
+    spread,
+    whole_softmax,
+)
 from tensormagic.ops.fold_kind import count
 from tensormagic.ops.leaf import constant, constant_value, size_node
 from tensormagic.ops.move import BROADCAST, RESHAPE, broadcast, expand_dims, reshape, squeezes
@@ -136,10 +149,25 @@ def _stretched(node: Node) -> Node | None:
     return broadcast(expand_dims(x, tuple(rest.index(k) for k in axes if k in rest)), node.type.shape)
 
 
-@stable(roots="sum max min", heads="negative", neutral=True)
+@stable(roots="sum", heads="negative", neutral=True)
 def signs_outwards(node: Node) -> Node | None:
-    """``sum(-x) -> -sum(x), max(-x) -> -min(x), min(-x) -> -max(x)``."""
-    turned = {SUM: SUM, MAX: MIN, MIN: MAX}[node.op]  # type: ignore[index]
+    """``sum(-x) -> -sum(x)``."""
+    return _sign_before(node, SUM)
+
+
+@stable(roots="max", heads="negative", neutral=True)
+def sign_before_max(node: Node) -> Node | None:
+    """``max(-x) -> -min(x)``."""
+    return _sign_before(node, MIN)
+
+
+@stable(roots="min", heads="negative", neutral=True)
+def sign_before_min(node: Node) -> Node | None:
+    """``min(-x) -> -max(x)``."""
+    return _sign_before(node, MAX)
+
+
+def _sign_before(node: Node, turned: Fold) -> Node | None:
     x = node.args[0].args[0] if node.args[0].op is negative else None
     if x is None or x.type.dtype.kind != "f" or x.type.dtype != node.type.dtype:
         return None

@@ -19,6 +19,7 @@ from tensormagic.notebook.live.plots.frame import (
     Shape,
     axes,
     coordinate,
+    height,
     label,
     legend,
     near,
@@ -50,10 +51,13 @@ class Line(Framed):
         How far along each slider the dashed line looks.
     at
         Where each element stands along the axis, if that does not count them.
+    labels
+        What the sliders are called.
     """
 
     ahead: tuple[float, ...]
     at: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
 
     kind = "line"
 
@@ -90,7 +94,13 @@ class Line(Framed):
 
     def places(self) -> dict[str, Any]:
         """What the page places marks by."""
-        return {**super().places(), "ahead": list(self.ahead), "dots": DOTS, "at": list(self.at)}
+        return {
+            **super().places(),
+            "ahead": list(self.ahead),
+            "dots": DOTS,
+            "at": list(self.at),
+            "labels": list(self.labels),
+        }
 
 
 def line(
@@ -112,9 +122,9 @@ def line(
     else:
         across, at = "element", ()
     made = Line(TALL, along, (), x, range_of(values), ahead, tuple(at))
-    moved = f"with a larger {label(spans[0].label, 80)}" if len(spans) == 1 else "slider 5 % further"
-    told = legend(made, moved) if slopes else []
-    return Line(TALL, along, (*axes(made, across, name), *told), made.x, made.y, ahead, made.at)
+    labels = tuple(label(span.label, 80) for span in spans)
+    told = legend(made, f"with a larger {labels[0]}") if slopes else []
+    return Line(TALL, along, (*axes(made, across, height(name)), *told), made.x, made.y, ahead, made.at, labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from tensormagic.notebook.live.plots.frame import (
     Shape,
     axes,
     coordinate,
+    height,
     label,
     legend,
     near,
@@ -73,7 +74,7 @@ def curve(name: str, span: Span, sweep: Sweep) -> Curve:
             drawing = there
     line = {"tag": "path", "class": "curve dots" if span.whole else "curve", "d": way, "inside": True}
     told = legend(made, f"slope in {label(span.label, 80)}") if sweep.slopes is not None else []
-    return Curve(TALL, (0,), (*axes(made, span.label, name), *told, line), made.x, made.y)
+    return Curve(TALL, (0,), (*axes(made, span.label, height(name)), *told, line), made.x, made.y)
 
 
 _n = coordinate

@@ -22,6 +22,7 @@ __all__ = [
     "Shape",
     "axes",
     "coordinate",
+    "height",
     "indexed",
     "label",
     "legend",
@@ -38,6 +39,7 @@ WIDE = 480.0
 LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 40.0
 _HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others
 _FARTHEST = 1e307  # differences of what is drawn have to be finite
+_NAME = 170.0  # pixels of a name above a side
 _LISTED = 6  # numbers of an array in one line of text
 Shape = dict[str, Any]
 
@@ -222,8 +224,13 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
             text(number(y), left - 6, at[1] + 4, "tick last up odd halo" if cut else "tick last up halo")
         )  # and have these inside
     shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
-    shapes.append(text(label(up, 170, bold=True), left, top - 9, "name first"))
+    shapes.append(text(label(up, _NAME, bold=True), left, top - 9, "name first"))
     return shapes
+
+
+def height(name: str) -> str:
+    """What the upright side counts: the value by its name; an expression that is too long for that stands in the line above."""
+    return name if name.isidentifier() or label(name, _NAME, bold=True) == name else "value"
 
 
 def legend(made: Framed, words: str) -> list[Shape]:
@@ -231,7 +238,7 @@ def legend(made: Framed, words: str) -> list[Shape]:
     left, top, wide, tall = made.frame
     y = top + tall + 31
     sample = {"tag": "path", "class": "key", "d": f"M{coordinate(left + wide - 24)} {coordinate(y)}h24"}
-    return [sample, text(words, left + wide - 32, y + 4, "tick last")]
+    return [sample, text(words, left + wide - 32, y + 4, "tick last ahead")]
 
 
 def ticks(low: float, high: float) -> list[float]:

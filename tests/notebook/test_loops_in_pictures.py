@@ -107,7 +107,7 @@ def test_what_is_read_is_drawn_by_its_names(started, name):
     titles = [v.title for v in drawn.everything()]
     assert said <= set(titles)
     assert not unread & {*titles, *(v.type for v in drawn.everything() if v.kind == "output")}
-    assert [t for t in titles if t.startswith(NAMELESS) ] == []
+    assert [t for t in titles if t.startswith(NAMELESS)] == []
     for view in views(drawn)[1:]:
         inputs = [v for v in view.vertices if v.kind == "input"]
         assert {v.id for v in inputs} <= {e.source for e in view.edges}, [v.title for v in inputs]

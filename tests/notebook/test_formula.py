@@ -36,6 +36,10 @@ CELLS = [
     "np.einsum('ij,ij->j', X, X)",
     "X.max(axis=1) - X.min(axis=1)",
     "X[np.array([3, 1, 4])] @ w",
+    "X[np.array([3, 1, 4]), np.array([2, 0, 2])]",
+    "A[np.array([0, 2])[:, None], np.array([1, 2])] + b",
+    "A[np.arange(3), np.array([2, 0, 2])] * w",
+    "X[np.arange(len(X)), np.argmax(X, axis=1)]",
     "np.argmax(X, axis=1) + 0.0",
     "1 / (1 + np.exp(-(X @ w)))",
     "np.maximum(X @ w, 0)",
@@ -60,6 +64,10 @@ SLOPES = [
     "np.var(w) + np.sin(b) * w[0]",
     "(np.tanh(X @ w + b) * y).mean()",
     "np.sum(1 / (1 + np.exp(-w)) - b / w)",
+    "np.sum(w[np.array([0, 2, 2])] ** 2) * b",
+    "np.sum((A * w)[np.array([1, 1, 0]), np.array([2, 0, 2])]) * b",
+    "np.mean(np.exp(A * w)[np.arange(3), np.array([1, 1, 0])]) + b",
+    "np.sum((A + w)[np.arange(3), np.array([2, 0, 2])] ** 2) - b",
 ]
 
 

@@ -31,6 +31,7 @@ from tensormagic.notebook.formulas.latex import (
     Transposed,
 )
 from tensormagic.notebook.formulas.mathematics import POINTWISE, arguments, negative, plus, times, transposed
+from tensormagic.notebook.formulas.places import Places
 from tensormagic.notebook.formulas.structure import (
     ANY_ORDER,
     BLOCKS,
@@ -39,6 +40,7 @@ from tensormagic.notebook.formulas.structure import (
     LINEAR,
     REDUCTIONS,
     guards_infinity,
+    guards_untouched,
     in_a_row,
     is_column,
     matrix_factors,
@@ -57,6 +59,7 @@ from tensormagic.ops.fold import (
     SUM,
 )
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.matrices.linalg import INV, SOLVE
 from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, squeezes
@@ -87,7 +90,7 @@ _LETTERS = "ijklpqrst"
 _Indices = tuple[Index, ...] | None  # None is the whole array
 
 
-class Writer:
+class Writer(Places):
     """Writes nodes as formulas.
 
     Parameters
@@ -125,7 +128,8 @@ class Writer:
             CONTRACT: self._contraction,
             **dict.fromkeys((CUMSUM, CUMPROD, CUMMAX, CUMMIN), self._running),
             **dict.fromkeys((SOFTMAX, LOG_SOFTMAX), self._softmax),
-            **dict.fromkeys((GATHER, TAKE_ALONG_AXIS), self._gathered),
+            **dict.fromkeys((GATHER, TAKE_ALONG_AXIS), self.gathered),
+            **dict.fromkeys((SCATTER_ADD, SCATTER_SET), self.scattered),
             IOTA: self._ramp,
             **dict.fromkeys((INV, SOLVE), self._solved),
             TRANSPOSE: self._flipped,
@@ -214,6 +218,9 @@ class Writer:
         if self._guards(node):
             self.finite = True
             return self.write(otherwise, index, depth)
+        if self._own is not None and guards_untouched(node, self._own):
+            self.finite = True
+            return self.write(then, index, depth)
         if condition in self._known:
             return self.write(then if self._known[condition] else otherwise, index, depth)
         written = [self.write(first, index, depth + 1)]
@@ -242,6 +249,9 @@ class Writer:
     def _moved(self, node: Node, index: tuple[Index, ...], depth: int) -> Expression:
         move: Any = node.op
         if node.op is RESHAPE and not squeezes(node):
+            stored = self.stored_apart(node, index, depth)
+            if stored is not None:
+                return stored
             row = self._row(node, index)
             return self._call(node, index, depth) if row is None else self.write(node.args[0], row, depth)
         return self.write(node.args[0], move.index(node, index), depth)
@@ -373,20 +383,6 @@ class Writer:
         return Big("sum", bounds, body) if bounds else body
 
     # places -----------------------------------------------------------------------------------------------------------
-
-    def _gathered(self, node: Node, index: _Indices, depth: int) -> Expression:
-        if index is None:
-            return self._call(node, index, depth)
-        x, places = node.args
-        axis = node["axis"]
-        if node.op is GATHER:
-            count = places.type.ndim
-            own, before, behind = index[axis : axis + count], index[:axis], index[axis + count :]
-        else:
-            own, before, behind = index, index[:axis], index[axis + 1 :]
-        key = f"[{len(self._bound)}]"
-        self._bound[key] = self.write(places, own, depth + 1)
-        return self.write(x, (*before, Index(key), *behind), depth + 1)
 
     def _ramp(self, node: Node, index: _Indices, depth: int) -> Expression:
         return self._index(index[node["axis"]]) if index is not None else self._call(node, index, depth)

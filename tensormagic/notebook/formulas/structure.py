@@ -30,7 +30,8 @@ from tensormagic.ops.fold import (
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION
-from tensormagic.ops.leaf import IOTA
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
+from tensormagic.ops.leaf import IOTA, constant_value
 from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.regions.branches import CHECKPOINT
@@ -63,6 +64,7 @@ __all__ = [
     "LINEAR",
     "REDUCTIONS",
     "guards_infinity",
+    "guards_untouched",
     "in_a_row",
     "is_column",
     "matrix_factors",
@@ -75,7 +77,19 @@ ANY_ORDER = {SUM, PROD, MAX, MIN, ANY, ALL, LOGSUMEXP}
 REDUCTIONS = ANY_ORDER | {ARGMAX, ARGMIN}
 LINEAR = {add, subtract, negative, multiply, positive}  # what whole arrays are written with, as numbers are
 BY_ELEMENT = {log, sin, cos, tan, tanh, sinh, cosh, sigmoid, sign, maximum, minimum, log10}
-INDEXED = {CUMSUM, CUMPROD, CUMMAX, CUMMIN, SOFTMAX, LOG_SOFTMAX, GATHER, TAKE_ALONG_AXIS, IOTA}
+INDEXED = {
+    CUMSUM,
+    CUMPROD,
+    CUMMAX,
+    CUMMIN,
+    SOFTMAX,
+    LOG_SOFTMAX,
+    GATHER,
+    TAKE_ALONG_AXIS,
+    SCATTER_ADD,
+    SCATTER_SET,
+    IOTA,
+}
 _SEEN_THROUGH: dict[Operation, int] = {ASTYPE: 0, FORM: 0, POSITION: 0, REQUIRE: 0, FIXED: 0, AFTER: 1, CHECKPOINT: 0}
 
 
@@ -157,3 +171,11 @@ def guards_infinity(node: Node, own: Container[Node]) -> bool:
         return False
     condition = narrow(node.args[0])
     return condition.op is isinf and condition not in own
+
+
+def guards_untouched(node: Node, own: Container[Node]) -> bool:
+    """Whether a node is a derivative where a store has put one in, and else 0, which is what it is there if all numbers are finite."""
+    condition = narrow(node.args[0])
+    marks = seen(condition.args[0]) if condition.op is RESHAPE else condition
+    zero = constant_value(narrow(node.args[2]))
+    return marks.op is SCATTER_SET and condition not in own and zero is not None and not zero.any()

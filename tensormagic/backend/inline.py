@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.backend.alone import is_alone
 from tensormagic.backend.complex_text import COMPLEX, source_of
-from tensormagic.backend.reshaped import before_reshape
+from tensormagic.backend.reshaped import before_reshape, without_round_trips
 from tensormagic.backend.selected import of_all_elements
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -90,7 +90,7 @@ def expand_all(results: Sequence[Node], *, inside: bool = False) -> list[Node]:
             memo[node] = rebuilt if body is None else simple(body)
         return memo[root]
 
-    return [simple(r) for r in of_all_elements(results)]
+    return [simple(r) for r in without_round_trips(of_all_elements(results))]
 
 
 _serial = count()

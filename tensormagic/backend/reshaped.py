@@ -1,15 +1,19 @@
-"""Functions of elements before the reshape of what they are taken of, where that has to be computed anyway.
+"""Functions of elements on the better side of a reshape: elements keep their order.
 
 ``np.ravel(x.T) * np.ravel(w)`` writes the transposed array out, reads it again, and so for each operand that is no array yet: a
-reshape has no index by which loops could read what is below it. Its elements keep their order, so the function can be taken of what is
-below, which is written into the same loops; the reshape of the result is a view.
+reshape has no index by which loops could read what is below it. The function can be taken of what is below, which is written into the
+same loops; the reshape of the result is a view. What is reshaped back needs no reshape at all.
 """
 
 from __future__ import annotations
 
-from tensormagic.ir.node import Node, make
+from collections.abc import Callable, Sequence
+
+from tensormagic.ir.node import Node, make, topological, users
+from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size
 from tensormagic.ops.move import BROADCAST, RESHAPE, TRANSPOSE, broadcast, reshape, squeezes
+from tensormagic.ops.move_kind import Move
 from tensormagic.ops.pointwise import Pointwise
 
 
@@ -33,6 +37,41 @@ def before_reshape(node: Node) -> Node | None:
             return None
     found = make(node.op, args, **node.params)
     return reshape(found, node.type.shape) if found.type.shape == shape else None
+
+
+def without_round_trips(results: Sequence[Node]) -> list[Node]:
+    """``results`` where functions of reshaped arrays that are reshaped back are taken of the arrays as they were.
+
+    A mask over an array of two axes selects of the flat array, so ``z[m] = z[m]**2`` is ``where`` of flat arrays.
+    """
+    nodes = topological(results)
+    ends = [n for n in nodes if n.op is RESHAPE and isinstance(n.args[0].op, Pointwise) and not squeezes(n)]
+    if not ends:
+        return list(results)
+    reads, shown = users(nodes), frozenset(results)
+    goals = {n: _back(n, lambda a: len(reads[a]) == 1 and a not in shown) for n in ends}
+    found = {old: new for old, new in goals.items() if new is not None}
+    return substituted(results, found) if found else list(results)
+
+
+def _back(node: Node, alone: Callable[[Node], bool]) -> Node | None:
+    """A reshape of functions of elements as these functions of arrays of its shape; None where no reshape is undone by that."""
+    top, shape, undone = node.args[0], node.type.shape, False
+    made: dict[Node, Node] = {}
+    for n in topological([top], stop=lambda n: n.type.shape != top.type.shape or not isinstance(n.op, Pointwise)):
+        if n.type.shape != top.type.shape:
+            made[n] = n
+        elif n.op is RESHAPE and n.args[0].type.shape == shape:
+            made[n], undone = n.args[0], True
+        elif n.op is BROADCAST and not n.args[0].type.shape:
+            made[n] = broadcast(n.args[0], shape)
+        elif isinstance(n.op, Pointwise) and alone(n):
+            made[n] = make(n.op, [made[a] for a in n.args], **n.params)
+        elif isinstance(n.op, Pointwise | Move):
+            return None  # it would be computed twice, or written out
+        else:
+            made[n] = reshape(n, shape)
+    return made[top] if undone else None
 
 
 def _long(node: Node) -> tuple[Size, ...]:

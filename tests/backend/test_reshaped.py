@@ -97,3 +97,47 @@ def test_transposed_arrays_are_read_where_they_are():
     memory = compiled.memory(np.ones((30, 20)), 0.5)
     assert len(compiled.kernels) == 1
     assert int(memory.working) == int(memory.results) + 8  # and the number
+
+
+def steps_of_a_fractal(z, c, n):
+    z, count = z.copy(), np.zeros(z.shape, int)
+    for k in range(n):
+        inside = np.abs(z) < 2
+        count[inside] = k
+        z[inside] = z[inside] ** 2 + c[inside]
+    return z, count
+
+
+def round_trips(z, c, n):
+    flat = (z.ravel() * 2 + c.ravel()).reshape(z.shape)
+    turned = np.where(c.ravel() > 0, z.ravel() - n, 1.5).reshape(z.shape[0], -1)
+    return flat, turned, flat.ravel() - turned.ravel()
+
+
+def one_that_is_read_flat_too(z, c, n):
+    flat = z.ravel() * 2 + n
+    return flat, (flat + 1).reshape(z.shape), np.cumsum(flat.reshape(z.shape), axis=0)
+
+
+@pytest.mark.parametrize(
+    "program", [steps_of_a_fractal, round_trips, one_that_is_read_flat_too], ids=lambda f: f.__name__
+)
+def test_functions_of_arrays_that_are_reshaped_back_are_numpys(program):
+    rng = np.random.default_rng(0)
+    with tm.config.using(tier="numba", math="exact"):
+        captured = tm.tensor(program)
+        for shape in ((6, 4), (1, 5), (40, 70), (2, 3, 4)):
+            z, c = rng.standard_normal((2, *shape)) + (
+                1j * rng.standard_normal(shape) if program is steps_of_a_fractal else 0
+            )
+            expected, found = program(z, c, 7), captured(z, c, 7)
+            for e, f in zip(expected, found, strict=True):
+                assert f.dtype == e.dtype
+                np.testing.assert_allclose(f, e, rtol=1e-12)
+
+
+def test_what_masks_over_two_axes_select_is_computed_where_the_mask_is():
+    complexes = "complex128[n, m]"
+    compiled = tm.compile(steps_of_a_fractal, complexes, complexes, 7)
+    (loop,) = [k for k in compiled.kernels if "iteration" in k.source]
+    assert loop.source.count("for i in range(start, stop):") == 1

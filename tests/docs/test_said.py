@@ -136,6 +136,140 @@ def test_an_element_at_the_index_of_a_loop_needs_no_check():
     assert "bounds" not in str(tm.tensor(f).graph(np.ones(3)))
 
 
+# limits ---------------------------------------------------------------------------------------------------------------
+
+
+def checked(m, n):
+    if m.sum() < 0:
+        np.linalg.cholesky(m)
+    return n
+
+
+def checked_in_a_loop(m, n):
+    while n > 0:
+        np.linalg.cholesky(m)
+        n = n - 1
+    return n
+
+
+@pytest.mark.parametrize("f", [checked, checked_in_a_loop])
+def test_a_line_that_is_there_for_its_error_alone_raises_it(f, clean):
+    run = tm.tensor(f)
+    for _ in range(3):
+        assert run(np.eye(2), 2) == f(np.eye(2), 2)
+        with pytest.raises(np.linalg.LinAlgError):
+            run(-np.eye(2), 2)
+    with pytest.raises(np.linalg.LinAlgError):
+        tm.compile(f, "float64[2,2]", "int").run(-np.eye(2), 2)
+    clean["m"] = -np.eye(2)
+    told = clean("%%tensor -q\nif m.sum() < 0:\n    np.linalg.cholesky(m)\nafter = 1")
+    assert isinstance(told.error, np.linalg.LinAlgError)
+    assert "after" not in clean
+
+
+def test_elements_of_a_list_have_classes_of_their_own(clean):
+    def f(ts):
+        found = []
+        for t in ts:
+            found.append(0 if t < 0.7 else t)  # noqa: PERF401 (it is what the page writes)
+        return found
+
+    run = tm.tensor(f)
+    for _ in range(3):
+        assert [type(v) for v in run(np.array([0.1, 0.9]))] == [int, np.float64]
+    clean["ts"] = np.array([0.1, 0.9])
+    clean.ok("%%tensor -q\nfound = [0 if t < 0.7 else t for t in ts]\nprint([type(v).__name__ for v in found])")
+    assert [isinstance(v, int) for v in clean["found"]] == [True, False]
+
+
+def test_containers_that_a_checkpoint_is_given_are_changed_as_python_changes_them():
+    def f(kept, x):
+        kept[0] = x.sum()
+        return x * 2
+
+    run, x = tm.checkpoint(f), np.arange(3.0)
+    for _ in range(3):
+        kept = [0.0]
+        run(kept, x)
+        assert kept == [3.0]
+    kept = [0.0]
+    assert tm.grad(lambda x: run(kept, x).sum())(x).tolist() == [2.0, 2.0, 2.0]
+    assert kept == [3.0]
+
+
+def test_what_python_runs_and_what_is_an_object_has_no_derivative_batch_or_compiled_code():
+    import types
+
+    def counting(x):
+        counted.count += 1
+        return types.SimpleNamespace(twice=x * 2)
+
+    counted = types.SimpleNamespace(count=0)
+    run = tm.tensor(counting)
+    first, second = run(np.ones(3)), run(np.ones(3))
+    assert first is not second
+    assert first.twice.tolist() == second.twice.tolist() == [2.0, 2.0, 2.0]
+    for made in (lambda: tm.grad(counting)(np.ones(3)), lambda: tm.vmap(counting)(np.ones((2, 3)))):
+        with pytest.raises(tm.CaptureError):
+            made()
+    with pytest.raises(tm.CaptureError):
+        tm.compile(counting, "float64[n]")
+
+
+def test_a_container_that_is_given_twice_or_read_by_a_name_is_refused_where_it_is_changed():
+    kept = [1.0]
+
+    def twice(a, b):
+        a.append(2.0)
+        return len(b)
+
+    def named(a):
+        a.append(2.0)
+        return len(kept)
+
+    for f, given in ((twice, (kept, kept)), (named, (kept,))):
+        with pytest.raises(tm.CaptureError, match="changes a container that is an argument"):
+            tm.tensor(f)(*given)
+    assert kept == [1.0]
+
+
+def test_what_the_background_refuses():
+    rng = np.random.default_rng(0)
+    held = []
+
+    def keeping(x):
+        held.append(x.sum())
+        return x
+
+    for f in (lambda x: x + rng.normal(), keeping):
+        with pytest.raises(tm.CaptureError):
+            tm.submit(f, np.ones(2))
+    assert held == []
+
+
+def test_an_error_where_a_view_begins_is_raised_and_one_elsewhere_is_told():
+    def corner(a):
+        return np.linalg.inv(np.array([[a, 1.0], [1.0, 1.0]]))[0, 0]
+
+    with pytest.raises(np.linalg.LinAlgError):
+        tm.live(corner, a=(0.0, 2.0))
+    view = tm.live(corner, a=(0.0, 4.0))
+    view.a = 1.0
+    assert "LinAlgError: Singular matrix" in view._problem
+    view.a = 3.0
+    assert (view._problem, view.value) == ("", 0.5)
+    view.close()
+
+
+def test_sparse_derivatives_of_containers_are_matrices_in_these():
+    found = tm.jacobian(lambda p: {"a": p["u"] ** 2, "b": p["v"] * 2}, sparse=True)({"u": np.ones(2), "v": np.ones(3)})
+    assert {name: {of: m.shape for of, m in row.items()} for name, row in found.items()} == {
+        "a": {"u": (2, 2), "v": (2, 3)},
+        "b": {"u": (3, 2), "v": (3, 3)},
+    }
+    assert [found["a"]["v"].nnz, found["b"]["u"].nnz] == [0, 0]
+
+
 # stores and batches -----------------------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,24 @@ MARK = """([scope, focusable]) => {
     return [all.length, mouse.map((one) => one.outerHTML.slice(0, 120))];
 }"""
 
+# in high contrast, the shapes and the words that are drawn in the colour of the ground: nobody sees them. Grounds are, and what is
+# only there to be dragged
+UNSEEN = """() => {
+    const probe = document.body.appendChild(document.createElement('div'));
+    probe.style.backgroundColor = 'Canvas';
+    const ground = getComputedStyle(probe).backgroundColor;
+    probe.remove();
+    const pale = (colour) => colour === 'none' || colour === ground || /^rgba.*, 0\\)$/.test(colour);
+    const drawn = [...document.querySelectorAll('.jp-OutputArea-output svg :is(path, rect, circle, line, text)')].filter((one) =>
+        one.checkVisibility({ checkVisibilityCSS: true }) && !one.closest('defs, clipPath') && one.getBoundingClientRect().width > 0);
+    const found = drawn.filter((one) => {
+        const { fill, stroke, strokeWidth } = getComputedStyle(one);
+        return pale(fill) && (one.tagName === 'text' || pale(stroke) || parseFloat(strokeWidth) === 0)
+            && !one.matches('.ground, .warn-ground, .halo, .tm-knob');
+    });
+    return [drawn.length, [...new Set(found.map((one) => `${one.closest('svg').getAttribute('class')}: ${one.outerHTML.slice(0, 120)}`))]];
+}"""
+
 
 def open_views(notebook: Callable[[str, Path | list[str]], OpenNotebook]) -> OpenNotebook:
     opened = notebook("views", VIEWS)
@@ -85,6 +103,29 @@ def test_every_view(request: pytest.FixtureRequest, notebook) -> None:
     assert page.locator(".jp-Cell").count() == cells
     assert opened.console_errors == []
     assert opened.offsite_requests == []
+
+
+def test_high_contrast(notebook) -> None:
+    opened = open_views(notebook)
+    page = opened.page
+    for theme in ("light", "dark"):
+        opened.use_theme(theme)
+        page.emulate_media(forced_colors="active", color_scheme=theme)
+        page.evaluate(TO_TOP)
+        page.wait_for_timeout(300)
+        assert page.evaluate("() => matchMedia('(forced-colors: active)').matches")
+        assert violations(page) == []
+        drawn, unseen = page.evaluate(UNSEEN)
+        assert drawn > 200
+        assert unseen == []
+        pressed, other = (
+            page.locator(f".tm-views button[aria-pressed='{is_on}']").first.evaluate(
+                "(one) => getComputedStyle(one).backgroundColor"
+            )
+            for is_on in ("true", "false")
+        )
+        assert pressed != other
+        opened.screenshot(f"contrast-{theme}")
 
 
 def test_the_checker_sees_what_is_wrong(browser) -> None:

@@ -393,12 +393,14 @@ def bounds():
     from tensormagic.backend import threads
     from tensormagic.backend.cuda import ahead, draws
     from tensormagic.capture import limits
-    from tensormagic.distributed import watching
-    from tensormagic.notebook import display
-    from tensormagic.notebook.backprop import passes
-    from tensormagic.notebook.live import sweep
+    from tensormagic.distributed import distribute, watching
+    from tensormagic.notebook import display, inspecting, progress
+    from tensormagic.notebook.backprop import frame, passes
+    from tensormagic.notebook.live import ranges, sweep
     from tensormagic.notebook.pictures import inside, picture
-    from tensormagic.notebook.speeds import measure
+    from tensormagic.notebook.pictures import measure as values
+    from tensormagic.notebook.speeds import measure, profiled
+    from tensormagic.notebook.widgets import descending, live
 
     operations = f"loop of less than about {threads.least() // 8:,} operations"
     return [
@@ -416,12 +418,45 @@ def bounds():
         ("what-am-i-looking-at", f"more than {picture.COLLAPSE_ABOVE} nodes starts as closed groups"),
         ("what-am-i-looking-at", {9: "nine iterations at most"}[inside.MOST_ITERATIONS]),
         ("what-am-i-looking-at", {7: "up to seven batches of runs"}[measure._BATCHES]),
+        ("what-am-i-looking-at", {3: "the fastest of three"}[measure._PROFILED]),
+        (
+            "what-am-i-looking-at",
+            {5.0: "A run of more than five seconds is followed for so long"}[profiled._MOST_SECONDS],
+        ),
+        ("what-am-i-looking-at", {3: "up to three elements are written out"}[frame._FEW]),
+        ("what-am-i-looking-at", {3: "otherwise to the first three inputs"}[inspecting.MOST_GRADIENTS]),
+        ("what-am-i-looking-at", {1.0: "What takes more than a second shows a bar"}[progress.AFTER]),
+        ("what-am-i-looking-at", f"looked at for {inside.LONGEST} seconds"),
+        ("what-am-i-looking-at", f"{values.LONGEST} seconds are told without the values"),
+        ("what-am-i-looking-at", {50: "*descend* takes fifty steps"}[descending._STEPS]),
+        ("live", {50: "*descend* takes fifty steps"}[descending._STEPS]),
+        ("live", f"the last {live._SEEN} values"),
+        ("live", f"At most {ranges.MOST_SPANS} numbers are moved, and at most {sweep._LARGEST} elements"),
+        ("limits", f"reach at most {distribute.MOST} rows"),
+        ("limits", f"Fewer than {distribute.LEAST} rows are computed by the client"),
     ]
 
 
 @pytest.mark.parametrize(("page", "said"), bounds(), ids=lambda text: text[:40])
 def test_bounds_are_those_of_the_code(page, said):
     assert said in (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+
+
+def test_no_more_threads_than_the_environment_says(monkeypatch):
+    from tensormagic.config import processors
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert processors() == 1
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert processors() >= 1
+
+
+def test_units_have_four_or_five_exercises_and_what_the_page_for_teachers_says():
+    for path in sorted((ROOT / "lessons").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        assert len(set(re.findall(r"^```python answer=([\d.]+)", text, re.MULTILINE))) in {4, 5}, path.name
+        for said in ("*Time*:", "*The point*:", "*Where students stumble*:", "*Ten-minute demonstration*:"):
+            assert said in text, (path.name, said)
 
 
 def test_running_sums_of_half_floats_stay_where_numpys_stay():

@@ -65,6 +65,7 @@ LISTS = {  # lists of names that are those of ops, too, and name something else:
     "capture/pythons.py": 1,
     "capture/staging/known_text.py": 2,
     "capture/staging/numpys.py": 7,
+    "capture/staging/run_over.py": 1,
     "capture/staging/text_expressions.py": 4,
     "capture/staging/text_indices.py": 2,
     "capture/stores/at.py": 1,

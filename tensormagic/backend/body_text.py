@@ -52,6 +52,7 @@ class Body:
     depth_of: dict[str, int] = field(default_factory=dict)
     chunked: list[tuple[str, str, str]] = field(default_factory=list)
     split_rows: bool = False
+    only_where: str = ""  # of rows: where the loops inside are needed
     carries: Mapping[Node, Node] = field(
         default_factory=dict
     )  # by what becomes of them in an iteration, of this number
@@ -349,6 +350,8 @@ class Body:
             return []
         group = self.groups[depth]
         own, inner = self.sections[depth + 1], self._nested(depth + 1, narrow=narrow)
+        if self.only_where and depth == 0:
+            inner = [(f"if {self.only_where}:", None), *indented(inner)]
         body = [*steps, *own[len(steps) :], *inner, *self.endings[depth + 1]]
         if not body:
             return []

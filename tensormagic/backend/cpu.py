@@ -22,6 +22,8 @@ from tensormagic.backend.product_text import print_product
 from tensormagic.backend.region_text import print_check, print_region
 from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Region, Storage
 from tensormagic.backend.sequence_text import print_sequence
+from tensormagic.backend.skipped import skip_of
+from tensormagic.backend.skipped_text import print_loop, rows_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, is_at_least, nodes_of, product
 from tensormagic.ops.contract import CONTRACT
@@ -151,12 +153,12 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     tiles: list[Line] = []
     for loop in nest.loops:
         bodies.append(Body(text, nest, loop, width))
-        printed = bodies[-1].print_loop()
+        printed = print_loop(bodies[-1])
         tiles += in_two_ways(bodies[-1], printed) if tiled else printed
     sharing, text.sharing = text.sharing, None
     text.lines += [line for body in bodies for line in body.sections[0] + body.frame.before]
     after = [line for body in bodies for line in body.frame.after]
-    rows = text.product(product(nest.rows))
+    rows = rows_of(text, nest)
     if not tiled:
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
@@ -170,7 +172,7 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     else:
         begins = [line for body in bodies for line in body.frame.share[0]]
         ends = [line for body in bodies for line in body.frame.share[1]]
-        _print_shares(text, sharing, (step, each), [*begins, *lines, *ends], _work(text, nest, rows))
+        _print_shares(text, sharing, (step, each), [*begins, *lines, *ends], _work(text, nest, rows), rows)
     text.lines += after
 
 
@@ -187,9 +189,11 @@ def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | N
     return sharing.rows, "0"
 
 
-def _print_shares(text: KernelText, sharing: Sharing, tile: tuple[str, str], lines: list[Line], work: str) -> None:
+def _print_shares(
+    text: KernelText, sharing: Sharing, tile: tuple[str, str], lines: list[Line], work: str, rows: str
+) -> None:
     """The loop over shares of rows, given how many rows a tile has and how many elements a row, and what a share runs."""
-    rows, share, end = text.product(sharing.rows_in_all), sharing.share, f"first + {sharing.share}"
+    share, end = sharing.share, f"first + {sharing.share}"
     text.lines += [
         (f"{share} = share_rows({rows}, {tile[0]}, {tile[1]}, {text.size(sharing.kept)})", None),
         (f"{sharing.count} = ({rows} + {share} - 1) // {share}", None),
@@ -210,7 +214,7 @@ def _print_interchanged(text: KernelText, parts: list[Part]) -> bool:
     stop = f"stop = start + {sharing.rows} if start + {sharing.rows} < last else last"
     tiles: list[Line] = [(f"for start in range(first, last, {sharing.rows}):", None), *indented([(stop, None), *lines])]
     work = " + ".join([f"{_work(text, loop.nest, rows)} * {iterations}", *(_work(text, n, rows) for n in loop.around)])
-    _print_shares(text, sharing, (sharing.rows, "0"), tiles, work)
+    _print_shares(text, sharing, (sharing.rows, "0"), tiles, work, rows)
     return True
 
 
@@ -233,8 +237,9 @@ def may_share(nest: Nest, *, inside: bool = False) -> bool:
 
 
 def work_in(nest: Nest, depth: int = 0) -> Size:
-    """About how many eighths of an operation a nest is; of an iteration of its first loops with ``depth`` axes."""
-    return sum((product(tuple(s.domain[depth:])) * EIGHTHS * (s.ops + 1) for s in nest.stages), 0)
+    """About how many eighths of an operation a nest is, without what is rare; of an iteration of its first loops with ``depth`` axes."""
+    done = [s for s in nest.stages if skip_of(s) is None] or nest.stages
+    return sum((product(tuple(s.domain[depth:])) * EIGHTHS * (s.ops + 1) for s in done), 0)
 
 
 def _work(text: KernelText, nest: Nest, rows: str) -> str:

@@ -27,6 +27,7 @@ from tensormagic.backend.kinds import (
     stripped,
 )
 from tensormagic.ir.node import Node, topological
+from tensormagic.ir.second_looks import second_looks
 from tensormagic.ir.size import Size, Symbol, atom, nodes_of
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import ARGMAX, ARGMIN
@@ -125,6 +126,7 @@ class Roots:
         self.stretched: set[Node] = set()
         self.heavy: set[Node] = set()  # what has a heavy function in the text that it would be written as
         own = [n for n in nodes if n not in self.there]
+        self._second = second_looks(own)
         for node in own:
             self._use(node)
         costs: dict[Node, int] = {}
@@ -139,6 +141,8 @@ class Roots:
 
     def _part(self, node: Node) -> None:
         """Store operands so that no stage has more than one heavy function: the registers hold the constants of one."""
+        if node in self._second:
+            return
         operands = [stripped(a) for a in node.args]
         heavy = [a for a in dict.fromkeys(operands) if a in self.heavy and a not in self.found]
         own = is_map(node) and is_heavy(node)
@@ -148,7 +152,7 @@ class Roots:
         self.found.update(a for a in extra if a.type.shape)
 
     def _use(self, node: Node) -> None:
-        for arg in dict.fromkeys(node.args):
+        for arg in dict.fromkeys(() if node in self._second else node.args):
             self.shared[arg] = self.shared.get(arg, 0) + 1
             if _stretches(node, arg):
                 self.stretched.add(stripped(arg))

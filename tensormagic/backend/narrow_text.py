@@ -23,7 +23,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 def in_two_ways(body: Body, lines: list[Line]) -> list[Line]:
     """The loop of a tile, which has been printed as ``lines``, with another way for narrow rows where there is one."""
-    if len(body.groups) != 2 or body.width is None or is_at_least(body.groups[1].extent, NARROW):
+    if body.only_where or len(body.groups) != 2 or body.width is None or is_at_least(body.groups[1].extent, NARROW):
         return lines
     inside = body.sections[2]
     calls = [k for k, line in enumerate(inside) if _is_call(*line)]

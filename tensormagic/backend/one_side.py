@@ -42,7 +42,7 @@ class Plan:
 
 def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
     """The plan for ``nodes``, in order: ``stays`` are asked for, or checked."""
-    found = [n for n in nodes if n.op is where and n.type.shape and _is_of_a_rule(n)]
+    found = [n for n in nodes if n.op is where and _is_of_a_rule(n)]
     if not found:
         return Plan(nodes)
     reads = users(nodes)
@@ -57,7 +57,7 @@ def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
             (True, sides[::-1]),
         ):  # what the condition is where ``side`` is not taken
             alone = _alone(side, node, reads, stays) if other.type == node.type else set[Node]()
-            if sum(weight(n) for n in alone if n.op.kind not in {"leaf", "move"}) < _LEAST:
+            if not _is_worth_it(node, alone):
                 continue
             for one in alone:
                 skips.setdefault(one, []).append((condition, holds))
@@ -71,6 +71,13 @@ def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
             ways = ((True, node.args[1]), (False, node.args[2]))
             choices[node] = {holds: n for holds, n in ways if n.type == node.type}
     return Plan(_ordered(nodes, first), skips, choices)
+
+
+def _is_worth_it(node: Node, alone: Collection[Node]) -> bool:
+    """Whether a side takes longer than a look: of numbers only where it goes over elements."""
+    if not node.type.shape and not any(a.type.shape for n in alone for a in n.args):
+        return False
+    return sum(weight(n) for n in alone if n.op.kind not in {"leaf", "move"}) >= _LEAST
 
 
 def _is_of_a_rule(node: Node) -> bool:

@@ -16,6 +16,7 @@ from tensormagic.backend.fusion import is_fused
 from tensormagic.backend.kinds import is_product, stored_below
 from tensormagic.backend.lower import Stage, variable
 from tensormagic.backend.memory import Memory
+from tensormagic.backend.skipped import left_out, skip_of
 from tensormagic.backend.steps import Block, Check, Region, needed, produced
 from tensormagic.backend.steps import Step as BlockStep
 from tensormagic.ir.node import Node
@@ -44,7 +45,9 @@ class Loop:
     stages: list[Stage] = field(default_factory=list)
 
     def takes(self, stage: Stage, inner: tuple[Size, ...]) -> bool:
-        """Whether a stage over these further axes may join: one heavy function is enough for a loop."""
+        """Whether a stage over these further axes may join: one heavy function is enough; what is left out is so together."""
+        if skip_of(stage) != skip_of(self.stages[0]):
+            return False
         return self.inner == inner and not (stage.heavy and any(s.heavy for s in self.stages))
 
 
@@ -245,7 +248,7 @@ class _Arrangement:
         """Whether a stage and a nest may be one kernel: not too large, without loops of their own kind, and in any order."""
         if nest.ops + stage.ops > MOST_NEST_OPS or nest.alone or _stands_alone(stage):
             return False
-        if stage.domain and not is_fused():
+        if (stage.domain and not is_fused()) or left_out(stage) != left_out(nest.stages[0]):
             return False
         return not self._changes_what_is_read(stage, nest) and not _sized_within(Nest([stage]), nest)
 

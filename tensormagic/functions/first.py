@@ -12,6 +12,7 @@ import numpy as np
 
 from tensormagic.capture.staging.conditioned import Looks, Lost, alike
 from tensormagic.capture.staging.ordinary import Ordinary, ordinary
+from tensormagic.capture.staging.run_over import may_run_over, runs_over_silently
 from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_graph import graphs_of
 from tensormagic.config import config
@@ -92,24 +93,31 @@ _Run = Callable[[tuple[Any, ...], list[tuple[Any, Any]]], Any]
 
 def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ...]) -> _Run | None:
     """What runs for a function, with what is kept of what it stores into."""
-    if found is None:
+    if found is None or (config.level("") != "exact" and runs_over_silently(found.reached)):
         return None
     looked_at = found.looks and config.level("") != "exact"  # there no rule changes digits
+    within = _within if config.level("") != "exact" and may_run_over(found.reached) else _as_it_is
     if not (found.asks or looked_at):
-        return lambda args, _: function(*args)
+        return within(lambda args, _: function(*args))
     clock = itertools.chain.from_iterable(_times())
     if not looked_at:
         run = found.asking(clock, {})
-        return lambda args, _: run(*args)
+        return within(lambda args, _: run(*args))
     rules = _Rules(found, args)
-    code = sum(len(f.__code__.co_code) for f in found.reached)
+    code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
     looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code, lambda: rules.see_squares)
     looks.excuse(found.looks_at(_extent(args)) > _LOOKS * code and rules.see_nothing())
     run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
         # captured code says nothing, and may have to compute it
-        with np.errstate(all="ignore", under="call", call=looks.runs_under):
+        beyond: list[str] = []
+
+        def notes(kind: str, _: int) -> None:
+            beyond.append(kind)
+            looks.under |= kind == "underflow"
+
+        with np.errstate(all="ignore", under="call", over="call" if ranged else "ignore", call=notes):
             looks.begins()
             try:
                 result = looks.ends(run(*args))
@@ -121,11 +129,31 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
                 result = run(*args)
             if looks.lost and not _stands(found, clock, result, args, kept):
                 raise Lost
-            if looks.free and not rules.see_nothing():  # in loops that have had one iteration since
+            if (ranged and beyond) or (
+                looks.free and not rules.see_nothing()
+            ):  # in loops that have had one iteration since
                 raise Lost
         return result
 
     return looked
+
+
+def _as_it_is(run: _Run) -> _Run:
+    return run
+
+
+def _within(run: _Run) -> _Run:
+    """A run in which no number of NumPy's is beyond the ends of its range: rules have other values there."""
+
+    def within(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
+        beyond: list[str] = []
+        with np.errstate(over="call", under="call", call=lambda kind, _: beyond.append(kind)):
+            result = run(args, kept)
+        if beyond:
+            raise Lost
+        return result
+
+    return within
 
 
 def _extent(args: tuple[Any, ...]) -> int:
@@ -162,7 +190,7 @@ class _Rules:
         try:
             for results in graphs_of(function, self._found.reached, self._args, shorts):
                 found, log = rewrite_nodes(results, "stable")
-                self.see_squares |= applies(topological(found))
+                self.see_squares |= applies(topological(found), folds=False)
                 if any(not f.rule.neutral and changes_digits(f.rule) for f in log.fired):
                     return True
         except UnseenError:

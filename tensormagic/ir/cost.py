@@ -10,6 +10,7 @@ from typing import Any
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, is_constant, topological
+from tensormagic.ir.second_looks import second_looks
 from tensormagic.ir.size import Size, evaluate, hint
 
 _UNSEEN = 32
@@ -83,8 +84,11 @@ def cost(nodes: Iterable[Node]) -> Cost:
 
 
 def cost_of_graph(results: Iterable[Node]) -> Cost:
-    """The cost of all that results need."""
-    return cost(topological(list(results)))
+    """The cost of all that results need, but for what is computed only where a first look has failed."""
+    nodes = topological(list(results))
+    rare = second_looks(nodes)
+    folds = {n for n in nodes if n.op.kind == "fold" and n.args[0] in rare}
+    return cost(n for n in nodes if n not in rare and n not in folds)
 
 
 def _cost(node: Node) -> Cost:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.type import array, symbol
 from tensormagic.ops import contract, fold, move, update
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import scatter_add
-from tensormagic.ops.leaf import constant, iota, parameter, size_node
+from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices import determinants, linalg, matrix
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar, special
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.terms import behind
+from tests.transform.example import Example, M, N
 
-N, M = symbol("n0"), symbol("n1")
 MATRIX, OTHER, VECTOR = (N, N), (N, N), (N,)
 
 
@@ -47,26 +43,6 @@ def logarithm_apart(x: Node, y: Node) -> Node:
     return scalar.where(far, x + scalar.log1mexp(scalar.where(far, y - x, -1)), scalar.log(inner))
 
 
-@dataclass(frozen=True)
-class Example:
-    """``build`` takes parameters of the shapes (n0 is 4, n1 is 5) and gives the node that the rule has to change."""
-
-    rule: str
-    shapes: tuple[tuple, ...]
-    build: Callable[..., Node]
-    scale: float = 1.0
-    level: str = "stable"
-
-    def parameters(self, dtype: object) -> list[Node]:
-        return [parameter(k, array(dtype, *shape)) for k, shape in enumerate(self.shapes)]
-
-    def values(self, dtype: object, seed: int) -> list[np.ndarray]:
-        r = np.random.default_rng(seed)
-        known = {N: 4, M: 5, N + M: 9, N * 3: 12, 2 * M: 10}
-        shapes = [tuple(known.get(s, s) for s in shape) for shape in self.shapes]
-        return [(r.normal(size=shape) * self.scale).astype(dtype) for shape in shapes]
-
-
 def part(start: int, length: int, step: int = 1) -> tuple:
     return ((start, length, step),)
 
@@ -89,8 +65,8 @@ def deviance(x: Node, y: Node) -> Node:
     return x * scalar.log(x / y) - x + y
 
 
-def rows(x: Node, op: object = fold.SUM) -> Node:
-    return fold.spread(fold.fold(op, x, (1,)), x, (1,))
+def rows(x: Node, op: object = fold.SUM, axes: tuple[int, ...] = (1,)) -> Node:
+    return fold.spread(fold.fold(op, x, axes), x, axes)
 
 
 def shifted(v: Node) -> Node:
@@ -209,6 +185,19 @@ EXAMPLES = [
         ((N,),),
         lambda x: scalar.log(fold.fold(fold.PROD, scalar.exp(x), (0,))),
     ),
+    Example("lengths_that_run_over", ((N,),), lambda x: scalar.sqrt(fold.reduce_sum(x * x, (0,)))),
+    Example("powers_of_lengths_that_run_over", ((N,),), lambda x: fold.reduce_sum(x * x, (0,)) ** 0.25),
+    Example("logarithms_that_run_over", ((N,),), lambda x: scalar.log(fold.reduce_sum(x * x, (0,)))),
+    Example("gradients_of_logarithms_of_lengths", ((N,),), lambda x: x * (1 / rows(x * x, axes=(0,)))),
+    Example(
+        "gradients_of_logarithms_of_products",
+        ((N,),),
+        lambda x: fold.prod_others(x, (0,)) * fold.spread(1 / fold.fold(fold.PROD, x, (0,)), x, (0,)),
+    ),
+    Example(
+        "folds_along_axes_that_run_over", ((N, M),), lambda x: scalar.sqrt(fold.reduce_sum(x * x, (1,))), level="real"
+    ),
+    Example("powers_that_are_roots", ((N,),), lambda x: fold.reduce_sum(x * x, (0,)) ** 0.5),
     Example("products_of_large_exponentials", ((N,), (N,)), lambda x, y: scalar.exp(x) * scalar.exp(y)),
     Example("quotients_by_tails", ((N,), (N,)), lambda x, y: y * scalar.exp(-scalar.square(x)) / special.erfc(x)),
     Example("quotients_by_large_squares", ((N,), (N,)), lambda x, y: x / (x * x + y * y)),

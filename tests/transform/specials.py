@@ -10,7 +10,7 @@ import numpy as np
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.rules import Rule
-from tests.transform.examples import Example
+from tests.transform.example import Example
 from tests.transform.oracle import instances, same_bits, values_of
 
 DTYPES = (np.float64, np.float32, np.float16, np.complex128, np.complex64, np.int64, np.int32, np.int8, np.uint8, bool)

@@ -15,7 +15,8 @@ from tensormagic.ir.rules import Rule
 from tensormagic.ir.table import Table
 from tensormagic.ir.uses import inside
 from tensormagic.transform.rewriting import THEMES, rewrite, rules
-from tests.transform.examples import EXAMPLES, Example
+from tests.transform.example import Example
+from tests.transform.examples import EXAMPLES
 from tests.transform.oracle import instances
 
 PATTERNS = [r for r in rules("real") if r.pattern is not None]

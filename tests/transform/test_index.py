@@ -13,7 +13,8 @@ from tensormagic.ir.type import array, symbol
 from tensormagic.ops.leaf import parameter
 from tensormagic.ops.scalars.scalar import exp, log
 from tensormagic.transform.rewriting import THEMES, rules
-from tests.transform.examples import EXAMPLES, Example
+from tests.transform.example import Example
+from tests.transform.examples import EXAMPLES
 from tests.transform.oracle import instances
 
 RULES = rules("real")

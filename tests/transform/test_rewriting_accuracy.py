@@ -11,7 +11,8 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
 from tensormagic.transform.rewriting import THEMES, rules, rules_in
-from tests.transform.examples import EXAMPLES, Example
+from tests.transform.example import Example
+from tests.transform.examples import EXAMPLES
 from tests.transform.oracle import (
     EDGES,
     instances,

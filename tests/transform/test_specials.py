@@ -10,7 +10,8 @@ import pytest
 
 from tensormagic.ir.graph import Graph
 from tensormagic.transform.rewriting import THEMES, rewrite, rules
-from tests.transform.examples import EXAMPLES, Example
+from tests.transform.example import Example
+from tests.transform.examples import EXAMPLES
 from tests.transform.specials import arrays, changed, lost, other_bits, outcome, pairs
 
 PATTERNS = [r for r in rules("stable") if r.pattern is not None]

@@ -24,6 +24,7 @@ from tensormagic.ops.leaf import iota
 from tensormagic.ops.matrices import determinants, linalg
 from tensormagic.ops.move import broadcast, expand_dims, reshape, transpose
 from tensormagic.ops.pointwise import astype
+from tensormagic.ops.reverse.squares import is_sum_of_squares
 from tensormagic.ops.scalars import scalar
 
 
@@ -32,7 +33,9 @@ def _done(node: Node) -> Tensor:
 
 
 def _root(total: Node) -> Node:
-    """The square root, whose derivative at 0 is taken for 0."""
+    """The square root, whose derivative at 0 is taken for 0, as that of a sum of squares is by itself."""
+    if is_sum_of_squares(total):
+        return scalar.sqrt(total)
     zero = scalar.equal(total, 0)
     return scalar.where(zero, 0, scalar.sqrt(scalar.where(zero, 1, total)))
 

@@ -32,6 +32,7 @@ from tensormagic.transform.rewriting import (
     triples,
 )
 from tensormagic.transform.rewriting.beyond import BEYOND, applies
+from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
 from tensormagic.transform.tidy import followed, numbers_within, tidied
 
 THEMES: tuple[ModuleType, ...] = (
@@ -115,16 +116,17 @@ def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, fold
 
 @cache
 def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool) -> Table:
-    late = (*BEYOND, *(_LATE if early else ()), *(() if folds else constants.fold_constants))
+    late = (*_COME_LAST, *(_LATE if early else ()), *(() if folds else constants.fold_constants))
     return Table([*extra, *(r for r in rules(level) if r not in late)])
 
 
 @cache
 def _last(level: str) -> Table:
     """The rules that come when all others are through, with the housekeeping for what they make."""
-    return Table([r for r in rules(level) if r in BEYOND or (r.quiet and r.level == "exact")])
+    return Table([r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")])
 
 
+_COME_LAST = frozenset((*BEYOND, *BEYOND_FOLDS))
 _LATE = frozenset(
     (
         *algebra.powers_by_squares,
@@ -189,7 +191,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
     early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
     new, log = rewrite_graph(graph, *early, table(level, own))
-    if base != "exact" and applies(new.nodes):
+    if base != "exact" and applies(new.nodes, along=base == "real"):
         new, last = rewrite_graph(new, _last(level))
         log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
     new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new

@@ -10,6 +10,7 @@ import numpy as np
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Constant, Found, Positive, Unsigned, assuming, bare, extending, is_constant, plain
 from tensormagic.ops.leaf import constant
+from tensormagic.ops.reverse.squares import is_sum_of_squares
 from tensormagic.ops.scalars.scalar import (
     absolute,
     conjugate,
@@ -365,6 +366,14 @@ def powers_by_squares(node: Node) -> Node | None:
         return None
     found = _by_squares(node.args[0], int(abs(n)))
     return 1 / found if n < 0 else found
+
+
+@stable(roots="power", heads="constant")
+def powers_that_are_roots(node: Node) -> Node | None:
+    """``x ** 0.5 -> sqrt(x), for a sum of squares: NumPy's arrays have it so``."""
+    x = node.args[0]
+    is_half = node.type.dtype.kind == "f" and _number(plain(node.args[1])) == 0.5
+    return sqrt(x) if is_half and x.type == node.type and is_sum_of_squares(x) else None
 
 
 @real(roots="power", heads="constant", fuel=1, assumes=("x >= 0",))

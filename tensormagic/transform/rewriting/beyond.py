@@ -38,6 +38,7 @@ from tensormagic.ops.scalars.scalar import (
     subtract,
     where,
 )
+from tensormagic.transform.rewriting.beyond_folds import applies_to
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.terms import Sum, conjugates, sum_of
 
@@ -227,8 +228,11 @@ BEYOND = (
 """These rules, which are used when all others have been."""
 
 
-def applies(nodes: Iterable[Node]) -> bool:
-    """A first look: whether a root, a logarithm or a quotient is of a sum of squares, in these nodes or in graphs within."""
+def applies(nodes: Iterable[Node], *, along: bool = False, folds: bool = True) -> bool:
+    """A first look: whether a root, a logarithm or a quotient is of a sum of squares, in these nodes or in graphs within.
+
+    ``along``: also of folds along axes. ``folds``: also of folds at all.
+    """
     for node in nodes:
         at = _READ.get(node.op)  # type: ignore[call-overload]
         if at is not None:
@@ -239,7 +243,11 @@ def applies(nodes: Iterable[Node]) -> bool:
                 return True
         if (node.op is multiply or node.op is divide) and _of_exponentials(node):
             return True
-        if node.op.kind == "region" and any(applies(g.nodes) for g in node.params.values() if isinstance(g, Graph)):
+        if folds and applies_to(node, along=along):
+            return True
+        if node.op.kind == "region" and any(
+            applies(g.nodes, along=along, folds=folds) for g in node.params.values() if isinstance(g, Graph)
+        ):
             return True
     return False
 

@@ -52,6 +52,14 @@ from tensormagic.transform.rewriting.beyond import (  # noqa: F401 (as above)
     quotients_by_large_squares,
     roots_of_large_squares,
 )
+from tensormagic.transform.rewriting.beyond_folds import (  # noqa: F401 (as above)
+    folds_along_axes_that_run_over,
+    gradients_of_logarithms_of_lengths,
+    gradients_of_logarithms_of_products,
+    lengths_that_run_over,
+    logarithms_that_run_over,
+    powers_of_lengths_that_run_over,
+)
 from tensormagic.transform.rewriting.explog import split
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.terms import key_of, number_of, raised, sum_of

@@ -1,0 +1,87 @@
+"""Folds that need not be done: where a condition says that all they would take in changes nothing, the elements are not read.
+
+``sum(where(c, 0, f(x)))`` is 0 where ``c`` holds, and the loop over ``x`` is left out there. Rules write a second look at elements so,
+which is taken where a first one has failed (:mod:`tensormagic.transform.rewriting.beyond_folds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tensormagic.backend.kinds import is_inline_move
+from tensormagic.backend.lower import IndexTuple, Stage, variable
+from tensormagic.ir.node import Node
+from tensormagic.ir.second_looks import choice_of
+from tensormagic.ops.scalars.scalar import where
+
+
+@dataclass(frozen=True)
+class Skip:
+    """When a fold is of nothing.
+
+    Parameters
+    ----------
+    condition
+        The condition, below moves.
+    index
+        Its index.
+    holds
+        What it is where the fold is of nothing.
+    """
+
+    condition: Node
+    index: IndexTuple
+    holds: bool
+
+    def text(self, value: str) -> str:
+        """Whether the fold is of something, given the text of the condition's value."""
+        return f"not {value}" if self.holds else value
+
+
+def skip_of(stage: Stage) -> Skip | None:
+    """When the fold of a stage is of nothing, if that is the same for all that it folds together."""
+    root = stage.root
+    if not stage.reduced or len(stage.body) != 1:
+        return None
+    node, index = stage.body[0]
+    found = choice_of(root)
+    if found is None or node is not root.args[0]:
+        return None
+    condition, holds = found
+    while is_inline_move(condition):
+        condition, index = condition.args[0], condition.op.index(condition, index)  # type: ignore[attr-defined]
+    inside = {variable(k) for k in stage.reduced}
+    return None if any(i.variable in inside for i in index) else Skip(condition, tuple(index), holds)
+
+
+def left_out(stage: Stage) -> Skip | None:
+    """The same, where that is one number: the whole loop may be left out."""
+    found = skip_of(stage)
+    return found if found is not None and not found.index else None
+
+
+def is_only_chosen(root: Node, skip: Skip, stages: Iterable[Stage], stored: Callable[[Node], bool]) -> bool:
+    """Whether all that read a fold take another number where it is of nothing: it need not be written then."""
+    for stage in stages:
+        stack = [stage.root] if any(n is root for n, _ in stage.reads) else []
+        while stack:
+            node = stack.pop()
+            for k, arg in enumerate(node.args):
+                if arg is not root:
+                    stack += [] if stored(arg) else [arg]
+                elif not (node.op is where and k == 1 + skip.holds and _below(node.args[0]) is skip.condition):
+                    return False
+    return True
+
+
+def _below(node: Node) -> Node:
+    while is_inline_move(node):
+        node = node.args[0]
+    return node
+
+
+def common(stages: Iterable[Stage]) -> Skip | None:
+    """When all of these are folds of nothing."""
+    found = {skip_of(s) for s in stages}
+    return found.pop() if len(found) == 1 else None

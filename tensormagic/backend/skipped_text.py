@@ -1,0 +1,58 @@
+"""Loops over rows as text, without those inside where what these fold changes nothing."""
+
+from __future__ import annotations
+
+from tensormagic.backend.body_text import Body, indented
+from tensormagic.backend.kernel_text import KernelText, Line
+from tensormagic.backend.region_text import number
+from tensormagic.backend.schedule import Nest, Storage
+from tensormagic.backend.skipped import common, is_only_chosen
+from tensormagic.ir.size import product
+
+
+def print_loop(body: Body) -> list[Line]:
+    """The statements of one tile."""
+    asked = _where_needed(body)
+    lines = body.print_loop()
+    if not body.only_where or body.split_rows:
+        return lines
+    some, rows = body.text.fresh("some"), f"for {body.groups[0].name} in range(start, stop):"
+    asked.append((f"{some} = {some} + (1 if {body.only_where} else 0)", None))
+    found: list[Line] = [(f"{some} = 0", None), (rows, None), *indented(asked)]
+    found += [(f"if {some} > 0:", None), *indented(lines)]
+    if _are_read(body):
+        found += [("else:", None), *indented([(rows, None), *indented([*body.sections[1], *body.endings[1]])])]
+    return found
+
+
+def _where_needed(body: Body) -> list[Line]:
+    """Say of a body for which rows the loops inside are needed, where that is not for all; and the statements that find it out."""
+    stages = body.loop.stages
+    skip = common(stages)
+    if skip is None or not skip.index or not body.nest.depth or len(body.groups) < 2:  # of one number the whole nest is
+        return []
+    if not all(g.positions[0] in s.reduced for g in body.groups[1:] for s in stages):
+        return []
+    value = body.value(skip.condition, skip.index)
+    body.only_where = skip.text(value)
+    return list(body.sections[1])
+
+
+def _are_read(body: Body) -> bool:
+    """Whether the folds are read where they are of nothing."""
+    skip = common(body.loop.stages)
+    roots = [s.root for s in body.loop.stages]
+    return skip is None or not all(
+        body.nest.storage[r] is Storage.TILE and is_only_chosen(r, skip, body.nest.stages, body.text.stored)
+        for r in roots
+    )
+
+
+def rows_of(text: KernelText, nest: Nest) -> str:
+    """How many rows a nest has: none where all that it folds is of nothing."""
+    rows, skip = text.product(product(nest.rows)), common(nest.stages)
+    if skip is None or skip.index:
+        return rows
+    value, taken = number(text, skip.condition), text.fresh("taken")
+    text.lines.append((f"{taken} = {rows} if {skip.text(value)} else 0", nest.stages[0].root))
+    return taken

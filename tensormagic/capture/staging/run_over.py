@@ -1,0 +1,44 @@
+"""Whether a text may have roots, powers or logarithms of folds that run over, of which rules have values where NumPy has none."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import FunctionType
+from typing import Any
+
+from tensormagic.capture.staging.numpys import LOGARITHMS
+
+_FOLDS = frozenset(("sum", "mean", "std", "var", "prod", "dot", "inner", "matmul", "norm"))
+_SILENT = frozenset(("vdot", "einsum"))  # NumPy does not say when these run over
+_READERS = LOGARITHMS | {"sqrt", "power"}
+
+
+def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
+    """Whether there is such a thing in functions, by what they call."""
+    names = _names(reached)
+    if not _has_roots(reached, names):
+        return False
+    return not names.isdisjoint(_FOLDS) or any(map(_has_product, reached.values()))
+
+
+def runs_over_silently(reached: Mapping[FunctionType, Any]) -> bool:
+    """Whether there is one of which NumPy does not say that it runs over."""
+    names = _names(reached)
+    return not names.isdisjoint(_SILENT) and _has_roots(reached, names)
+
+
+def _names(reached: Mapping[FunctionType, Any]) -> frozenset[str]:
+    return frozenset(n for f in reached for n in f.__code__.co_names)
+
+
+def _has_roots(reached: Mapping[FunctionType, Any], names: frozenset[str]) -> bool:
+    return not names.isdisjoint(_READERS) or any(_is_root(c) for f in reached for c in f.__code__.co_consts)
+
+
+def _is_root(constant: object) -> bool:
+    return isinstance(constant, float) and 0 < abs(constant) < 1
+
+
+def _has_product(written: Any) -> bool:
+    return any(isinstance(n, ast.MatMult) for n in ast.walk(written.node))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensormagic.backend.body_text import Body, folds_columns, indented
-from tensormagic.backend.cpu_rows import SHARE, TILED
+from tensormagic.backend.cpu_rows import SHARE, STRIDED, TILED
 from tensormagic.backend.inline import is_growing
 from tensormagic.backend.interchanged import surrounded
 from tensormagic.backend.kernel_text import FLAT_TILE, WIDE_TILE, KernelText, Line, Printed, Sharing
@@ -210,7 +210,7 @@ def _print_interchanged(text: KernelText, parts: list[Part]) -> bool:
     iterations, lines = loop.print_tile(text)
     names = text.fresh("rows"), text.fresh("share"), text.fresh("shares")
     sharing, rows = Sharing(*names, rows_in_all=product(loop.nest.rows)), text.product(product(loop.nest.rows))
-    text.lines.append((f"{sharing.rows} = {TILED}", None))
+    text.lines.append((f"{sharing.rows} = {STRIDED if loop.is_strided else TILED}", None))
     stop = f"stop = start + {sharing.rows} if start + {sharing.rows} < last else last"
     tiles: list[Line] = [(f"for start in range(first, last, {sharing.rows}):", None), *indented([(stop, None), *lines])]
     work = " + ".join([f"{_work(text, loop.nest, rows)} * {iterations}", *(_work(text, n, rows) for n in loop.around)])

@@ -6,6 +6,7 @@ SHARE = 1 << 14  # elements, about, that a share of a loop has at least
 TILED = (
     1 << 11
 )  # elements of a tile that runs all iterations of a loop: its arrays stay in the cache that is next to the first
+STRIDED = 1 << 7  # where each of them is in a cache line of its own, which later iterations read on
 MOST_SHARES = 256  # of a loop
 ADDED_ROWS = 128  # rows that a share has at least which adds up columns: these are added once more
 MOST_PARTS = 1 << 22  # elements, about, of memory for that

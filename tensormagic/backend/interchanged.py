@@ -58,6 +58,13 @@ class Interchanged:
         """The nests before and after it."""
         return (*self.before, *self.after)
 
+    @property
+    def is_strided(self) -> bool:
+        """Whether elements next to each other are far apart in memory: an iteration is at one place along the last axis of an array."""
+        stages = self.nest.stages
+        touched = [index for s in stages for index in (*(i for _, i in s.reads), s.written or ())]
+        return any(index and index[-1].variable is None and any(i.variable for i in index) for index in touched)
+
     def print_tile(self, text: KernelText) -> tuple[str, list[Line]]:
         """How many iterations there are, and what a tile from ``start`` to ``stop`` runs."""
         head = self.region.head

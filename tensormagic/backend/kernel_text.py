@@ -18,7 +18,7 @@ from tensormagic.backend.memory import Memory
 from tensormagic.backend.sizes import RefusedError
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import Apply, Dim, Size, Symbol, is_at_least
+from tensormagic.ir.size import Apply, Dim, Size, Symbol, atoms, is_at_least
 from tensormagic.ir.type import Type
 from tensormagic.ops.effects.raising import made
 from tensormagic.ops.leaf import PARAMETER
@@ -355,12 +355,14 @@ class KernelText:
 
     def _term(self, monomial: Any, coefficient: int) -> str:
         factors = [self._atom(a) for a, power in monomial for _ in range(power)]
+        if coefficient == -1 and factors:
+            return "-" + " * ".join(factors)
         if coefficient != 1 or not factors:
             factors.insert(0, str(coefficient))
         return " * ".join(factors)
 
     def _atom(self, a: Any) -> str:
-        if isinstance(a, Apply):
+        if isinstance(a, Apply) and not _is_of_the_host(a):
             left, right = (f"({self.size(s)})" for s in (a.left, a.right))
             if a.function in {"min", "max"}:
                 return f"({left} if {left} {'<' if a.function == 'min' else '>'} {right} else {right})"
@@ -474,3 +476,12 @@ def shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, 
             taken.add(wanted)
             shown[name] = wanted
     return shown
+
+
+def _is_of_the_host(a: Apply) -> bool:
+    """Whether a size that is no sum of products is known before the kernel runs, and cannot fail."""
+    return a.function in {"min", "max"} and all(
+        not isinstance(b, Local | Node) and (not isinstance(b, Apply) or _is_of_the_host(b))
+        for s in (a.left, a.right)
+        for b in atoms(s)
+    )

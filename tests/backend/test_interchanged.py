@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import tensormagic as tm
 from tensormagic.backend import threads
-from tensormagic.backend.cpu_rows import TILED
+from tensormagic.backend.cpu_rows import STRIDED, TILED
 
 rng = np.random.default_rng(7)
 SIZES = (0, 1, 2, TILED - 1, TILED, TILED + 1, 5 * TILED + 3, 20 * TILED)
@@ -328,3 +330,24 @@ def test_gradients_are_those_of_the_numpy_tier(function, monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numpy")
     for a, b in zip(compiled, tm.grad(loss, (0, 1))(x, c), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+
+
+def test_a_tile_has_fewer_elements_where_each_of_them_is_in_a_cache_line_of_its_own() -> None:
+    def along_the_last_axis(x):
+        y = x.copy()
+        for k in range(1, x.shape[1]):
+            y[:, k] = y[:, k - 1] * 0.5 + x[:, k]
+        return y
+
+    def along_the_first_axis(x):
+        y = x.copy()
+        for k in range(1, x.shape[0]):
+            y[k] = y[k - 1] * 0.5 + x[k]
+        return y
+
+    def rows(function):
+        texts = "".join(k.source for k in tm.compile(function, "float64[n, m]").kernels)
+        return {int(n) for n in re.findall(r"rows_\d+ = (\d+)$", texts, re.MULTILINE)} & {STRIDED, TILED}
+
+    assert rows(along_the_last_axis) == {STRIDED}
+    assert rows(along_the_first_axis) == {TILED}

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tensormagic.backend.native import start
 from tensormagic.ir import site
 from tensormagic.ir.site import Site
@@ -69,3 +70,16 @@ def test_awkward_names_are_left_out():
         plan = planned(variable(name, np.zeros(5)) + 1)
         compile(plan.kernels[0].source, "<test>", "exec")
         assert start(plan).wait(60)
+
+
+def test_sizes_of_slices_that_end_before_the_array_may_are_numbers_in_kernels():
+    def differences(x, y):
+        near = x[1 : y.shape[0] + 3, :] - x[: y.shape[0] + 2, :]
+        return near[1:] * near[:-1]
+
+    compiled = tm.compile(differences, "float64[n, m]", "float64[k]")
+    for kernel in compiled.kernels:
+        assert " if (" not in kernel.source
+        assert "-1 *" not in kernel.source
+    x, y = np.arange(24.0).reshape(8, 3) ** 2, np.ones(4)
+    np.testing.assert_array_equal(compiled(x, y), differences(x, y))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.backend import cache as disk
+from tensormagic.backend.cuda import machine_code
 from tensormagic.backend.cuda.device import Device
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.messages import Code, Request
@@ -191,7 +192,7 @@ class Codes(Awaited):
         found = self._loaded.get(one)
         if found is None:
             code = self.of(one)
-            found = self._loaded[one] = device.load(code.data, code.symbol)
+            found = self._loaded[one] = machine_code.loaded(device, code)
         return found
 
 

@@ -151,8 +151,17 @@ class Device(Protocol):
         """Where an array lies."""
         ...
 
+    @property
+    def driver(self) -> int:
+        """The version of what makes machine code of PTX."""
+        ...
+
+    def assembled(self, image: bytes) -> bytes | None:
+        """Machine code of PTX, for this device; None where it is made when a kernel is loaded, and only there."""
+        ...
+
     def load(self, image: bytes, name: str) -> Any:
-        """A kernel of PTX or of a cubin."""
+        """A kernel of PTX or of machine code."""
         ...
 
     def launch(
@@ -283,6 +292,21 @@ class Card:
     def address(self, array: DeviceArray) -> int:
         """As CUDA has it."""
         return int(array.data.ptr)
+
+    @property
+    def driver(self) -> int:
+        """The newest CUDA that the driver is for."""
+        return int(self._cupy.cuda.runtime.driverGetVersion())
+
+    def assembled(self, image: bytes) -> bytes | None:
+        """By the driver's linker, which gives what it has made."""
+        try:
+            linker = self._cupy.cuda.function.LinkState()
+            linker.add_ptr_data(image.rstrip(b"\0") + b"\0", "kernel.ptx")
+            return bytes(linker.complete())
+        except Exception as error:  # noqa: BLE001 (whatever a driver says: it translates what is loaded, too)
+            tell_once(f"the driver gives no machine code that could be kept: {type(error).__name__}: {error}")
+            return None
 
     def load(self, image: bytes, name: str) -> Any:
         """By the driver, which translates PTX for the GPU."""

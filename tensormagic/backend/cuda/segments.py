@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tensormagic.backend.cuda import machine_code
 from tensormagic.backend.cuda.device import Device, DeviceArray
 from tensormagic.backend.cuda.launch import Count, Launch, Scratch
 from tensormagic.ir.size import Symbol, apply, atom
@@ -125,7 +126,7 @@ def _kernel(device: Device, launch: Launch) -> Any:
     known = _loaded.setdefault(device, {})
     if launch not in known:
         code = launch.compile(device.capability)
-        known[launch] = device.load(code.data, code.symbol)
+        known[launch] = machine_code.loaded(device, code)
     return known[launch]
 
 

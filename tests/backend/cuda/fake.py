@@ -204,6 +204,9 @@ class FakeDevice:
         self.broken: Callable[[int], bool] = lambda _: False
         self.name = "a device without a card"
         self.capability = (9, 0)
+        self.driver = 13000
+        self.assembles = False  # whether it gives machine code that can be kept
+        self.loads: list[str] = []  # what kernels were loaded of
         self.copied = Copied()
         self._recording: list[Any] | None = None
         self.library = _Library(self, np)
@@ -348,7 +351,15 @@ class FakeDevice:
         """A kernel for the emulator."""
         from tests.backend.cuda.emulator import parse
 
-        return parse(image.decode())
+        own = f"sm_{self.capability}\n".encode()
+        if image.startswith(b"sm_") and not image.startswith(own):
+            raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU")
+        self.loads.append("machine code" if image.startswith(own) else "PTX")
+        return parse(image.removeprefix(own).decode())
+
+    def assembled(self, image: bytes) -> bytes | None:
+        """The PTX itself, with what stands for an architecture."""
+        return f"sm_{self.capability}\n".encode() + image if self.assembles else None
 
     def launch(
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any], shared: int = 0

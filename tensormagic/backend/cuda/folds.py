@@ -132,7 +132,7 @@ def _print_columns(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[La
         *last,
     ]
     launch = text.launch("columns", across * parts, THREADS, names, not_empty=not_empty(folds))
-    return [launch, *(_finish(make, s, nest, parts, names, apart=True) for s in folds)]
+    return [launch, *(finish(make, s, nest, parts, names, apart=True) for s in folds)]
 
 
 def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch]:
@@ -160,10 +160,10 @@ def _print_long(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launc
         (f"    {out}[block()] = {total}", root),
     ]
     first = text.launch("long rows", rows * parts, THREADS, names, not_empty=not_empty([stage]))
-    return [first, _finish(make, stage, nest, parts, names, apart=False)]
+    return [first, finish(make, stage, nest, parts, names, apart=False)]
 
 
-def _finish(make: Make, stage: Stage, nest: Nest, parts: Size, names: Mapping[Node, str], *, apart: bool) -> Launch:
+def finish(make: Make, stage: Stage, nest: Nest, parts: Size, names: Mapping[Node, str], *, apart: bool) -> Launch:
     """A warp for each result folds its parts, which are ``apart`` by the number of results, or side by side."""
     text = make()
     root, kept = stage.root, product(nest.rows)

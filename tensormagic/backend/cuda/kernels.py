@@ -10,6 +10,7 @@ from tensormagic.backend.cuda.flat import print_copy, print_flat, print_numbers
 from tensormagic.backend.cuda.folds import print_apart, print_fold
 from tensormagic.backend.cuda.launch import Launch, UnsupportedError
 from tensormagic.backend.cuda.one_thread import print_region_alone
+from tensormagic.backend.cuda.passes import print_passes
 from tensormagic.backend.cuda.places import print_places
 from tensormagic.backend.cuda.rows import print_rows
 from tensormagic.backend.cuda.scans import print_scan
@@ -111,7 +112,11 @@ class _Lowering:
         try:
             return print_rows(self.text, nest, self.names)
         except UnsupportedError:
-            return print_apart(self.text, nest, self.names)
+            apart = print_apart(self.text, nest, self.names)
+        try:
+            return print_passes(self.text, nest, self.names, apart)
+        except UnsupportedError:
+            return apart
 
 
 def _are_apart(store: Node) -> bool:

@@ -35,6 +35,8 @@ class Row(Element):
     """One loop over the columns of row ``i``, or what is computed once for a row."""
 
     tiles: dict[Node, str] = field(default_factory=dict)  # where what is kept of a row is
+    keeps: dict[Node, str] = field(default_factory=dict)  # arrays that are read once, and where what is read is kept
+    known: set[Node] = field(default_factory=set)  # those that an earlier loop has read
     split_columns: bool = False
 
     def __post_init__(self) -> None:
@@ -97,10 +99,24 @@ class Row(Element):
     def _load(self, node: Node, index: IndexTuple) -> str:
         tile = self.tiles.get(node)
         if tile is None:
-            return super()._load(node, index)
+            place = self.flat(node, index) if node in self.keeps else ""
+            return self._load_once(node, index) if place.startswith("i ") else super()._load(node, index)
         maker = next(s for s in self.nest.stages if s.root is node)
         if index != maker.identity() or maker.domain != self.loop.stages[0].domain:
             raise UnsupportedError("a kept value of another column")
+        name = self.text.fresh("x")
+        self.depth_of[name] = 2
+        self.loads.append((name, tile, node.type.dtype.itemsize, "kept + j"))
+        return name
+
+    def _load_once(self, node: Node, index: IndexTuple) -> str:
+        """A number of an array, which is kept where the thread finds it again."""
+        tile = self.keeps[node]
+        if node not in self.known:
+            self.known.add(node)
+            name = super()._load(node, index)
+            self.outputs.append(Output(tile, name, node, "kept + j"))
+            return name
         name = self.text.fresh("x")
         self.depth_of[name] = 2
         self.loads.append((name, tile, node.type.dtype.itemsize, "kept + j"))
@@ -137,7 +153,7 @@ def print_rows(make: Make, nest: Nest, names: Mapping[Node, str]) -> list[Launch
     for threads, most in reversed(WIDTHS):
         one = _print(make, nest, names, threads, kept_apart=False, ranges=((width, 0, most),), otherwise=found)
         found = (one,)
-    if not _kept(nest):
+    if not kept_of_rows(nest):
         return list(found)
     apart = _print(make, nest, names, THREADS, kept_apart=True, ranges=(), otherwise=())
     widest = _print(make, nest, names, THREADS, kept_apart=False, ranges=(), otherwise=())
@@ -167,7 +183,7 @@ def _width(nest: Nest) -> Size:
     return found
 
 
-def _kept(nest: Nest) -> list[Stage]:
+def kept_of_rows(nest: Nest) -> list[Stage]:
     """What is computed for each column and needed by a later loop."""
     loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
     later = {n for k, loop in enumerate(nest.loops) for s in loop.stages for n, _ in s.reads if loop_of.get(n, k) < k}
@@ -197,7 +213,7 @@ def _print(
         body = Row(text, nest, loop, None, tiles=tiles)
         if before is not None:
             body.take_over(before)
-        row += _print_loop(text, body, threads, row, widths)
+        row += print_loop(text, body, threads, row, widths)
     assert body is not None  # noqa: S101
     place = "block()" if together == 1 else f"block() * {together} + quotient(thread(), {threads})"
     lines: list[Line] = [(f"i = {place}", None), (f"lane = rest(thread(), {threads})", None)]
@@ -214,13 +230,24 @@ def _print(
     )
 
 
+def over_columns(extent: str, threads: int, one: Sequence[Line], many: Sequence[Line]) -> list[Line]:
+    """A loop of the threads of a row over its columns: one by one, or, where their number allows it, neighbours at once."""
+    single: list[Line] = [("j = lane", None), (f"while j < {extent}:", None)]
+    single += inside([*one, (f"j = j + {threads}", None)])
+    if not many:
+        return single
+    several: list[Line] = [(f"j = lane * {LANES}", None), (f"while j < {extent}:", None)]
+    several += inside([*many, (f"j = j + {threads * LANES}", None)])
+    return [(f"if rest({extent}, {LANES}) == 0:", None), *inside(several), ("else:", None), *inside(single)]
+
+
 def _tiles(
     text: CudaText, nest: Nest, together: int, *, kept_apart: bool
 ) -> tuple[dict[Node, str], Size, dict[Node, Size]]:
     """Where what is kept of rows is: its names, and the bytes of shared memory."""
     tiles: dict[Node, str] = {}
     offset: Size = 0
-    for stage in _kept(nest):
+    for stage in kept_of_rows(nest):
         root, width = stage.root, product(stage.domain[nest.depth :])
         dtype = root.type.dtype
         if kept_apart:
@@ -229,11 +256,11 @@ def _tiles(
         tiles[root] = text.fresh("tile")
         text.head.append((f'{tiles[root]} = dynamic("{dtype.name}", {text.size(offset)})', root))
         offset = offset + ceil_div(width * (together * dtype.itemsize), 16) * 16
-    widths = {s.root: product(s.domain[nest.depth :]) for s in _kept(nest)}
+    widths = {s.root: product(s.domain[nest.depth :]) for s in kept_of_rows(nest)}
     return tiles, offset, widths
 
 
-def _print_loop(
+def print_loop(
     text: CudaText, body: Row, threads: int, before: Sequence[Line], widths: Mapping[Node, Size]
 ) -> list[Line]:
     """The statements of one loop over a row, and what is folded of it."""
@@ -250,15 +277,8 @@ def _print_loop(
     outer = [*text.head, *before, *row]
     calls = Calls(text, body, outer, ["i", "j"])
     row += calls.starts(text)
-    extent = text.product(width)
-    many = [("j = lane * 4", None), (f"while j < {extent}:", None)]
-    one: list[Line] = [("j = lane", None), (f"while j < {extent}:", None)]
-    one += inside([*calls.one(), (f"j = j + {threads}", None)])
-    if calls.lanes > 1:
-        many += inside([*calls.many(LANES), (f"j = j + {threads * LANES}", None)])
-        row += [(f"if rest({extent}, {LANES}) == 0:", None), *inside(many), ("else:", None), *inside(one)]
-    else:
-        row += one
+    many = calls.many(LANES) if calls.lanes > 1 or body.keeps else []  # what is kept each loop takes alike
+    row += over_columns(text.product(width), threads, calls.one(), many)
     for stage, name in calls.totals:
         row += fold_text(text, stage, name, threads)
         body.memo[stage.root, stage.identity()] = name

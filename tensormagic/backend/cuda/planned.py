@@ -31,6 +31,7 @@ from tensormagic.backend.cuda.launch import (
     chosen,
 )
 from tensormagic.backend.cuda.plan import plan_device
+from tensormagic.backend.cuda.step_order import by_arrival
 from tensormagic.backend.cuda.streams import Arriving
 from tensormagic.backend.inline import is_room
 from tensormagic.backend.kinds import is_base, kind_of
@@ -68,7 +69,19 @@ class Planned:
         self.launches = {s: lower(s, self.plan) for s in self.plan.steps if isinstance(s, Kernel)}
         self.has_kernels = any(self.launches.values())
         self.codes = Codes((one for found in self.launches.values() for one in every(found or ())), whole=False)
-        self._dies = self._deaths()
+        self._dies = self._deaths(self.plan.steps)
+        self._orders: dict[tuple[int, ...], tuple[Sequence[Kernel | Node], dict[int, list[Node]]]] = {}
+
+    @for_device
+    def in_order(self, ranks: tuple[int, ...]) -> tuple[Sequence[Kernel | Node], dict[int, list[Node]]]:
+        """The steps in the order in which parameters arrive, and for each the arrays that nothing needs behind it."""
+        if not ranks:
+            return self.plan.steps, self._dies
+        if ranks not in self._orders:
+            known = dict(zip(self.plan.graph.parameters, ranks, strict=True))
+            steps = by_arrival(self.plan.steps, self.plan.memory.owner, lambda s: every(self.launched(s) or ()), known)
+            self._orders[ranks] = steps, self._deaths(steps)
+        return self._orders[ranks]
 
     def launched(self, step: Kernel | Node) -> tuple[Launch, ...] | None:
         """The launches of a step; None where the library computes it."""
@@ -76,10 +89,10 @@ class Planned:
         refused = self.codes.errors
         return None if found is None or (refused and any(one in refused for one in every(found))) else found
 
-    def _deaths(self) -> dict[int, list[Node]]:
+    def _deaths(self, steps: Sequence[Kernel | Node]) -> dict[int, list[Node]]:
         """For each step the arrays that nothing needs behind it."""
         last: dict[Node, int] = {}
-        for number, step in enumerate(self.plan.steps):
+        for number, step in enumerate(steps):
             parts = step.steps if isinstance(step, Kernel) else [step]
             used = [n for part in parts for n in (*needed(part), *produced(part))]
             launches = self.launched(step)
@@ -199,10 +212,12 @@ class Execution:
         """The results; None where a kernel has found something that only the library can say."""
         self.sizes = _Sizes(symbols, self.operand)
         self.held.update(zip(self.plan.graph.parameters, values, strict=True))
-        for number, step in enumerate(self.plan.steps):
+        arriving = self.arriving
+        steps, dies = self.of.in_order(arriving.order.ranks if arriving.graph is self.plan.graph else ())
+        for number, step in enumerate(steps):
             with clock.at(*self._computed(step)) if clock.runs() else nullcontext():
                 self._step(step)
-            for node in self.of._dies.get(number, ()):  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            for node in dies.get(number, ()):
                 self.held.pop(node, None)
                 self.packs.pop(node, None)
         if self._is_wrong():

@@ -76,6 +76,17 @@ def test_what_most_depends_on_comes_first(own_device: None):
     assert names[second:].count("exp") == 1
 
 
+@compiles
+def test_kernels_of_what_most_depends_on_come_first(own_device: None):
+    """The same of a plan of kernels: the chain is launched while the large input is copied."""
+    device = traced(PROGRAMS["a critical path"], tier="numba")
+    names = [s.name for s in device.steps if s.stream == "compute"]
+    first, second = [k for k, n in enumerate(names) if n == "wait"][:2]
+    assert names[first:second].count("launch") > 0
+    assert names[second:].count("launch") > 0
+    assert all(device.orders(20, seed=3))
+
+
 CHAIN = 8
 
 

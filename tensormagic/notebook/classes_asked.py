@@ -1,4 +1,4 @@
-"""What is said where a cell that is not captured decides by ``type`` of a lazy value: it takes another way than with an array."""
+"""What is said where a cell that is not captured decides by ``type`` of a lazy value: it takes another branch than with an array."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def tell_of_classes(text: str, space: Mapping[str, Any], label: str) -> None:
         value = space.get(name)
         if isinstance(value, Tensor) and type(value) is Tensor:
             message = (
-                f"{name} is lazy: type({name}) is tm.Tensor here, and no class of NumPy's or Python's, so this code takes another way than "
-                f"with an array. isinstance({name}, ...) says what NumPy's array would; {name}.numpy() is that array"
+                f"{name} is lazy: type({name}) is tm.Tensor here, and no class of NumPy's or Python's, so this code takes another "
+                f"branch than with an array. isinstance({name}, ...) says what NumPy's array would; {name}.numpy() is that array"
             )
             warnings.warn_explicit(message, UserWarning, label, line)
 

@@ -167,6 +167,23 @@ def test_a_line_that_is_there_for_its_error_alone_raises_it(f, clean):
     assert "after" not in clean
 
 
+def test_what_stands_before_a_line_that_fails_is_printed(capsys):
+    def f(m):
+        print("before")
+        root = np.linalg.cholesky(m)
+        print("behind")
+        return root
+
+    run = tm.tensor(f)
+    for _ in range(3):
+        with pytest.raises(np.linalg.LinAlgError):
+            run(-np.eye(2))
+        assert capsys.readouterr().out == "before\n"
+    with pytest.raises(np.linalg.LinAlgError):
+        tm.compile(f, "float64[2,2]").run(-np.eye(2))
+    assert "behind" not in capsys.readouterr().out
+
+
 def test_elements_of_a_list_have_classes_of_their_own(clean):
     def f(ts):
         found = []

@@ -12,6 +12,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.addnodes import desc_signature
 
 import tensormagic as tm
+from tensormagic.capture.hooks import hooks
 
 HERE = Path(__file__).resolve().parent
 
@@ -46,6 +47,10 @@ def valley(u: float, v: float) -> float:
 
 tm.live(swing, damping=(0, 2), frequency=(1, 6)).to_html(HERE / "_live" / "live-line.html")
 tm.live(valley, u=(-2, 2), v=(-1, 3)).to_html(HERE / "_live" / "live-plane.html")
+
+# Methods that lazy values get by name are documented as those of their class.
+for name in ("grad", "formula", "backprop", "code", "explain", "time", "to_html", "graph", "optimized"):
+    setattr(tm.Tensor, name, hooks.methods[name])
 
 html_math_renderer = "mathml"  # formulas are part of the page, and no script is fetched for them
 

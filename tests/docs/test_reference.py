@@ -167,6 +167,12 @@ def test_members_say_what_they_take_give_and_raise_and_have_an_example(made, nam
     assert len(heads) == len(set(heads))
 
 
+def test_members_are_on_the_page_of_the_api():
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\w+", " ".join(re.findall(r"(?::members:|automethod::)(.*)$", text, re.MULTILINE))))
+    assert {name for names in MEMBERS.values() for name in names.split()} - listed - PLAIN == set()
+
+
 def test_every_attribute_of_lazy_values_says_what_it_is():
     """Those of NumPy's arrays too: in a line at least, which may be NumPy's name for it."""
     value = tm.tensor(np.ones((2, 2)))

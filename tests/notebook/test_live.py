@@ -486,3 +486,11 @@ def test_a_valley_has_lines_of_its_own():
     _, even, _ = levels_of(lambda u, v: u + v)
     assert np.ptp(np.diff(sorted(even))) < 1e-9
     assert "arrow: uphill" in [s.get("text", "") for s in made.shapes if "last" in s["class"]][-1]
+
+
+def test_functions_of_numpy_take_their_numbers_in_the_order_of_the_ranges(shown):
+    view = shown(np.arctan2, up=(0.0, 2.0), across=(1.0, 3.0))
+    assert (view.value, view.gradient) == (np.arctan2(1.0, 2.0), {"up": 0.4, "across": -0.2})
+    assert view.text.startswith("arctan2 = 0.463648 at up = 1, across = 2")
+    with pytest.raises(TypeError, match="sin takes 1 number: a range for each"):
+        shown(np.sin, a=(0, 1), b=(0, 1))

@@ -47,7 +47,7 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
         known = variables_of(shown.node, space)
         follows = [n for n, leaf in moved.items() if known.get(leaf) == n]
     else:
-        function, starts = of_callable(shown), _starts(shown)
+        function, starts = of_callable(_named(shown, list(ranges))), _starts(shown)
         _check(function, list(ranges))
         follows = list(ranges) if isinstance(shown, Function) and shown.fills else []
     sliders = {n: r for n, r in ranges.items() if isinstance(r, Widget)}
@@ -60,6 +60,20 @@ def live(shown: Any, /, **ranges: Any) -> LiveView:
     if loaded is not None:
         loaded.magics.views.add(view)
     return view
+
+
+def _named(shown: Any, names: list[str]) -> Any:
+    """The same; a function of NumPy that takes its arguments by position alone takes them by these names, in their order."""
+    if not isinstance(shown, np.ufunc):
+        return shown
+    if len(names) != shown.nin:
+        raise TypeError(f"{shown.__name__} takes {shown.nin} number{'s' * (shown.nin != 1)}: a range for each")
+
+    def called(**named: Any) -> Any:
+        return shown(*(named[name] for name in names))
+
+    called.__name__ = called.__qualname__ = shown.__name__
+    return called
 
 
 def _axis_of(ranges: dict[str, Any]) -> tuple[str, Sequence[float]]:

@@ -56,6 +56,7 @@ class Entry:
 
 WORD = 2.0**63 - 2.0**54  # what 64 bits hold for sure, as far as an estimate can tell
 _SMALL = 2**31
+_EXTREMES = {"min", "max"}  # of sizes
 
 
 def _may_wrap(size: Dim) -> bool:
@@ -364,7 +365,7 @@ class KernelText:
     def _atom(self, a: Any) -> str:
         if isinstance(a, Apply) and not _is_of_the_host(a):
             left, right = (f"({self.size(s)})" for s in (a.left, a.right))
-            if a.function in {"min", "max"}:
+            if a.function in _EXTREMES:
                 return f"({left} if {left} {'<' if a.function == 'min' else '>'} {right} else {right})"
             return f"({left} {'//' if a.function == 'floordiv' else '%'} {right})"
         if isinstance(a, Local):
@@ -480,7 +481,7 @@ def shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, 
 
 def _is_of_the_host(a: Apply) -> bool:
     """Whether a size that is no sum of products is known before the kernel runs, and cannot fail."""
-    return a.function in {"min", "max"} and all(
+    return a.function in _EXTREMES and all(
         not isinstance(b, Local | Node) and (not isinstance(b, Apply) or _is_of_the_host(b))
         for s in (a.left, a.right)
         for b in atoms(s)

@@ -23,7 +23,7 @@ from tensormagic.transform.rewriting.beyond import applies
 from tensormagic.transform.rewriting.trial import changes_digits
 
 NOT = object()  # what is given where Python does not run it
-TIME = 0.25  # seconds of this thread, after which the function is captured
+TIME = 1.0  # seconds of this thread, after which the function is captured: about what that takes, with compiling
 _BETWEEN = 32  # iterations between two looks at the clock
 _COPIED = 2**27  # bytes of arrays that are kept, to put them back where a call does not get to its end
 _QUICKLY = (

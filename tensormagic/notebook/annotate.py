@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from tensormagic.backend.costs import Cost, by_node
 from tensormagic.backend.plan import Plan, PlannedKernel
-from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Drawn, count_text, table
@@ -184,10 +183,7 @@ def _library(plan: Plan | Outline) -> Iterator[Node]:
 
 def line_of(shown: Portrait, node: Node) -> int | None:
     """The line of the cell that a node comes from; of one inside a loop, too."""
-    line = shown.line(node)
-    if line is None:
-        line = min((s.line for s in site.of(node) if s.cell == shown.cell), default=None)
-    return line
+    return shown.line_within(node)
 
 
 # pages ----------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Which line, which cell: labels, carets, `%` lines, and warnings that are not false."""
 
+import re
 import warnings
 
 import numpy as np
@@ -148,3 +149,19 @@ def test_cells_that_are_not_counted_have_labels_of_their_own(notebook):
     assert told[0] == "Cell In[1.3], line 2"
     assert notebook("%%tensor\nz + X").out.splitlines()[0] == "Cell In[2], line 2"
     assert isinstance(notebook("%%tensor\nz + X").error, ShapeError)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_lines_in_loops_are_those_of_the_run_that_is_shown(notebook):
+    """What was rewritten in a loop is shared by the runs of equal cells, and says where it stood in the first one."""
+    notebook.ok("start, rate = np.array([3.0]), 0.5")
+    for between in ("", "", "\n"):
+        cell = f"u = start{between}\nfor k in range(20):\n    u = u - rate * u * u * u\nlast = u.sum()\nlast"
+        ran = notebook("%%tensor -a\n" + cell)
+        number = 4 + len(between)
+        told = "".join(display.get("text/plain", "") for display in ran.displays)
+        row = next(line for line in told.splitlines() if f" {number}     u = u" in line)
+        assert "× (3), −" in row
+        assert f"line {number}, iteration 8" in notebook.ok("%tensor_nan last").data["text/plain"]
+        profile = notebook.ok("%tensor_profile last").data["text/plain"]
+        assert re.search(rf"[µm]s\s+{number}     u = u", profile)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensormagic import session
 from tensormagic.backend.inline import expand_all
+from tensormagic.backend.kinds import graphs_of
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture import usercode
@@ -188,6 +189,33 @@ class Portrait:
     def line(self, node: Node) -> int | None:
         """The line of this cell that a node comes from."""
         return min((s.line for s in self.spans(node)), default=None)
+
+    def line_within(self, node: Node) -> int | None:
+        """The same; of a node inside a loop or a branch, too."""
+        line = self.line(node)
+        if line is None:
+            spans = site.of(node)
+            line = min((s.line for s in spans if s.cell == self.cell), default=None)
+            if line is None:
+                line = min((self.twins[at] for s in spans if (at := (s.cell, s.line)) in self.twins), default=None)
+        return line
+
+    @cached_property
+    def twins(self) -> dict[tuple[str, int], int]:
+        """Lines of other cells whose loops and branches are equal to some of this cell, and the line that each is here.
+
+        What was rewritten within them is shared, and says where it stood when that was done: a cell that runs again, too.
+        """
+        found: dict[tuple[str, int], int] = {}
+        graphs = [graph for node in self.graph.nodes for graph in graphs_of(node)]
+        while graphs:
+            for node in graphs.pop().nodes:
+                graphs += graphs_of(node)
+                spans = site.of(node)
+                for here in [min(lines)] if (lines := [s.line for s in spans if s.cell == self.cell]) else []:
+                    for span in spans:
+                        found.setdefault((span.cell, span.line), here)
+        return found
 
     def scene(self, source: str) -> Scene:
         """The pictures: captured, rewritten, and where there are any, gradient and kernels."""

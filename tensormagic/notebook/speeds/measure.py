@@ -400,8 +400,8 @@ class _Lines(Looking):
     def __init__(self, shown: Portrait) -> None:
         super().__init__()
         self.seconds: dict[int, float] = {}
+        self._shown = shown
         self._spans = places(shown.lens, shown.cell)
-        self._cell = shown.cell
         self._at: list[int | None] = []
         self._known: dict[Node, int | None] = {}
         self._since = 0.0
@@ -410,7 +410,8 @@ class _Lines(Looking):
         self._charge()
         super().begins(node, given)
         if node not in self._known:
-            self._known[node] = min((s.line for s in self._spans(node) if s.cell == self._cell), default=None)
+            here = (s.line for s in self._spans(node) if s.cell == self._shown.cell)
+            self._known[node] = min(here, default=self._shown.line_within(node))
         line = self._known[node]
         self._at.append(line if line is not None or not self._at else self._at[-1])
         self._since = time.perf_counter()

@@ -38,6 +38,10 @@ class Text(Protocol):
         """A size."""
         ...
 
+    def dtype(self, node: Node) -> str:
+        """A node's dtype."""
+        ...
+
     def shape(self, shape: tuple[Size, ...]) -> str:
         """A shape."""
         ...
@@ -168,7 +172,7 @@ def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
     if node.op is ADD_RECORD:
         return f"{{**{args[0]}, int({args[1]}): {args[0]}[int({args[1]})] + {args[2]} if int({args[1]}) in {args[0]} else {args[2]}}}"
     if node.op is REPLAY:
-        nothing = "{}" if t.form == "tape" else f"np.zeros({text.shape(node['shape'])}, np.{t.dtype.name})"
+        nothing = "{}" if t.form == "tape" else f"np.zeros({text.shape(node['shape'])}, {text.dtype(node)})"
         found = f"{args[0]}.get(int({args[1]}), {nothing})"
         return found if node["shape"] or t.form == "tape" else _formed(found, t)
     if node.op is ADD_TAPES:
@@ -177,7 +181,7 @@ def tape_text(text: Text, node: Node, args: Sequence[str]) -> str | None:
         return f"{{k: {one}[k] + {other}[k] if k in {one} and k in {other} else {both}[k] for k in {both}}}"
     if node.op is STACK_TAPE:
         count, shape = text.size(node["shape"][0]), text.shape(node["shape"])
-        return f"np.array([{args[0]}[k] for k in range({count})], np.{t.dtype.name}).reshape({shape})"
+        return f"np.array([{args[0]}[k] for k in range({count})], {text.dtype(node)}).reshape({shape})"
     if node.op is UNSTACK_TAPE:
         return f"dict(enumerate({args[0]}))"
     # extent

@@ -16,6 +16,7 @@ from tensormagic.ir.graph import Graph, bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.python_text import bracketed, python_text
 from tensormagic.ir.size import atoms
+from tensormagic.ir.stored import is_stored
 from tensormagic.ir.type import Dim, Size
 from tensormagic.ops.effects.checks import ERRORS, REQUIRE, without_value
 from tensormagic.ops.effects.raising import AFTER
@@ -111,7 +112,7 @@ class _Text:
 
     def _statement(self, node: Node) -> None:
         if node.op is CONSTANT and not node.type.shape:
-            self.names[node] = _number(node)
+            self.names[node] = _number(node, self.dtype(node))
         elif node.op is SIZE:
             self.names[node] = bracketed(self.size(node["size"]))
         elif node.op is ITEM:
@@ -145,13 +146,21 @@ class _Text:
             raise CaptureError(f"{node.op.name} has no text in NumPy", "Use code('cpu').")
         return text
 
+    def dtype(self, node: Node) -> str:
+        """A node's dtype."""
+        dtype = node.type.dtype
+        if is_stored(dtype):
+            self.imports.add("import ml_dtypes")
+            return f"ml_dtypes.{dtype.name}"
+        return f"np.{dtype.name}"
+
     # the kinds of op --------------------------------------------------------------------------------------------------
 
     def _leaf(self, node: Node, args: list[str]) -> str | None:
         if node.op is EMPTY:
             return tape_text(self, node, args)
         if node.op is CONSTANT:
-            return f"np.array({node['bits'].array().tolist()!r}, dtype=np.{node.type.dtype.name})".replace(
+            return f"np.array({node['bits'].array().tolist()!r}, dtype={self.dtype(node)})".replace(
                 "nan", "np.nan"
             ).replace("inf", "np.inf")
         if node.op is IOTA:
@@ -173,7 +182,7 @@ class _Text:
     def _pointwise(self, node: Node, args: list[str]) -> str | None:
         name = node.op.name
         if node.op is ASTYPE:
-            return f"np.asarray({args[0]}).astype(np.{node.type.dtype.name}){'' if node.type.shape else '[()]'}"
+            return f"np.asarray({args[0]}).astype({self.dtype(node)}){'' if node.type.shape else '[()]'}"
         if sign := node.op.infix:
             return f"{args[0]} {sign} {args[1]}"
         return self._called(node, args) or (f"np.{name}({', '.join(args)})" if hasattr(np, name) else None)
@@ -275,7 +284,7 @@ class _Text:
         return self.names[atom] if isinstance(atom, Node) else str(atom)
 
 
-def _number(node: Node) -> str:
+def _number(node: Node, dtype: str) -> str:
     value = node["bits"].array()[()].item()
     text = repr(value) if np.isfinite(value) else f"np.{value!r}" if value > 0 or value != value else "-np.inf"  # noqa: PLR0124 (nan)
-    return f"({text})" if node.type.form == "python" else f"np.{node.type.dtype.name.replace('bool', 'bool_')}({text})"
+    return f"({text})" if node.type.form == "python" else f"{dtype.replace('bool', 'bool_')}({text})"

@@ -65,7 +65,11 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.scalars.special import erf, erfc
 
-_STORED = {np.dtype(np.float16): ("widened", "narrowed"), np.dtype(np.complex64): ("widened_parts", "narrowed_parts")}
+_STORED = {
+    "float16": ("widened", "narrowed"),
+    "bfloat16": ("widened_bfloat16", "narrowed_bfloat16"),
+    "complex64": ("widened_parts", "narrowed_parts"),
+}
 _RENAMED = {
     "np.floor(": "floor(",
     "np.ceil(": "ceil(",
@@ -137,10 +141,11 @@ _IN_FLOAT32 = frozenset(
 def scalar_text(node: Node, values: Sequence[str]) -> str:
     """A pointwise node's expression, cast to its dtype wherever Numba's own rules would widen it."""
     if node.op is ASTYPE:  # of what memory alone holds: in kernels for a GPU
-        if node.args[0].type.dtype in _STORED:
-            return f"{_STORED[node.args[0].type.dtype][0]}({values[0]})"
-        if node.type.dtype in _STORED:
-            return f"{_STORED[node.type.dtype][1]}({values[0]})"
+        before, after = node.args[0].type.dtype.name, node.type.dtype.name
+        if before in _STORED:
+            return f"{_STORED[before][0]}({values[0]})"
+        if after in _STORED:
+            return f"{_STORED[after][1]}({values[0]})"
     if is_complex(node):
         return (source_of(node) or "").format(*values)
     number = exponent(node) if node.op is power else None
@@ -227,7 +232,7 @@ def combine_text(root: Node, old: str, value: str) -> str:
     name: str = root.op.joins
     if not name:
         dtype = root.type.dtype
-        if dtype in _STORED:
+        if dtype.name in _STORED:
             return value
         return f"bool({value})" if dtype.kind == "b" else f"np.{dtype.name}({value})"
     return _joined(name, root.type.dtype, old, value)

@@ -19,6 +19,7 @@ from tensormagic.capture.hooks import run_time
 from tensormagic.ir.errors import DTypeError, ForeignError
 from tensormagic.ir.modules import is_users, module_of, package_of
 from tensormagic.ir.plain_texts import key_text
+from tensormagic.ir.stored import SEEN, is_narrow, is_stored
 
 
 class Kind(enum.Enum):
@@ -106,7 +107,7 @@ def _kind_of_object(cls: type) -> Kind:
 
 
 def _is_basic(cls: type) -> bool:
-    return cls in {bool, int, float, complex} or module_of(cls) in {"numpy", "builtins", "enum"}
+    return cls in {bool, int, float, complex} or module_of(cls) in {"numpy", "builtins", "enum"} or is_narrow(cls)
 
 
 def _kind_of_array(cls: type) -> Kind:
@@ -403,9 +404,12 @@ _ADVICE = {
 
 def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse what is no number, by name."""
-    if dtype.kind == "V" and dtype.type is not np.void:
+    if is_stored(dtype):
+        SEEN.add(dtype)
+        return
+    if dtype.type.__module__ != "numpy":
         whose = dtype.type.__module__.partition(".")[0]
-        text = f"{name} has dtype {dtype} of {whose}; captured code computes with NumPy's own dtypes"
+        text = f"{name} has dtype {dtype} of {whose}; captured code computes with NumPy's own dtypes, and bfloat16"
         raise ForeignError(text, "Convert it by .astype(np.float32).")
     if dtype.kind in _ADVICE:
         what, hint = _ADVICE[dtype.kind]
@@ -420,7 +424,8 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
 
 def _is_held(dtype: np.dtype[Any]) -> bool:
     """Whether a graph holds numbers of a dtype, but for the order of their bytes."""
-    return dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
+    numpys = dtype.kind in "biufc" and dtype.type.__module__ == "numpy"
+    return is_stored(dtype) or (numpys and dtype.itemsize <= (16 if dtype.kind == "c" else 8))
 
 
 def stays(value: Any) -> bool:

@@ -16,6 +16,7 @@ from tensormagic.capture.door import RefusedError, check_dtype, operand, stays
 from tensormagic.ir.alive import Alive
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.node import Node
+from tensormagic.ir.stored import is_narrow
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, constant, input_node, open_type
 
@@ -133,7 +134,7 @@ def own(value: Any, name: str = "") -> Node | None:
         check_dtype(value.dtype, name or "the data")
     if type(value) in {bool, int} or isinstance(value, np.bool_ | np.integer):
         return constant(value)
-    if isinstance(value, float | complex | np.number):
+    if isinstance(value, float | complex | np.number) or is_narrow(type(value)):
         return _input(Snapshot(name or "value", value), value)
     if not isinstance(value, np.ndarray):
         return None
@@ -195,7 +196,7 @@ def lift(value: Any, name: str = "") -> Node | None:
         return constant(value)
     if isinstance(value, np.ndarray):
         return of_array(value, name or _unnamed(value))
-    if not isinstance(value, int | float | complex | np.number | np.bool_):
+    if not isinstance(value, int | float | complex | np.number | np.bool_) and not is_narrow(type(value)):
         return None
     value = operand(value, name)
     if isinstance(value, np.generic):

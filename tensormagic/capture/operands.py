@@ -16,6 +16,7 @@ from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.stored import is_narrow
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.move import concatenate, expand_dims
 from tensormagic.ops.move_kind import same, show
@@ -24,7 +25,7 @@ from tensormagic.ops.pointwise import Pointwise, astype
 
 def input_tensor(value: Any, name: str) -> Tensor | None:
     """The lazy array of a notebook's array or number; None for what is no input."""
-    if not isinstance(value, np.ndarray | float | complex | np.number):
+    if not isinstance(value, np.ndarray | float | complex | np.number) and not is_narrow(type(value)):
         return None
     node = inputs.lift(door.variable(value, name), name)
     if node is None or node.op is CONSTANT:

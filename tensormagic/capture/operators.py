@@ -24,6 +24,7 @@ from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
+from tensormagic.ir.stored import is_stored
 from tensormagic.ir.type import Size
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.effects.checks import not_zero
@@ -180,7 +181,7 @@ def _power(base: Tensor, exponent: Any) -> Tensor:
         and values_are_there()
     ):
         pow(base.numpy(), exponent)  # which raises where Python does: OverflowError
-    short = _short_power(base, exponent)
+    short = None if is_stored(base.dtype) else _short_power(base, exponent)
     return checked_power(base, exponent) if short is None else build(short, base)
 
 

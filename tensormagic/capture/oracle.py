@@ -22,10 +22,12 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.known import static_value
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import CaptureError, ForeignError, TensorError
+from tensormagic.ir.errors import CaptureError, DTypeError, ForeignError, TensorError
+from tensormagic.ir.stored import HINT, NAME, SEEN, SINGLE, is_stored
 from tensormagic.ir.type import hint
 
 _NO_NUMBERS = str | bytes | dict | set | frozenset | None
+_SOME = 3  # elements along an axis whose length nobody knows
 _MOST = 10**6  # elements of an operand that is made for asking
 _OF_CALLS = (ValueError, TypeError, IndexError)  # what NumPy raises for operands that do not fit
 _FORMS = (type(None), bool, int, float, complex, str, bytes, slice, type(...), type, np.generic, np.dtype, np.ufunc)
@@ -44,16 +46,19 @@ class _Unaskable(Exception):  # noqa: N818 (no error)
     """There is nothing that could be asked."""
 
 
-def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False) -> Callable[..., Any]:
+def in_numpys_words(
+    own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool = False, resolved: bool = False
+) -> Callable[..., Any]:
     """``own``, whose errors have the text of those of ``asked``, which is NumPy's, and gives what is not captured on values.
 
-    What ``stores`` does not run on values, but with operands that no graph holds.
+    What ``stores`` does not run on values, but with operands that no graph holds. Of what is ``resolved`` the dtype is sure to be NumPy's.
     """
+    judged = not (stores or resolved)
 
     @functools.wraps(own)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return own(*args, **options)
+            return _of_bfloat16(own, asked, args, options) if SEEN and judged else own(*args, **options)
         except CaptureError as error:
             if stores or context.current() is None:
                 raise
@@ -69,6 +74,63 @@ def in_numpys_words(own: Callable[..., Any], asked: Callable[..., Any], *, store
             raise said.with_traceback(error.__traceback__) from None
 
     return call
+
+
+def _of_bfloat16(
+    own: Callable[..., Any], asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """What a function gives with bfloat16, in NumPy's dtypes: which it computes in depends on how it is written there."""
+    if not any(map(_is_narrow, (*args, *options.values()))):
+        return own(*args, **options)
+    found: Any = None
+    refused: Exception | None = None
+    try:
+        found = own(*args, **options)
+    except (DTypeError, ValueError) as error:
+        refused = error
+    theirs = _answer(asked, args, options, exact=False)[0]
+    name = getattr(asked, "__name__", "the function")
+    if isinstance(theirs, TypeError):
+        raise ForeignError(f"{name} does not take {NAME}: {theirs}", HINT)
+    if isinstance(theirs, np.linalg.LinAlgError):  # of what stands in for the values
+        raise ForeignError(f"the dtype of {name} of {NAME} is not known before it is run", HINT)
+    if (
+        theirs is None or theirs is _NONE or isinstance(theirs, Exception)
+    ):  # what it stores, or is given, is no other dtype's
+        if refused is not None:
+            raise refused
+        return found
+    same = _in_dtypes_of(found, theirs) if refused is None else None
+    return _in_wider(own, args, options, theirs, name) if same is None else same
+
+
+def _in_wider(own: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], theirs: Any, name: str) -> Any:
+    """What a function gives with the operands in the wider dtype in which NumPy computes."""
+    for dtype in (SINGLE, np.dtype(np.float64)):
+        wider = {key: _widened(v, dtype) for key, v in options.items()}
+        same = _in_dtypes_of(own(*(_widened(v, dtype) for v in args), **wider), theirs)
+        if same is not None:
+            return same
+    raise ForeignError(f"{name} of {NAME} has dtypes in NumPy that captured code does not compute", HINT)
+
+
+def _is_narrow(value: Any) -> bool:
+    return isinstance(value, Tensor) and is_stored(value.dtype)
+
+
+def _widened(value: Any, dtype: np.dtype[Any]) -> Any:
+    return value.astype(dtype) if _is_narrow(value) else value
+
+
+def _in_dtypes_of(found: Any, theirs: Any) -> Any:
+    """What was found, in the dtypes of what NumPy gives; None where it lacks digits for these."""
+    if isinstance(found, tuple) and isinstance(theirs, tuple):
+        several = tuple(map(_in_dtypes_of, found, theirs))
+        return None if any(v is None for v in several) else several
+    dtype = getattr(theirs, "dtype", None)
+    if not isinstance(found, Tensor) or dtype is None or found.dtype == dtype:
+        return found
+    return found.astype(dtype) if is_stored(dtype) and found.dtype == SINGLE else None
 
 
 def methods_in_numpys_words() -> None:
@@ -100,7 +162,7 @@ _READING = {"tobytes", "tofile", "dump", "dumps", "getfield", "byteswap"}  # whi
 
 def _operator(own: Callable[..., Any], asked: Callable[..., Any], *, stores: bool) -> Callable[..., Any]:
     """An operator, which may leave an operand that is no number to Python: then NumPy, or Python's number, says what is wrong."""
-    guarded = in_numpys_words(own, asked, stores=stores)
+    guarded = in_numpys_words(own, asked, stores=stores, resolved=True)
 
     @functools.wraps(own)
     def call(self: Tensor, *others: Any) -> Any:
@@ -144,9 +206,9 @@ def as_numpy(
     And whether NumPy was asked on the values themselves, and raises none. In a ``try`` it is NumPy's own, which code may ask for anything.
     """
     theirs, known = _answer(asked, args, options)
-    if theirs is _NONE:
+    if theirs is not None and not isinstance(theirs, Exception):
         return error, known
-    if not isinstance(theirs, Exception) or not (known or isinstance(error, _builtin(type(theirs)))):
+    if theirs is None or not (known or isinstance(error, _builtin(type(theirs)))):
         return error, False
     if not isinstance(error, TensorError):
         return theirs, False
@@ -193,10 +255,12 @@ def _joined(own: type[TensorError], theirs: type[Exception]) -> type[TensorError
         return own
 
 
-def _answer(asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
-    """What NumPy raises: no error, or None where it cannot be asked; and whether it was asked on the values themselves."""
+def _answer(
+    asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], *, exact: bool = True
+) -> tuple[Any, bool]:
+    """What NumPy raises or gives, or None where it cannot be asked; and whether it was asked on the values themselves."""
     capture = context.current()
-    exact = capture is None or not (capture.abstract or capture.trials)
+    exact = exact and (capture is None or not (capture.abstract or capture.trials))
     try:
         given = [_operand(a, exact) for a in args]
         named = {name: _operand(a, exact) for name, a in options.items()}
@@ -205,12 +269,12 @@ def _answer(asked: Callable[..., Any], args: tuple[Any, ...], options: dict[str,
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            asked(*given, **named)
+            found = asked(*given, **named)
         except _OF_CALLS as error:
             return error, exact
         except Exception:  # noqa: BLE001 (no word about operands)
             return None, exact
-    return _NONE, exact
+    return (_NONE if found is None else found), exact
 
 
 def _operand(value: Any, exact: bool) -> Any:
@@ -242,9 +306,11 @@ def _of_type(value: Tensor) -> Any:
     if known is not None:
         return known
     shape = [hint(s) for s in value.type.shape]
-    if None in shape:
+    if None in shape and not _is_narrow(value):
         raise _Unaskable
-    made = np.zeros([s for s in shape if s is not None], value.dtype)
+    made = np.zeros([_SOME if s is None else s for s in shape], value.dtype)
+    if _is_narrow(value):  # numbers that differ, so that nothing is singular or empty
+        made[...] = np.cos(np.arange(1, made.size + 1)).reshape(made.shape)
     if value.type.form == "array":
         return made
     return made[()].item() if value.type.form == "python" else made[()]

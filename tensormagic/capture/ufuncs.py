@@ -22,11 +22,13 @@ from tensormagic.capture.staging.outside import with_arrays
 from tensormagic.capture.stores.at import at
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError
+from tensormagic.ir.stored import SEEN, is_stored
+from tensormagic.ir.type import python_kind
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
-from tensormagic.ops.pointwise import Pointwise, astype
+from tensormagic.ops.pointwise import Pointwise, astype, ufunc_dtypes
 from tensormagic.ops.scalars import scalar
 
 _SPECIAL = {"expit": "sigmoid", "psi": "digamma"}
@@ -79,6 +81,14 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     if op is not None:  # the dtype is wrong before the shape is
         check_output(op.resolve([node_of(v).type for v in operands])[1], targets[0].dtype, name)
     result = _ufunc_result(ufunc, method, operands, options)
+    if (
+        SEEN
+        and method == "__call__"
+        and isinstance(result, Tensor)
+        and (own := op_of(ufunc))
+        and own.numpy is not ufunc
+    ):
+        result = in_dtype_of(result, ufunc, operands)
     if dtype is not None and not isinstance(result, tuple) and result.dtype != dtype:
         refuse(f"np.{name} with dtype={np.dtype(dtype)}", "Convert the operands, or the result, with astype.")
     reduced = method in {"reduce", "accumulate", "reduceat"}
@@ -89,11 +99,21 @@ def _call_ufunc(ufunc: Any, method: str, operands: tuple[Any, ...], options: dic
     return tuple(_into(t, _chosen(r, t, chosen), name, reduced) for t, r in zip(targets, result, strict=True))
 
 
+def in_dtype_of(result: Tensor, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Tensor:
+    """The result in the dtype of a ufunc that another one stands for: of bfloat16 they do not give the same."""
+    types = [node_of(v).type for v in operands]
+    given = [python_kind(t) if t.form == "python" else t.dtype for t in types]
+    dtype = ufunc_dtypes(ufunc)(given)[1] if any(is_stored(t.dtype) for t in types) else result.dtype
+    return result if result.dtype == dtype else wrap(astype(result.node, dtype))
+
+
 def _asked(ufunc: Any, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return getattr(ufunc, method)(*operands, **options)
 
 
-_in_numpys_words = in_numpys_words(lambda u, m, operands, options: _call_ufunc(u, m, operands, dict(options)), _asked)
+_in_numpys_words = in_numpys_words(
+    lambda u, m, operands, options: _call_ufunc(u, m, operands, dict(options)), _asked, resolved=True
+)
 
 
 def _beside(value: Any, dtype: np.dtype[Any], op: Pointwise | None) -> Any:

@@ -37,7 +37,7 @@ from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.space import Read
-from tensormagic.ir.errors import CaptureError, ForeignError, GuardError, ParseError
+from tensormagic.ir.errors import CaptureError, DTypeError, ForeignError, GuardError, ParseError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Rule
@@ -51,13 +51,17 @@ from tensormagic.ops.op import registry
 from tensormagic.transform.rewriting import rewrite as rewrite_graph
 from tensormagic.transform.rewriting import rewrite_with
 
-TYPE = re.compile(r"(float|int|bool|complex|bool_|u?int(8|16|32|64)|float(16|32|64)|complex(64|128))(\[.*\])?$")
+TYPE = re.compile(
+    r"(float|int|bool|complex|bool_|u?int(8|16|32|64)|float(16|32|64)|bfloat16|complex(64|128))(\[.*\])?$"
+)
 _NO_TYPE = re.compile(
     r"(?P<dtype>(u?int|b?float|complex)\d*(_\w+)?)\[.*\]$"
 )  # reads as one, of a dtype that there is not
 _MEANT = re.compile(r"\w+\[[^\[]*$")  # what is meant for a type, be it one or not
 
-_DTYPES = "It has NumPy's: bool, int8 to int64, uint8 to uint64, float16 to float64, complex64 and complex128."
+_DTYPES = (
+    "It has NumPy's: bool, int8 to int64, uint8 to uint64, float16 to float64, complex64 and complex128; and bfloat16."
+)
 
 
 def parse(text: str) -> Graph:
@@ -253,6 +257,8 @@ def _argument(value: Any, name: str) -> Any:
     if isinstance(value, str) and (TYPE.match(value) or _MEANT.match(value)):
         try:
             value = parse_type(value)
+        except DTypeError:  # of a package that is not there
+            raise
         except (SyntaxError, TypeError, ValueError) as error:
             raise ParseError(f"{name}: {value!r} is no type", "A type is written as 'float64[n, 3]'.") from error
     if isinstance(value, Type):

@@ -16,7 +16,7 @@ _LIBRARIES = tuple(
 
 PURE = frozenset({
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
-    "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum",
+    "_collections", "typing", "dataclasses", "builtins", "tensormagic", "numbers", "fractions", "string", "re", "abc", "enum", "ml_dtypes",
 })  # fmt: skip
 """Packages whose functions depend on their operands alone, and change nothing else, but for NumPy's draws and a few of ``builtins``."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir import stored
 from tensormagic.ir.operation import Bounds, Operation
 from tensormagic.ir.size import Atom, Dim, Size, Symbol, atom
 from tensormagic.ir.substituting import substitute_in
@@ -263,6 +264,8 @@ def make(op: Operation, args: Iterable[Node] = (), type: Type | None = None, **p
     found = known() if known is not None else None
     if found is not None:
         return found
+    if stored.SEEN:
+        stored.check(op, args)
     return _fresh(key, type if type is not None else op.infer(args, params))
 
 
@@ -292,11 +295,11 @@ class Bits:
     def of(value: Any) -> Bits:
         """The bits of an array or number."""
         array = np.asarray(value)
-        return Bits(array.dtype.str, array.shape, array.tobytes())
+        return Bits(stored.text_of(array.dtype), array.shape, array.tobytes())
 
     def array(self) -> np.ndarray[Any, Any]:
         """The value, as a read-only array."""
-        return np.frombuffer(self.data, np.dtype(self.dtype)).reshape(self.shape)
+        return np.frombuffer(self.data, stored.dtype_of(self.dtype)).reshape(self.shape)
 
     def __str__(self) -> str:
         return str(self.array().tolist())

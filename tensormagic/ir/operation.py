@@ -104,6 +104,8 @@ class Operation:
     in_numpy: str = field(default="", repr=False)
     numpy: Any = field(default=None, repr=False)
     kind: ClassVar[str] = ""
+    any_dtype: ClassVar[bool] = False
+    """Whether it takes values of a dtype that nothing computes with (:mod:`tensormagic.ir.stored`)."""
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"

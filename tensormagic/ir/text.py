@@ -16,6 +16,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Bits, Node, make
 from tensormagic.ir.size import Dim, Size, apply, atom, symbol
 from tensormagic.ir.size import text as size_as_text
+from tensormagic.ir.stored import dtype_of
 from tensormagic.ir.type import Form, Type
 
 _PYTHON = {"float": np.float64, "int": np.int64, "bool": np.bool_, "complex": np.complex128}
@@ -241,9 +242,9 @@ def _typed(text: str, nodes: Mapping[str, Node]) -> Type:
     if bracket and not sizes.endswith("]"):
         raise ParseError(f"not a type: {text!r}")
     if name == "tape":
-        return Type(np.dtype(sizes.removesuffix("]")), (), "tape")
+        return Type(dtype_of(sizes.removesuffix("]")), (), "tape")
     form: Form = "array" if bracket else "scalar"
-    return Type(np.dtype(name.rstrip("_")), tuple(_size(s, nodes) for s in _split(sizes.removesuffix("]"))), form)
+    return Type(dtype_of(name.rstrip("_")), tuple(_size(s, nodes) for s in _split(sizes.removesuffix("]"))), form)
 
 
 def _size(text: str, nodes: Mapping[str, Node]) -> Size:

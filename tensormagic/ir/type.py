@@ -26,6 +26,7 @@ from tensormagic.ir.size import (
     size_text,
     symbol,
 )
+from tensormagic.ir.stored import is_stored
 from tensormagic.ir.substituting import substitute
 
 __all__ = [
@@ -103,7 +104,7 @@ class Type:
     @property
     def inexact(self) -> bool:
         """Whether the dtype is floating or complex: what derivatives are about."""
-        return self.dtype.kind in "fc"
+        return self.dtype.kind in "fc" or is_stored(self.dtype)
 
     def __str__(self) -> str:
         if self.form == "tape":

@@ -20,7 +20,7 @@ from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.op import Op, Tangent, Value, as_form
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype, computed_in, total
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 from tensormagic.ops.scalars.scalar import equal, where
 
@@ -243,7 +243,7 @@ def einsum(subscripts: str, *operands: Node) -> Node:
     inputs, out = split(subscripts)
     if len(inputs) != len(operands):
         raise ShapeError(f"einsum {subscripts!r} names {len(inputs)} operands, but {len(operands)} were given")
-    dtype = np.result_type(*(n.type.dtype for n in operands))
+    dtype = computed_in(np.result_type(*(n.type.dtype for n in operands)))
     if dtype.kind not in "biufc":
         raise DTypeError(f"einsum does not take operands of dtype {dtype}")
     terms: list[tuple[str, Node]] = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
+from tensormagic.ir.stored import SINGLE, is_stored
 from tensormagic.ir.type import Size
 from tensormagic.ops.fold_kind import Fold, Row, count
 from tensormagic.ops.indices.gather import take_along_axis
@@ -34,8 +35,17 @@ def axes_of(x: Node, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
 
 def fold(op: Op, x: Node, axes: tuple[int, ...], *, keepdims: bool = False) -> Node:
     """``op`` over ``axes``; with ``keepdims`` they stay as extents of 1."""
-    result = make(op, (x,), axes=axes)
+    result = _taken_together(op, x, axes)
     return expand_dims(result, axes) if keepdims else result
+
+
+def _taken_together(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
+    """``op`` over axes; of values that only memory holds in single precision, which is kept until the end."""
+    dtype = x.type.dtype
+    if not is_stored(dtype):
+        return make(op, (x,), axes=axes)
+    result = make(op, (astype(x, SINGLE),), axes=axes)
+    return astype(result, dtype) if result.type.dtype == SINGLE else result
 
 
 def spread(node: Node, like: Node, axes: tuple[int, ...]) -> Node:
@@ -229,7 +239,7 @@ LOGSUMEXP = Fold(
 
 def row(op: Op, x: Node, axes: tuple[int, ...]) -> Node:
     """``op`` along ``axes`` of ``x``."""
-    return make(op, (x,), axes=axes)
+    return _taken_together(op, x, axes)
 
 
 def _cumulative(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:

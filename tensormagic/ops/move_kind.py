@@ -35,6 +35,7 @@ class Move(Op):
     """A move of one operand (``concatenate`` and ``gather`` have kinds of evaluation of their own, and no index map)."""
 
     kind = "move"
+    any_dtype = True
     shape: Callable[[tuple[Node, ...], Mapping[str, Any]], Shape] = field(repr=False)
     numpy: Callable[[Node, Sequence[Value], Callable[[Size], int]], Value] = field(repr=False)
     back: Callable[[Node, Node], Node] | None = field(default=None, repr=False)

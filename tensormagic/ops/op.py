@@ -43,6 +43,7 @@ class Leaf(Op):
     """Parameters, inputs, constants, sizes: what has no operands."""
 
     kind = "leaf"
+    any_dtype = True
     value: Callable[[Node, Callable[[Size], int]], Value] | None = field(default=None, repr=False)
     text: Callable[[Any], str] | None = field(default=None, repr=False)
     split_rows: Callable[[Node, Axes, Size], int] | None = field(default=None, repr=False)

@@ -122,6 +122,8 @@ def in_stack(node: Node, axes: Axes, _rows: Size) -> int:
 class Store(Opaque):
     """A call that stores into its first operand, an array: into a copy, where that is needed elsewhere."""
 
+    any_dtype = True
+
     raises: bool | Callable[[Node], bool] = field(default=True, repr=False)  # an index out of bounds
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
@@ -150,6 +152,7 @@ class Item(Op):
     """One result of a node with several."""
 
     kind = "leaf"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return args[0].types[params["index"]]

@@ -13,6 +13,7 @@ import numpy as np
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Bounds, Guard
+from tensormagic.ir.stored import SINGLE, dtype_of, is_stored, text_of
 from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.move import broadcast, reshape, slice_, stretch, transpose
@@ -99,15 +100,15 @@ class Pointwise(Op):
         first = types[0]
         if first.form == "array" and types.count(first) == len(types) and _of_one(self, first.dtype, len(types)):
             return make(self, nodes)
-        loop, _ = self.resolve(types)
-        for k, dtype in enumerate(loop):
+        loop, out = self.resolve(types)
+        for k, dtype in enumerate(map(computed_in, loop)):
             if types[k].dtype != dtype:
                 nodes[k] = astype(nodes[k], dtype)
         shape = types[0].shape
         if any(t.shape != shape for t in types):
             shape = broadcast_shapes([t.shape for t in types])
             nodes = [broadcast(n, shape) for n in nodes]
-        return make(self, nodes)
+        return astype(make(self, nodes), out) if is_stored(out) else make(self, nodes)
 
     def resolve(self, types: Sequence[Type]) -> Signature:
         """The dtypes of the loop for operands of these types (NEP 50)."""
@@ -322,6 +323,8 @@ LARGE = 1 << 12  # elements, from which storing into memory that is at hand is f
 @functools.cache
 def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | None:
     """The dtype of the result for operands that all have one dtype, where the loop takes them as they are."""
+    if is_stored(dtype):
+        return None
     try:
         loop, out = _loop(op, ((dtype, False),) * count)
     except TypeError:
@@ -332,13 +335,26 @@ def _of_one(op: Pointwise, dtype: np.dtype[Any], count: int) -> np.dtype[Any] | 
 @functools.cache
 def _loop(op: Pointwise, operands: tuple[tuple[np.dtype[Any], bool], ...]) -> Signature:
     """The dtypes of the loop of an op for operands of these dtypes, each with whether it is weak."""
-    if any(dtype.kind not in "biufc" for dtype, _ in operands):
+    if any(dtype.kind not in "biufc" and not is_stored(dtype) for dtype, _ in operands):
         raise TypeError
     alone = all(weak for _, weak in operands)
     given: list[Weak] = [
         python_kind(Type(t, (), "python")) if weak and not alone and t.kind != "b" else t for t, weak in operands
     ]
     return (op.dtypes or ufunc_dtypes(op.numpy))(given)  # type: ignore[arg-type]
+
+
+def computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that functions of a dtype are computed in."""
+    return SINGLE if is_stored(dtype) else dtype
+
+
+def in_single(op: Op, nodes: Sequence[Node], **params: Any) -> Node:
+    """A node that adds to its first operand, of values that only memory holds in single precision until its end."""
+    dtype = nodes[0].type.dtype
+    if not is_stored(dtype):
+        return make(op, nodes, **params)
+    return astype(make(op, [astype(n, SINGLE) if is_stored(n.type.dtype) else n for n in nodes], **params), dtype)
 
 
 def total(terms: Sequence[Node]) -> Tangent:
@@ -438,8 +454,10 @@ _PYTHON_DTYPES = {np.dtype(t) for t in (bool, np.int64, np.float64, np.complex12
 class Cast(Pointwise):
     """The conversion to another dtype, which is linear between inexact ones."""
 
+    any_dtype = True
+
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
-        x, dtype = args[0].type, np.dtype(params["dtype"])
+        x, dtype = args[0].type, dtype_of(params["dtype"])
         weak = (
             x.form == "python" and dtype in _PYTHON_DTYPES and not params.get("strong")
         )  # Python numbers stay so among themselves
@@ -511,7 +529,7 @@ def astype(x: Node, dtype: Any) -> Node:
         from tensormagic.ops.effects.checks import fits
 
         x = fits(x, dtype)
-    return make(ASTYPE, (x,), dtype=dtype.str)
+    return make(ASTYPE, (x,), dtype=text_of(dtype))
 
 
 def _python_number(x: Node) -> Any:

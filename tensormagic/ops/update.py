@@ -26,6 +26,7 @@ class Update(Op):
     """``x`` with the part that ``slices`` names set to (or increased by) ``value``."""
 
     kind = "update"
+    any_dtype = True
 
     @property
     def adds(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from tensormagic.ir import site
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.stored import is_stored
 from tensormagic.ops.draws.random import DRAW, check_discrete
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant
@@ -232,7 +233,7 @@ def value_and_gradient(result: Node, wrt: Sequence[Node]) -> tuple[Node, list[No
         raise DifferentiationError(
             f"a gradient is of one number, but this is {t}", "Take its sum or mean, or use tm.jacobian."
         )
-    if t.dtype.kind != "f":
+    if t.dtype.kind != "f" and not is_stored(t.dtype):
         raise DifferentiationError(
             f"a gradient is of a real float, but this is {t}", _INSTEAD.get(t.dtype.kind, _STEPS)
         )

@@ -1,6 +1,7 @@
 """Promotion as NumPy 2 has it (NEP 50), for every pair of dtypes and every form of number, in captured code."""
 
 import itertools
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -161,29 +162,36 @@ def test_arrays_that_no_graph_holds(value: np.ndarray, message: str):
         tm.tensor(lambda x: x)(value)
 
 
-class bfloat16:  # noqa: N801 (as the dtype of another library is called)
+class float8:  # noqa: N801 (as the dtype of another library is called)
     """What NumPy knows of a number that another library has made a dtype of."""
 
 
 def test_dtypes_of_other_libraries():
-    stands = SimpleNamespace(kind="V", type=bfloat16)
+    stands = SimpleNamespace(kind="V", type=float8)
     with pytest.raises(TypeError, match=r"x has dtype .* of tests; captured code") as caught:
         check_dtype(stands, "x")  # type: ignore[arg-type]
     assert ".astype(np.float32)" in str(caught.value)
 
 
-def test_bfloat16():
+def test_narrower_floats():
     library = pytest.importorskip("ml_dtypes")
-    x = np.arange(4).astype(library.bfloat16)
-    wanted = "has dtype bfloat16 of ml_dtypes; captured code computes with NumPy's own dtypes"
+    x = np.arange(4).astype(library.float8_e5m2)
+    wanted = "has dtype float8_e5m2 of ml_dtypes; captured code computes with NumPy's own dtypes, and bfloat16"
     for call in (tm.tensor(lambda x: x + 1), tm.grad(lambda x: (x * x).sum()), lambda x: tm.tensor(x) + 1):
         with pytest.raises(TypeError, match=wanted):
             call(x)
     with pytest.raises(TypeError, match=wanted):
-        tm.tensor(lambda y: y.astype(library.bfloat16))(np.ones(3))
+        tm.tensor(lambda y: y.astype(library.float8_e5m2))(np.ones(3))
 
 
-@pytest.mark.parametrize("text", ["bfloat16[n]", "float128[n, 3]", "int7[4]", "complex32[]"])
+def test_a_dtype_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(TypeError, match="of the package ml_dtypes, which is not installed") as caught:
+        tm.compile(lambda x: x * 2, "bfloat16[n]")
+    assert "pip install ml_dtypes" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["bfloat8[n]", "float128[n, 3]", "int7[4]", "complex32[]"])
 def test_types_that_are_none(text: str):
     for makes in (tm.trace, tm.compile):
         with pytest.raises(TypeError, match=rf"{text.partition('[')[0]} is no dtype that captured code has"):

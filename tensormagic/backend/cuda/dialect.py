@@ -41,7 +41,11 @@ def lowered(kernel: Any, parameters: Any, written: Any, cc: tuple[int, int]) -> 
     return function.name, library.llvm_strs
 
 
-_NAMED = {"bool": "boolean", "float16": "uint16"}  # half floats are their bits until they are widened
+_NAMED = {
+    "bool": "boolean",
+    "float16": "uint16",
+    "bfloat16": "uint16",
+}  # half floats are their bits until they are widened
 
 
 def _kind(name: str) -> Any:

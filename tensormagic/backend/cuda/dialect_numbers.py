@@ -119,6 +119,32 @@ def narrowed(_typing: Any, x: Any) -> Any:
 
 
 @_intrinsic
+def widened_bfloat16(_typing: Any, bits: Any) -> Any:
+    """A bfloat16, by its bits, in single precision, of which it is the upper half."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        return builder.bitcast(builder.shl(builder.zext(args[0], _I32), ir.Constant(_I32, 16)), ir.FloatType())
+
+    return _types.float32(bits), generate
+
+
+@_intrinsic
+def narrowed_bfloat16(_typing: Any, x: Any) -> Any:
+    """The bits of the nearest bfloat16, to even in the middle; nan is one of the two that ml_dtypes has."""
+
+    def generate(_context: Any, builder: Any, _sig: Any, args: Any) -> Any:
+        bits = builder.bitcast(args[0], _I32)
+        upper = builder.lshr(bits, ir.Constant(_I32, 16))
+        up = builder.add(builder.and_(upper, ir.Constant(_I32, 1)), ir.Constant(_I32, 0x7FFF))
+        rounded = builder.lshr(builder.add(bits, up), ir.Constant(_I32, 16))
+        nan = builder.or_(builder.and_(upper, ir.Constant(_I32, 0x8000)), ir.Constant(_I32, 0x7FC0))
+        found = builder.select(builder.fcmp_unordered("uno", args[0], args[0]), nan, rounded)
+        return builder.trunc(found, ir.IntType(16))
+
+    return _types.uint16(x), generate
+
+
+@_intrinsic
 def leap(_typing: Any, high: Any, low: Any, by_high: Any, by_low: Any, and_high: Any, and_low: Any) -> Any:
     """A product and a sum of 128 bits, each by its upper and its lower half."""
     word, wide = _types.uint64, ir.IntType(128)
@@ -277,6 +303,8 @@ _REAL: dict[str, Any] = {
     "unit_of_word": _unit("unit_of_word", lambda _builder, word: word, 1),
     "widened": widened,
     "narrowed": narrowed,
+    "widened_bfloat16": widened_bfloat16,
+    "narrowed_bfloat16": narrowed_bfloat16,
 }
 NUMBERS: dict[str, Any] = dict(_REAL)
 for _name, _text in {**TEXTS, **_STORED}.items():

@@ -1,4 +1,4 @@
-"""Half floats and complex64 in kernels: they are what memory holds, and are computed with in the next wider dtype.
+"""Half floats, bfloat16 and complex64 in kernels: they are what memory holds, and are computed with in the next wider dtype.
 
 Each operation is rounded to what memory holds, as NumPy does it: values that nothing stores are rounded, too. A sum, running or not,
 keeps the wider dtype until its end. What has no such form (stores into places, products of matrices) stays with the library.
@@ -16,6 +16,7 @@ from tensormagic.backend.inline import joined
 from tensormagic.backend.kinds import BY_KERNELS, is_taken, kind_of
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, make, rebuild, replaced, topological
+from tensormagic.ir.stored import is_stored, text_of
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import SUM
 from tensormagic.ops.fold_kind import Fold, Row
@@ -29,13 +30,20 @@ from tensormagic.ops.update import ADD_AT, SET
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 WIDER = {np.dtype(np.float16): SINGLE, np.dtype(np.complex64): np.dtype(np.complex128)}
 """What kernels compute in, for each dtype that they only load and store."""
+
+
+def wider_of(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """What kernels compute in for a dtype that they only load and store; None for any other."""
+    return WIDER.get(dtype, SINGLE if is_stored(dtype) else None)
+
+
 _ASKED = frozenset(["pointwise", "contract"])  # kinds of which kernels have some
 
 
 def in_wider(results: Sequence[Node]) -> list[Node]:
     """The same results, with numbers of such dtypes computed in the wider ones wherever kernels can."""
     nodes = topological(results)
-    if not any(t.dtype in WIDER for n in nodes for t in n.types):
+    if not any(wider_of(t.dtype) for n in nodes for t in n.types):
         return list(results)
     memo: dict[Node, Node] = {}
     for node in nodes:
@@ -47,7 +55,7 @@ def in_wider(results: Sequence[Node]) -> list[Node]:
 
 def _of(node: Node, memo: dict[Node, Node]) -> Node:
     single = len(node.types) == 1 and all(len(a.types) == 1 for a in node.args)
-    if not single or not any(n.type.dtype in WIDER for n in (node, *node.args)) or node.op.kind == "leaf":
+    if not single or not any(wider_of(n.type.dtype) for n in (node, *node.args)) or node.op.kind == "leaf":
         return replaced(node, memo)
     args = [memo[a] for a in node.args]
     if node.op is ASTYPE:
@@ -91,50 +99,57 @@ def _cast(x: Node, node: Node) -> Node:
     before, after = x.type.dtype, node.type.dtype
     if before == after or (before.kind == "c" and after.kind != "c") or node.type.form == "python":
         return rebuild(node, [x])
-    if x.op is CONSTANT and not x.type.shape and after in WIDER:
+    if x.op is CONSTANT and not x.type.shape and wider_of(after):
         return constant(x["bits"].array()[()].astype(after))
-    if before in WIDER:
+    if wider_of(before):
         x = _wide(x)
-    if after not in WIDER:
+    wider = wider_of(after)
+    if wider is None:
         found = x if x.type.dtype == after else make(ASTYPE, [x], dtype=after)
         return found if found is x or source_of(found) is not None else rebuild(node, [x])
     if after.kind == "c" and x.type.dtype.kind != "c":  # rounded once, to what a part is
         x = make(ASTYPE, [x], dtype=SINGLE) if x.type.dtype != SINGLE else x
-        x = make(ASTYPE, [x], dtype=WIDER[after])
-    elif x.type.dtype not in {SINGLE, DOUBLE, WIDER[after]}:  # integers beyond 2**24 are infinite in half either way
-        x = make(ASTYPE, [x], dtype=SINGLE)
+        x = make(ASTYPE, [x], dtype=wider)
+    elif is_stored(after) or x.type.dtype not in {SINGLE, DOUBLE, wider}:
+        # integers beyond 2**24 are infinite in half either way; to bfloat16 ml_dtypes converts by way of single precision
+        x = make(ASTYPE, [x], dtype=SINGLE) if x.type.dtype != SINGLE else x
     return _narrow(x, after)
 
 
 def _wide(x: Node, *, parts: bool = False) -> Node:
     """A value in the wider dtype; ``parts`` of complex numbers are as wide as those are."""
-    wider = WIDER.get(x.type.dtype, DOUBLE if parts else None)
+    wider = wider_of(x.type.dtype) or (DOUBLE if parts else None)
     if wider is None or x.type.dtype == wider:
         return x
     if x.op is CONSTANT and not x.type.shape:
         return constant(x["bits"].array()[()].astype(wider))
-    if BY_KERNELS in x.params and x.op is ASTYPE and x.args[0].type.dtype == wider and _is_exact(x.args[0]):
+    if (
+        BY_KERNELS in x.params
+        and x.op is ASTYPE
+        and x.args[0].type.dtype == wider
+        and _is_exact(x.args[0], x.type.dtype)
+    ):
         return x.args[0]
-    return _by_kernels(x, wider) if x.type.dtype in WIDER else make(ASTYPE, [x], dtype=wider)
+    return _by_kernels(x, wider) if wider_of(x.type.dtype) else make(ASTYPE, [x], dtype=wider)
 
 
-def _is_exact(x: Node) -> bool:
-    """Whether rounding changes nothing: numbers that were widened, in other places."""
+def _is_exact(x: Node, dtype: np.dtype[Any]) -> bool:
+    """Whether rounding to a dtype changes nothing: numbers that were widened from it, in other places."""
     while isinstance(x.op, Move):
         x = x.args[0]
-    return x.op is ASTYPE and x.args[0].type.dtype in WIDER
+    return x.op is ASTYPE and x.args[0].type.dtype == dtype
 
 
 def _narrow(x: Node, dtype: np.dtype[Any]) -> Node:
     """A value in the dtype that it is to have."""
     if x.type.dtype == dtype:
         return x
-    return _by_kernels(x, dtype) if dtype in WIDER else make(ASTYPE, [x], dtype=dtype)
+    return _by_kernels(x, dtype) if wider_of(dtype) else make(ASTYPE, [x], dtype=dtype)
 
 
 def _by_kernels(x: Node, dtype: np.dtype[Any]) -> Node:
-    params: dict[str, Any] = {"dtype": dtype, BY_KERNELS: True}
+    params: dict[str, Any] = {"dtype": text_of(dtype), BY_KERNELS: True}
     return make(ASTYPE, [x], **params)
 
 
-__all__ = ["WIDER", "in_wider"]
+__all__ = ["WIDER", "in_wider", "wider_of"]

@@ -347,7 +347,7 @@ def _is_round() -> bool:
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """``np.round``: to even at halves; to decimals as NumPy does, by a power of ten."""
     x, decimals = strong(a), int(known(decimals, "the decimals of np.round"))
-    if decimals == 0 and x.dtype.kind in "fc":  # complex ones too: a sum with 1j would make nan of an infinite part
+    if decimals == 0 and x.type.inexact:  # complex ones too: a sum with 1j would make nan of an infinite part
         return into_out(scalar.rint(x.node), out, "round")
     if x.dtype.kind == "c":
         parts = [round_(p.copy(), decimals) for p in (x.real, x.imag)]

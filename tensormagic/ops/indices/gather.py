@@ -20,7 +20,7 @@ from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, normalise_axis, same, show
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store, along_axis
-from tensormagic.ops.pointwise import astype
+from tensormagic.ops.pointwise import astype, in_single
 from tensormagic.ops.rows import Axes, Mixed
 from tensormagic.ops.update import zeros_like
 
@@ -61,7 +61,7 @@ def _gather_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Sequen
     from tensormagic.ops.indices.scatter import SCATTER_ADD
 
     x, indices = node.args
-    return make(SCATTER_ADD, (zeros_like(x), indices, cotangent), axis=node["axis"]), None
+    return in_single(SCATTER_ADD, (zeros_like(x), indices, cotangent), axis=node["axis"]), None
 
 
 def _gather_numpy(x: Value, indices: Value, axis: int) -> Value:
@@ -208,7 +208,7 @@ def _take_along_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
 
 def _take_along_back(node: Node, cotangent: Node, _linear: Sequence[bool]) -> Sequence[Tangent]:
     x, indices = node.args
-    return make(ADD_ALONG_AXIS, (zeros_like(x), indices, cotangent), axis=node["axis"]), None
+    return in_single(ADD_ALONG_AXIS, (zeros_like(x), indices, cotangent), axis=node["axis"]), None
 
 
 TAKE_ALONG_AXIS = Opaque(

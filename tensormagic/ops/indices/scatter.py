@@ -32,7 +32,7 @@ from tensormagic.ops.move import broadcast, lead, reshape
 from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store
-from tensormagic.ops.pointwise import astype
+from tensormagic.ops.pointwise import astype, in_single
 from tensormagic.ops.rows import Axes, Found, Mixed
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
@@ -328,7 +328,8 @@ SCATTER_MINIMUM = Store(
 def scatter(op: Opaque, x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
     """One of the stores, along ``axis``; values broadcast to what is indexed."""
     axis = normalise_axis(axis, x.type.ndim)
-    return make(op, (x, indices, broadcast(values, gather_shape(x, indices, axis))), axis=axis)
+    stored = broadcast(values, gather_shape(x, indices, axis))
+    return (in_single if op.joins else make)(op, (x, indices, stored), axis=axis)
 
 
 def scatter_set(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:

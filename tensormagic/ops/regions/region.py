@@ -184,6 +184,7 @@ class Region(Op):
     """Graphs that share nothing with what is around them; derivatives are regions again."""
 
     kind = "region"
+    any_dtype = True
 
     def consume(self, node: Node, values: list[Value], size: Callable[[Size], int]) -> Value:
         """As ``evaluate``; arrays that only ``values`` holds may be stored into."""

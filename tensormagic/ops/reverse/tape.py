@@ -188,6 +188,7 @@ class Write(Op):
     """``(tape, index, value)`` to the tape with the value written, or added, at the index."""
 
     kind = "opaque"
+    any_dtype = True
     write: Callable[[Tape, Value, Value], Tape]
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -236,6 +237,7 @@ class Read(Op):
     """``(tape, index)`` to the value that was written there."""
 
     kind = "opaque"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         if not is_tape(args[0]):
@@ -297,6 +299,7 @@ class Join(Op):
     """Two tapes, entry by entry."""
 
     kind = "opaque"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         if not all(map(is_tape, args)) or args[0].type != args[1].type:
@@ -325,6 +328,7 @@ class Choose(Op):
     """``(condition, first, second)``: for each element of a batch the first tape where its condition holds, else the second."""
 
     kind = "opaque"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         if args[0].type.dtype != np.dtype(bool) or args[1].type != args[2].type:
@@ -365,6 +369,7 @@ class Reshaped(Op):
     """
 
     kind = "opaque"
+    any_dtype = True
     adds: bool
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:

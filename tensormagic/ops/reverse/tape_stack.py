@@ -33,6 +33,7 @@ class Extent(Op):
     """``(tape, index)`` to the length of an axis of what is written there; 0 where nothing is."""
 
     kind = "opaque"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         _tape_of(args)
@@ -66,6 +67,7 @@ class Stacked(Op):
     """The first entries of a tape, as many as the first of ``params["shape"]``, as one array."""
 
     kind = "opaque"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return Type(_tape_of(args).type.dtype, params["shape"])
@@ -98,6 +100,7 @@ class Unstacked(Op):
     """A tape whose entries are the rows of an array."""
 
     kind = "opaque"
+    any_dtype = True
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
         return tape_type(args[0].type)

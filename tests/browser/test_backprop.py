@@ -78,7 +78,9 @@ def test_keys_step_through_both_passes(opened: Any) -> None:
     page.keyboard.press("ArrowLeft")
     assert numbers(page, "adjoint")[0] == "…"
     page.keyboard.press("End")
-    assert page.locator(".tm-status").inner_text() == "Both passes are done. The gradient: x 1.3818, w 2.1612"
+    assert page.locator(".tm-status").inner_text() == (
+        "Both passes are done, forward and backward. The gradient, with respect to x: 1.3818, w: 2.1612"
+    )
 
 
 def test_a_node_tells_its_numbers_its_line_and_what_it_got_through_which_node(opened: Any) -> None:

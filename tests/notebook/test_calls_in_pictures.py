@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tensormagic.notebook.pictures.shapes import mark
+
 START = "X = np.random.default_rng(0).normal(size=(40, 3)); y = X[:, 0]; w = np.zeros(3); t = np.arange(40) % 3"
 CELLS = {  # a cell's lines, and the boxes of the captured graph that compute
     "loss = np.mean((X @ w - y)**2)\nloss": ["@", "−", "· ** 2", "loss = mean"],
@@ -117,3 +119,20 @@ def test_a_function_with_several_names_is_called_as_the_user_calls_it(notebook):
     test = next(body for body in bodies if body.name == "test")
     boxes = [v.label for v in test.vertices if v.kind in {"output", "pointwise"}]
     assert boxes == ["multiply", "subtract", "abs", "· > 1e-12", "goes on"]
+
+
+def test_what_rules_have_made_for_a_gradient_alone_is_marked_as_its(notebook):
+    notebook.ok(START)
+    report = notebook.ok("%%tensor --grad w\nnp.mean(np.log(1 + np.exp(-y * (X @ w))))").value.report
+    scene = report.portrait.scene(report.outcome.source)
+    for name in ("gradient", "kernels"):
+        drawn = scene.view(name).drawn
+        given = {v.id: {e.source for e in drawn.edges if e.target == v.id} for v in drawn.vertices}
+        needed, stack = set(), [v.id for v in drawn.vertices if v.kind == "output" and v.label == "value"]
+        stack += list(drawn.outputs[:1])
+        while stack:
+            key = stack.pop()
+            needed.add(key)
+            stack += given[key] - needed
+        assert all((mark(v) == "∂") is (v.id not in needed) for v in drawn.vertices if v.is_op)
+        assert sum(mark(v) == "∂" for v in drawn.vertices) > 3

@@ -334,7 +334,7 @@ def test_the_bundle_has_a_widget_a_picture_and_words(shown):
     view = shown(wave, a=(0, 10))
     bundle, _ = view._repr_mimebundle_()
     assert bundle[WIDGET]["model_id"] == view.model_id
-    assert bundle["text/plain"] == "wave = 1.81859 at a = 2 · slope in a 0.0770038"
+    assert bundle["text/plain"] == "wave = 1.81859 at a = 2 · slope in a = 0.0770038"
     root = ET.fromstring(bundle["image/svg+xml"])
     assert root.find("{*}title").text == bundle["text/plain"]
     classes = {e.get("class") for e in root.iter()}

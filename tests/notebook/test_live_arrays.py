@@ -155,9 +155,9 @@ def test_a_vector_is_a_line_and_one_element_is_looked_at(shown):
     np.testing.assert_array_equal(view.value, wave(0.5))
     np.testing.assert_allclose(view.gradient["a"], np.arange(8.0) * np.cos(0.5 * np.arange(8.0)), rtol=1e-14)
     np.testing.assert_allclose(view.gradient["b"], wave(0.5), rtol=1e-14)
-    assert view.text.endswith("wave[0] = 0 · slope in a 0 · slope in b 0")
+    assert view.text.endswith("wave[0] = 0 · slope in a = 0 · slope in b = 0")
     view.choose(3)
-    assert f"wave[3] = {wave(0.5)[3]:.6g} · slope in a {3 * np.cos(1.5):.6g}" in view.text
+    assert f"wave[3] = {wave(0.5)[3]:.6g} · slope in a = {3 * np.cos(1.5):.6g}" in view.text
     view.a = 0.25
     assert view.history["value"].tolist() == [wave(0.5)[3], wave(0.25)[3]]
     packed = unpacked(view._exact)
@@ -181,7 +181,7 @@ def test_a_matrix_is_a_heat_map(shown):
     assert kinds(view) == ["heat", "history"]
     assert view.gradient["a"].shape == (5, 4)
     view.choose(4, 1)
-    assert view.text.endswith("[4, 1] = 1 · slope in a 2")
+    assert view.text.endswith("[4, 1] = 1 · slope in a = 2")
     classes = [e.get("class") for e in ET.fromstring(view.svg()).iter()]
     assert {"plus", "minus", "chosen"} <= set(classes)
 

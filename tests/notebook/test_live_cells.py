@@ -150,7 +150,7 @@ def test_a_closed_view_is_freed_and_its_result_still_has_words(notebook):
     notebook.ok("%%tensor --live a=0:10\na**2")
     gone = weakref.ref(live_of(notebook))
     report = notebook["_"].report
-    assert repr(report) == "a ** 2 = 25 at a = 5 · slope in a 10"
+    assert repr(report) == "a ** 2 = 25 at a = 5 · slope in a = 10"
     live_of(notebook).close()
     notebook.shell._tensormagic.magics.views.close()
     gc.collect()
@@ -250,3 +250,15 @@ def test_gradients_of_the_cells_own_run_are_told_beside_the_sliders(notebook):
     ran = notebook.ok("%%tensor --live a=0:2 --grad U\nnp.sum(U * U * a)")
     assert ran.data["text/plain"].splitlines()[1:] == ["at the values of the notebook: grad_U = 6"]
     assert live_of(notebook)._scene["told"] == "at the values of the notebook: grad_U = 6"
+
+
+def test_a_curve_is_drawn_over_the_array_that_it_goes_along(notebook):
+    notebook.ok("a, tt, other = 2.0, np.linspace(0, 6, 50), np.linspace(1, 0, 50)")
+    cell = "%%tensor --live a=0:5\n"
+    view = notebook.ok(f"{cell}np.sin(a * tt) * other").value.report._view()
+    (axis,) = [s["text"] for s in view._panels[0].shapes if s.get("text") in {"tt", "element"}]
+    assert axis == "tt"
+    assert view._panels[0].x == (0.0, 6.0)
+    notebook.ok("later = tt + 1.0")
+    view = notebook.ok(f"{cell}np.sin(a * tt) * later").value.report._view()  # which of two nobody knows
+    assert "element" in {s.get("text") for s in view._panels[0].shapes}

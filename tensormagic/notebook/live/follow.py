@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,12 +164,22 @@ def view_of_cell(code: Code, options: Options, shell: Any) -> LiveView:
     try:
         if options.axis and options.axis not in space:
             raise ValueError(f"there is no variable {options.axis}{near(options.axis, space)}")  # noqa: TRY301 (told like the others)
-        axis = (options.axis, _numbers_of(options.axis, space[options.axis])) if options.axis else ("", ())
-        return LiveView(
-            Numbers(function, parameters), function.name, keep=_keeping(shell), space=space, follows=follows, axis=axis
-        )
+        numbers = Numbers(function, parameters)
+        along = options.axis or _axis(numbers.shape, [n for n in code.parsed.reads if n not in names], space)
+        axis = (along, _numbers_of(along, space[along])) if along else ("", ())
+        return LiveView(numbers, function.name, keep=_keeping(shell), space=space, follows=follows, axis=axis)
     except ValueError as error:
         raise UsageError(f"%%tensor --live: {error}") from None
+
+
+def _axis(shape: tuple[int, ...], names: Iterable[str], space: Mapping[str, Any]) -> str:
+    """The one array that a cell reads which goes upwards and has as many elements as its value: what a curve is drawn over."""
+    found: list[str] = []
+    for name in names:
+        given = space.get(name)
+        if len(shape) == 1 and isinstance(given, np.ndarray) and given.dtype.kind in "iuf" and given.shape == shape:
+            found += [name] if shape[0] > 1 and bool(np.all(given[1:] > given[:-1])) else []
+    return found[0] if len(found) == 1 else ""
 
 
 def _keeping(shell: Any) -> Callable[[Mapping[str, Any]], None]:

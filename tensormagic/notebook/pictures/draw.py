@@ -147,7 +147,7 @@ def _paths(parts: _Parts, grouping: str, *, large: bool) -> list[tuple[_Key, ...
 def _path(
     vertex: Vertex, grouping: str, ranges: dict[tuple[str, int], tuple[int, int]], *, large: bool
 ) -> tuple[_Key, ...]:
-    role = vertex.role if mark(vertex) else ""
+    role = ("adjoint" if vertex.derived else vertex.role) if mark(vertex) else ""
     lines: tuple[_Key, ...] = (_Key(None, vertex.cell, vertex.line or 0, role),)
     around = ranges.get((vertex.cell, vertex.line or 0))
     if around is not None:

@@ -81,6 +81,8 @@ class Vertex:
         The calls in the user's text that it is a part of: what each is called and, in a second line, its place.
     parts : tuple of int
         The numbers of the vertices that are joined in it.
+    derived : bool
+        Whether rules have made it, and only gradients need it.
     """
 
     id: str
@@ -102,6 +104,7 @@ class Vertex:
     place: str = ""
     calls: tuple[str, ...] = ()
     parts: tuple[int, ...] = ()
+    derived: bool = False
 
     @property
     def title(self) -> str:

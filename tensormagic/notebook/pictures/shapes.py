@@ -85,7 +85,7 @@ def group_face(title: str, note: str, listed: str) -> Face:
 
 def mark(vertex: Vertex) -> str:
     """Return the sign of a vertex that belongs to a derivative: ∂ for an adjoint, d for a tangent."""
-    return {"adjoint": "∂", "tangent": "d"}.get(vertex.role, "")
+    return {"adjoint": "∂", "tangent": "d"}.get("adjoint" if vertex.derived else vertex.role, "")
 
 
 def describe(vertex: Vertex) -> str:

@@ -195,6 +195,8 @@ class _Writer:
             text = scope.type_text(node.type) if len(node.types) == 1 else ""
             vertices.append(Vertex(f"{within}out:{label}", label, "output", text, scope.symbolics(node.types)))
             edges.append(Edge(ids[node], f"{within}out:{label}"))
+        if not place:
+            vertices = _of_gradients(vertices, edges)
         return View(name, tuple(vertices), tuple(edges), tuple(ids[n] for n in results), inner)
 
     def called(self, graph: Graph) -> Mapping[Node, str]:
@@ -324,6 +326,27 @@ def _brings(node: Node, number: Node) -> bool:
         n for arg in node.args for n in (*arg.sized_by, *(n for t in arg.types for s in t.shape for n in nodes_of(s)))
     }
     return number not in known
+
+
+def _of_gradients(vertices: list[Vertex], edges: Sequence[Edge]) -> list[Vertex]:
+    """The vertices; those that rules have made, and that gradients alone need, as what belongs to a gradient."""
+    given: dict[str, list[str]] = defaultdict(list)
+    for edge in edges:
+        given[edge.target].append(edge.source)
+    outputs = [v for v in vertices if v.kind == "output"]
+    stack = [v.id for v in outputs if not v.label.startswith("grad_")]
+    if len(stack) == len(outputs):
+        return vertices
+    needed_ = set[str]()
+    while stack:
+        key = stack.pop()
+        if key not in needed_:
+            needed_.add(key)
+            stack += given[key]
+    return [
+        replace(v, derived=True) if v.id not in needed_ and v.is_op and v.role.startswith("rewritten") else v
+        for v in vertices
+    ]
 
 
 def _gradients(outputs: Sequence[tuple[str, Node]]) -> dict[tuple[Node, int], str]:

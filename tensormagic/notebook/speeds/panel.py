@@ -168,6 +168,11 @@ def _said(found: Speed) -> list[str]:
     if found.varies:
         told.append(
             "the runs vary much, as when the machine does other work: bars and comparison are of the fastest ones"
+            + (
+                f"; the mean run is {_compared(found.numpy.mean / own.mean, '{}', 2)}"
+                if found.numpy.mean and own.mean
+                else ""
+            )
         )
     told.append(f"mean ± standard deviation as in %%timeit: {'; '.join(counted)}" if counted else _TITLE)
     if counted and any(p.how == "with gradients" for p in found.parties):

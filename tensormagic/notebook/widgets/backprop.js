@@ -127,7 +127,7 @@ function build(model, el, hear) {
     if (what === "value") return `forward: ${scene.nodes[k].heading} is ${slotText(scene.nodes[k].value, frame)}`;
     if (what === "done") {
       const inputs_ = scene.nodes.map((one, n) => [one, n]).filter(([one, n]) => valueStep[n] === 0 && one.adjoint);
-      return `Both passes are done. The gradient: ${inputs_.map(([one]) => `${one.heading} ${slotText(one.adjoint, frame)}`).join(", ")}`;
+      return `Both passes are done, forward and backward. The gradient, with respect to ${inputs_.map(([one]) => `${one.heading}: ${slotText(one.adjoint, frame)}`).join(", ")}`;
     }
     if (what === "seed") return `backward begins: the adjoint of ${scene.nodes[k].heading} is 1`;
     const one = scene.uses[k], source = scene.nodes[one.source], target = scene.nodes[one.target];

@@ -147,8 +147,8 @@ function build(model, el, hear) {
       history: seen.map(({ value }) => value), path: trail };
     parts.forEach((part) => part(reading));
     const wide = picture().shape[1], index = wide ? `${Math.floor(at / wide)}, ${at % wide}` : `${at}`;
-    const words = `${picture().shape.length ? `${indexed}[${index}]` : name} ${known ? "=" : "\u2248"} ${told(chosen)}`;
-    const told_slopes = gradient ? spans.map((span, k) => `slope in ${span.label} ${told(gradient[k])}`) : [];
+    const sign = known ? "=" : "\u2248", words = `${picture().shape.length ? `${indexed}[${index}]` : name} ${sign} ${told(chosen)}`;
+    const told_slopes = gradient ? spans.map((span, k) => `slope in ${span.label} ${sign} ${told(gradient[k])}`) : [];
     readout.textContent = spans.length > 2 ? words : [words, ...told_slopes].join(" \u00b7 ");
     sliders.forEach(({ k, input, text }) => {
       input.value = stepOf(spans[k], point[k]);

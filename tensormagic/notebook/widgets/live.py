@@ -422,7 +422,7 @@ class LiveView(Descending):
         words += [f"{self.element} = {number(float(value.ravel()[self._element]))}"] if value.ndim else []
         if self._slopes is not None:
             chosen = self._slopes.reshape(len(self.point), -1)[:, self._element].tolist()
-            words += [f"slope{'s' * (np.ndim(v) > 0)} in {n} {listed(v)}" for n, v in self._by_slider(chosen)]
+            words += [f"slope{'s' * (np.ndim(v) > 0)} in {n} = {listed(v)}" for n, v in self._by_slider(chosen)]
         line = " · ".join([*words, *filter(None, [self._problem])])
         return f"{line}\n{self._told}" if self._told else line
 

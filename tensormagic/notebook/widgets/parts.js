@@ -7,7 +7,7 @@ const MEANT = {
 function addParts(graph, body) {
   graph.tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": "graph" });
   graph.names = node("div", { class: "tm-views", role: "group", "aria-label": "view" });
-  graph.search = node("input", { type: "search", placeholder: "search  /", "aria-label": "search the graph" });
+  graph.search = node("input", { type: "search", placeholder: "search: press /", "aria-label": "search the graph" });
   graph.groupings = node("select", { "aria-label": "group the nodes" });
   graph.stepBar = node("div", { class: "tm-steps", role: "group", "aria-label": "steps of rewriting" });
   graph.main = node("div", { class: "tm-main" });
@@ -47,13 +47,14 @@ function addParts(graph, body) {
   graph.groupButton = button("open all", "open or close all groups", () => graph.flipAll());
   const files = node("div", { class: "tm-views", role: "group", "aria-label": "save as" });
   files.append(...["SVG", "PNG", "HTML", "DOT", "Mermaid"].map((kind) => button(kind, `save as ${kind}`, () => graph.save(kind))));
+  files.prepend(node("span", { class: "tm-as" }, "save as"));
   const zoom = node("div", { class: "tm-zoom", role: "group", "aria-label": "zoom" });
   zoom.append(button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
     button("fit", "fit the graph into the view", () => graph.fit(true)));
   graph.tools.append(graph.names, graph.groupings, graph.groupButton, zoom, graph.search, files);
   const { line, summary, rules = [] } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
   // the line above says "graph" already, and without it the summary stands there
-  const told = [line ? summary.replace("graph: ", "") : "", rules.length ? `${rules.length} rule${rules.length === 1 ? "" : "s"} that may change digits` : ""];
+  const told = [line ? summary.replace("graph: ", "") : "", rules.length ? `${rules.length} rule${rules.length === 1 ? "" : "s"} that may change digits${rules.every((rule) => rule.startsWith("stable")) ? ", never for the worse" : ""}` : ""];
   counts.append(node(rules.length ? "summary" : "span", { title: "operations that you wrote, and the compiled loops and library calls that compute them" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
   body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }

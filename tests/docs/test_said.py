@@ -498,3 +498,13 @@ def test_errors_are_of_the_class_that_the_page_names(name):
     kind = getattr(tm, name, None) or getattr(errors, name)
     assert issubclass(kind, getattr(__import__("builtins"), ALSO[name][0]))
     assert issubclass(kind, tm.TensorError | UserWarning)
+
+
+@pytest.mark.parametrize("inverted", ["table * k", "table"])
+def test_an_error_in_a_loop_names_its_line_or_that_of_the_loop(inverted, clean):
+    clean["table"] = np.zeros((2, 2))
+    told = clean(
+        f"%%tensor\ntotal = 0.0\nfor k in range(3):\n    total = total + np.linalg.inv({inverted})[0, 0]\ntotal"
+    )
+    assert isinstance(told.error, np.linalg.LinAlgError)
+    assert re.search(r"line (?:3\n    for k|4\n    total = total)", told.out)

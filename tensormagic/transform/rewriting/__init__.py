@@ -108,8 +108,8 @@ def _bare(level: str, device: str) -> Choices:
 def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, folds: bool = True) -> Table:
     """The rules of ``level``, indexed; ``extra`` ones are tried first.
 
-    ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, which hide what forms of
-    sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
+    ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, or products of logarithms
+    otherwise, which hide what forms of sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
     """
     return _table(level, extra, early and parted(level)[0] == "real", folds)
 
@@ -133,6 +133,8 @@ _LATE = frozenset(
         *algebra.powers_by_roots,
         *algebra.division_by_numbers,
         *explog.logarithms_of_products,
+        *explog.terms_of_entropies,
+        *ranges.logarithms_of_positive_products,
     )
 )
 

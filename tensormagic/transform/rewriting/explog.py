@@ -261,13 +261,18 @@ def orders(x: Node) -> Rewrites:
 
 
 @real
+def terms_of_entropies(x: Node) -> Rewrites:
+    """A number times its logarithm, which is 0 at 0."""
+    yield x * log(x), xlogy(x, x), assuming("0 * log(0) is 0")
+
+
+@real
 def true_of_reals(x: Node, y: Node, c: Constant) -> Rewrites:
     """Laws of exponentials and logarithms."""
     yield exp(log(x)), x, assuming("x >= 0")
     yield expm1(log1p(x)), x, assuming("x >= -1")
     yield softplus(log(x)), log1p(x), assuming("x >= 0")
     yield log(1 / x), -log(x), assuming("x > 0")
-    yield x * log(x), xlogy(x, x), assuming("0 * log(0) is 0")
     yield exp(x) * exp(y), exp(x + y)
     yield exp(x) / exp(y), exp(x - y)
     yield sigmoid(logit(x)), x, assuming("0 < x < 1")

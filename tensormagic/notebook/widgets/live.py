@@ -353,7 +353,7 @@ class LiveView(Descending):
         >>> view = tm.live(lambda a: a * np.arange(3.0), a=(0.0, 4.0))
         >>> view.choose(2)
         >>> view.text
-        'value = [0, 2, 4] at a = 2 · value[2] = 4 · slope in a 2'
+        'value = [0, 2, 4] at a = 2 · value[2] = 4 · slope in a = 2'
         >>> view.close()
         """
         self._element = int(np.ravel_multi_index(index, self._numbers.shape)) if self._numbers.shape else 0

@@ -156,7 +156,7 @@ def test_what_is_not_captured_is_numpys_outside_cells(x):
     np.add.at(total, x.astype(int), x)
     assert total.tolist() == [0, 1, 2, 3]
     with pytest.raises(tm.CaptureError, match="unique_values is not captured"):
-        tm.tensor(lambda v: np.unique_values(v > 1))(np.ones(3))
+        tm.tensor(lambda v: np.unique_values(v > 1)).graph(np.ones(3))
 
 
 def test_attributes_that_are_not_there(x):

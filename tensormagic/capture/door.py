@@ -248,6 +248,8 @@ def is_number(value: Any) -> bool:
 class ObjectsError(DTypeError, told_as=DTypeError):
     """A table with a column of objects that are numbers."""
 
+    pythons = False
+
 
 def is_table(value: Any) -> bool:
     """Whether a value is a Series or a DataFrame."""
@@ -322,6 +324,8 @@ class RefusedError(ForeignError):
     name
         How the user reaches it: the name of a variable, or what stands for one.
     """
+
+    pythons = True
 
     def __init__(self, value: Any, name: str = "") -> None:
         self.value = value

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import operator
+import re
 from collections.abc import Callable, Generator, Iterable
 from functools import lru_cache
 from types import FunctionType, MethodType, ModuleType
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.door import is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.refusal import values_are_there
@@ -120,10 +123,24 @@ def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., An
 
     def call(*args: Any, **options: Any) -> Any:
         if by_class:
+            options = _with_variables(name, args, options)
             args, options = tuple(map(called_back, args)), {n: called_back(a) for n, a in options.items()}
-        return _on_values(function, args, options, Loan(what))
+        loan = Loan(what)
+        found = _on_values(function, args, options, loan)
+        if by_class and is_table(found) and loan.is_in(found):
+            return _in_memory(function, args, options)
+        return found
 
     return call
+
+
+def _with_variables(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """The options of ``query`` and ``eval`` of pandas with the variables that a text names, which these look for in who calls them."""
+    text = args[0] if args and name in {"query", "eval"} else None
+    if not isinstance(text, str) or "@" not in text or "local_dict" in options:
+        return options
+    there = usercode.user_names(usercode.user_frame())
+    return {**options, "local_dict": {n: there[n] for n in re.findall(r"@(\w+)", text) if n in there}}
 
 
 def _name_of(function: Any) -> str:
@@ -205,7 +222,27 @@ def called_back(function: Any) -> Any:
         with _by_itself(context.current()), hooks.called_back():
             return Loan("a function that is called back").lent(function(*args, **options))
 
-    return call
+    return _with_parameters(function, call)
+
+
+def _with_parameters(function: Any, call: Any) -> Any:
+    """``call`` with the parameters of a function that has names for all: code of Fortran's counts them."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if isinstance(function, MethodType) or code.co_kwonlyargcount or code.co_flags & _VARIABLE or "call_" in names:
+        return call
+    made: Any = functools.wraps(function)(_caller(names)(call))
+    made.__defaults__ = function.__defaults__
+    return made
+
+
+@lru_cache(maxsize=256)
+def _caller(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    given = ", ".join(names)
+    return eval(f"lambda call_: lambda {given}: call_({given})")  # noqa: S307 (names of parameters)
+
+
+_VARIABLE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensormagic.capture.door import OPERATORS, RefusedError, is_table, numbers_of
 from tensormagic.capture.names import find
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.tables import Labelled, structure_of, with_labels
 from tensormagic.capture.value import Tensor
 
@@ -69,7 +69,10 @@ class Columns:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):
             return self._several([self._known(c) for c in index])
-        if isinstance(index, slice | Tensor | np.ndarray):
+        mask = isinstance(index, Tensor | np.ndarray) and index.dtype == np.bool_ and index.ndim == 1
+        if isinstance(index, Tensor | np.ndarray) and not mask:
+            refuse_python("reading a DataFrame by an array of labels", "Read its columns by their names.")
+        if isinstance(index, slice) or mask:
             rows = {k: v[index] for k, v in self._found.items()}
             return Columns(rows, self._table, list(self.columns))
         return self._column(self._known(index))

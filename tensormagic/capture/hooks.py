@@ -30,6 +30,7 @@ class Hooks:
     methods: dict[str, Callable[..., Any]]
     call_numpy: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
     call_ufunc: Callable[[Any, str, tuple[Any, ...], dict[str, Any]], Any]
+    handed_out: Callable[[Any, Callable[[Any], Any]], Any]  # what other code goes over for an iterator
     address_of: Callable[[Any], Any]  # what functions of C take for a lazy array
     failed: Callable[[BaseException], None]  # told of an error while the program of a function runs
     differentiated: Callable[[Node, Sequence[Node]], None]  # told of a value, and of what it is differentiated by

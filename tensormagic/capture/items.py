@@ -43,7 +43,16 @@ def root_of(node: ast.AST) -> str:
 
 def changed_roots(tree: ast.AST) -> set[str]:
     """The names of objects that code stores into, by items or attributes, or changes by the methods of containers."""
-    return _changed(ast.walk(tree))
+    nodes = list(ast.walk(tree))
+    found, known = _changed(nodes), 0
+    while len(found) > known:  # and those of which they are other names
+        known = len(found)
+        for node in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+                found |= (
+                    {node.value.id} if any(isinstance(t, ast.Name) and t.id in found for t in node.targets) else set()
+                )
+    return found
 
 
 def _changed(nodes: Iterable[ast.AST]) -> set[str]:

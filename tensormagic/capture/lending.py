@@ -7,23 +7,34 @@ that it gives is that part of the lazy one.
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Callable, Iterator
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import remade
 from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.random_methods import Stateful
 from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.capture.stand_ins import real_of
 from tensormagic.capture.stores.windows import window
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import SharedError
+from tensormagic.ir.modules import module_of
 from tensormagic.ir.type import hint
 
 _ADVICE = "Call it outside of captured code, with arrays; or write it as NumPy code."
-_ROWS = {list, tuple, deque}
+_ROWS = {list, tuple, deque, set, frozenset}
+_ITERATORS = {map, filter, GeneratorType}
+_OWN = __name__.partition(".")[0] + "."
+
+
+def _always(_value: Any) -> bool:
+    return True
 
 
 class Loan:
@@ -57,6 +68,11 @@ class Loan:
         """What is lent."""
         return [lazy for lazy, _, _ in self._values.values()]
 
+    def is_in(self, table: Any) -> bool:
+        """Whether a Series or a DataFrame lies in the memory of what is lent."""
+        arrays = [array for _, array, _ in self._values.values() if isinstance(array, np.ndarray)]
+        return bool(arrays) and any(np.may_share_memory(table.to_numpy(), array) for array in arrays)
+
     def lent(self, value: Any) -> Any:
         """What a function gets for an argument."""
         if isinstance(value, Tensor):
@@ -64,19 +80,31 @@ class Loan:
         if isinstance(value, Stateful):
             return self._generators.setdefault(id(value), (value, value.lent()))[1]
         kind = type(value)
+        if (module := module_of(kind)).startswith(_OWN):
+            return self._iterated(hooks.handed_out(real_of(value), self.lent))
+        if kind in _ITERATORS or module == "itertools":
+            return self._iterated(value)
         if kind is slice:
             return slice(self.lent(value.start), self.lent(value.stop), self.lent(value.step))
         if kind is dict:
-            items = [self.lent(v) for v in value.values()]
-            if all(a is b for a, b in zip(items, value.values(), strict=True)):
+            keys, items = [self.lent(k) for k in value], [self.lent(v) for v in value.values()]
+            if all(map(operator.is_, (*keys, *items), (*value, *value.values()))):
                 return value
-            return self._lent_container(value, dict(zip(value, items, strict=True)))
+            return self._lent_container(value, dict(zip(keys, items, strict=True)))
         if kind not in _ROWS or isinstance(value, Outgrown):
             return value
         items = [self.lent(v) for v in value]
         if all(a is b for a, b in zip(items, value, strict=True)):
             return value
         return self._lent_container(value, deque(items, value.maxlen) if kind is deque else kind(items))
+
+    def _iterated(self, value: Any) -> Any:
+        """An iterator of Python's, each of whose values is lent."""
+        if type(value) is GeneratorType:
+            return (self.lent(v) for v in value)
+        if type(value) is filter:
+            return filter(_always, map(self.lent, value))
+        return map(self.lent, value) if type(value) is map or module_of(type(value)) == "itertools" else value
 
     def _lent_container(self, value: Any, given: Any) -> Any:
         self._containers.append((value, given, list(_parts(given))))

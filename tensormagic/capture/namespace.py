@@ -13,6 +13,7 @@ import numpy as np
 
 from tensormagic.capture import context, fancy, oracle, random_module, tables, ufuncs
 from tensormagic.capture.foreign import librarys
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import (
     applying,
@@ -55,9 +56,11 @@ from tensormagic.capture.library import (
 )
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.operands import has_lazy
+from tensormagic.capture.stand_ins import real_of
 from tensormagic.capture.stores import attributes, storing, views
 from tensormagic.capture.value import owned
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import module_of
 
 # The files that register what is captured, by being imported.
 LIBRARY: tuple[ModuleType, ...] = (
@@ -216,7 +219,7 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
     def call(*args: Any, **options: Any) -> Any:
         given = (*args, *options.values())
         if not any(has_lazy(v) or name_of_list(v) for v in given):
-            return function(*args, **options)
+            return function(*map(_handed_out, args), **options)
         try:
             return own(*args, **options)
         except CaptureError as error:
@@ -246,9 +249,19 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
         if any(map(has_lazy, (*args, *options.values()))):
             return librarys(function, args, options, unknown(function.__name__), parts=True)
-        return function(*args, **options)
+        return function(*map(_handed_out, args), **options)
 
     return call
+
+
+def _handed_out(value: Any) -> Any:
+    """What NumPy gets for an object of ours that holds nothing lazy, or has not asked for it."""
+    known = module_of(type(value)).startswith("tensormagic.")
+    return hooks.handed_out(real_of(value), _as_it_is) if known else value
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 _originals: WeakKeyDictionary[FunctionType, Any] = (

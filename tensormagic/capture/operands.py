@@ -14,13 +14,19 @@ from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import DTypeError, ShapeError
+from tensormagic.ir.errors import DTypeError, ForeignError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.stored import is_narrow
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.move import concatenate, expand_dims
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import Pointwise, astype
+
+
+class NoOperandError(ForeignError, told_as=DTypeError):
+    """An object in the place of an array or a number: NumPy makes of it what it can."""
+
+    pythons = True
 
 
 def input_tensor(value: Any, name: str) -> Tensor | None:
@@ -56,7 +62,7 @@ def node_of(value: Any) -> Node:
         )
     node = inputs.of_object(value, _label_of(value))
     if node is None:
-        raise DTypeError(
+        raise NoOperandError(
             f"{type(value).__name__} cannot be an operand: only arrays and numbers can",
             "Make an array of it outside the function, and pass that."
             if door.has_buffer(value)

@@ -190,10 +190,13 @@ class _Imports(ast.NodeTransformer):
             for n in names
             if n != "*"
         ]
-        future = isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
-        return [node] if future else [node, *seen]  # these stand before all other statements
+        return [node] if _is_future(node) else [node, *seen]  # these stand before all other statements
 
     visit_ImportFrom = visit_Import
+
+
+def _is_future(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
 
 
 def parse(source: str, filename: str) -> Parsed:
@@ -205,6 +208,7 @@ def parse(source: str, filename: str) -> Parsed:
     tree: Any = with_numbers(with_items(parsed, names.reads))
     if names.imports:
         tree = _Imports().visit(tree)
+        tree.body.sort(key=lambda node: not _is_future(node))  # IPython compiles each statement by itself
     last: ast.Expression | None = None
     last_name = ""
     if tree.body and isinstance(tree.body[-1], ast.Expr):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 from tensormagic.capture import context, inputs
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
+from tensormagic.capture.labels import Accessor, Chosen, check_length, counts, is_array, is_place, kind_of, whole_of
 from tensormagic.capture.names import FUNCTIONS
-from tensormagic.capture.refusal import AS_TEXT, abstract, asked_by, refuse, values_are_there
+from tensormagic.capture.refusal import AS_TEXT, abstract, asked_by, refuse, refuse_python, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.leaf import INPUT
@@ -58,7 +60,7 @@ class Labelled(Tensor):
         What a Series is called.
     """
 
-    __slots__ = ("called", "columns", "detached", "labels", "table")
+    __slots__ = ("called", "columns", "detached", "labels", "owned", "table")
 
     has_labels = True
 
@@ -66,10 +68,11 @@ class Labelled(Tensor):
         super().__init__(tensor.place)
         self.place.buffer.writeable = False
         self.labels = labels
-        self.columns = columns
+        self.columns: Any = columns
         self.table = table
         self.called = getattr(table, "name", name) if columns is None else None
         self.detached = False
+        self.owned = table is None  # nobody else has the table: what pandas changes in it, it changes in this
 
     def column_at(self, text: str) -> Any:
         """The column that ``text``, which ends in an attribute, names; None where pandas has such an attribute, or there is no such column.
@@ -104,9 +107,9 @@ class Labelled(Tensor):
 
     def _index(self) -> Any:
         capture = context.current()
-        if capture is not None and capture.abstract and _counts(self.labels):
+        if capture is not None and capture.abstract and counts(self.labels):
             refuse("the index of a Series or a DataFrame in a function", "Use row numbers: np.arange(len(s)).")
-        there = isinstance(self.labels, _Chosen) and (capture is None or values_are_there())
+        there = isinstance(self.labels, Chosen) and (capture is None or values_are_there())
         return self.as_table().index if there else self.labels
 
     def _of_pandas(self, name: str) -> Any:
@@ -118,7 +121,11 @@ class Labelled(Tensor):
             return self._labelling(found) if name in _ALIKE else found
         if capture is None or values_are_there():
             self.detached = True  # what pandas computes is a constant of the graph
-            return _lifting(getattr(self.as_table(), name), f"{self.place.buffer.name or 'table'}.{name}")
+            if name in _ACCESSORS:
+                return Accessor(self, name)
+            table, said = self.own_table(), f"{self.place.buffer.name or 'table'}.{name}"
+            found = _lifting(getattr(table, name), said)
+            return self._changing(found, table) if self.owned and callable(getattr(table, name)) else found
         if not hasattr(np.ndarray, name):
             refuse(f"{kind.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy().")
         return super().__getattr__(name)
@@ -144,7 +151,7 @@ class Labelled(Tensor):
         return self._again(Tensor(self.place).astype(dtype, **options))
 
     def __contains__(self, label: Any) -> bool:
-        return label in (_labels_of(self.labels) if self.columns is None else self.columns)
+        return label in (whole_of(self.labels) if self.columns is None else self.columns)
 
     def __round__(self, ndigits: int | None = None) -> Any:
         return self.round(ndigits or 0)
@@ -155,17 +162,58 @@ class Labelled(Tensor):
             return self.table
         import pandas as pd  # which is there, since it has made the labels
 
-        values, labels = np.array(self.numpy()), _labels_of(self.labels)
+        values, labels = np.array(self.numpy()), whole_of(self.labels)
         if self.columns is None:
             return pd.Series(values, labels, name=self.called)
         return pd.DataFrame(values, labels, self.columns)
+
+    def own_table(self) -> Any:
+        """The same, and always one object."""
+        self.table = self.as_table()
+        return self.table
+
+    def _changing(self, method: Callable[..., Any], table: Any) -> Callable[..., Any]:
+        """A method of pandas, after which this is what the method has left of the table."""
+
+        def call(*args: Any, **options: Any) -> Any:
+            before = table.copy(deep=False)
+            found = method(*args, **options)
+            if not (table.equals(before) and table.index.equals(before.index)):
+                self.become(table)
+            return found
+
+        return call
+
+    def become(self, table: Any) -> None:
+        """Be what pandas has made of the table."""
+        array = numbers_of(table, self.place.buffer.name or "table")
+        if array is None:
+            refuse("a store that leaves a table with gaps or with columns of several kinds", _PLAINLY)
+        self.place = with_labels(
+            Tensor(Place(Buffer(inputs.of_content(array, self.place.buffer.name), None))), table
+        ).place
+        self.table, self.labels = table, table.index
+        self.columns = None if self.columns is None else table.columns
+        self.detached = True
+
+    def store(self, put: Callable[[Any], None]) -> None:
+        """Have pandas store into the table, where nobody else has that."""
+        if not (context.current() is None or values_are_there()):
+            refuse_python("a store into a Series or a DataFrame", "Make a new one.")
+        if not self.owned:
+            refuse("a store into a Series or a DataFrame", _PLAINLY)
+        table = self.own_table()
+        put(table)
+        self.become(table)
 
     def _labelling(self, method: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, **options: self._again(method(*args, **options))
 
     def copy(self, *_deep: Any, **_options: Any) -> Labelled:
-        """The same values: what is labelled is not stored into."""
-        return self
+        """The same values in a table of its own."""
+        found = Labelled(Tensor(self.place), self.labels, self.columns, name=self.called)
+        found.detached = self.detached
+        return found
 
     def to_numpy(self, dtype: Any = None) -> Tensor:
         """The values without their labels."""
@@ -173,43 +221,64 @@ class Labelled(Tensor):
         return plain if dtype is None else plain.astype(dtype)
 
     def __getitem__(self, index: Any) -> Any:
+        if self._by_place(index):
+            return self._rows(index)
+        if self.columns is not None and not isinstance(index, slice | Tensor | np.ndarray):
+            return self._columns(index)
+        return self._by_labels(index)
+
+    def _by_place(self, index: Any) -> bool:
+        """Whether an index says which rows are meant by where they are: a mask, which has no other labels, or a slice of integers."""
+        if isinstance(index, slice):
+            whole = all(is_place(v) for v in (index.start, index.stop, index.step))
+            plain = all(v is None for v in (index.start, index.stop, index.step))
+            return plain or (whole and kind_of(self.labels) in "iu")
+        if is_array(index) and index.dtype == np.bool_ and index.ndim == 1:
+            if not isinstance(index, Labelled):
+                check_length(index, self.type.shape[0], table=self.columns is not None)
+                return True
+            return bool(index.labels.equals(self.labels))
+        known: bool = self.columns is None and counts(self.labels)
+        place = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        return known and place and bool(0 <= index < len(self.labels))
+
+    def _by_labels(self, index: Any) -> Any:
+        """What pandas finds by labels: it says in which rows, and these are taken of the values."""
+        if not (context.current() is None or values_are_there()):
+            refuse_python("reading a Series or a DataFrame by labels", "Select rows by position: s.to_numpy()[k].")
         if self.columns is not None:
-            chosen = isinstance(index, Tensor | np.ndarray)
-            return self._rows(index) if chosen else self._columns(index)
-        if isinstance(index, str) and hasattr(self.labels, "get_loc"):
-            place = self.labels.get_loc(index)
-            return Tensor(self.place)[place] if isinstance(place, int) else self._rows(place)  # of several rows
-        if isinstance(index, int | np.integer) and not isinstance(index, bool):
-            if not _counts(self.labels) or not 0 <= index < len(self.labels):
-                refuse(f"an element of a Series by its label, {index!r},", "Select it by position: s.to_numpy()[k].")
-        elif not isinstance(index, slice | Tensor | np.ndarray):
-            refuse("reading a Series by labels", "Select elements by position: s.to_numpy()[k].")
-        return self._rows(index)
+            self.detached = True
+            return _lifting(on_values(operator.getitem)(self.as_table(), index), self.place.buffer.name or "table")
+        import pandas as pd  # which is there, since it has made the labels
+
+        labels = whole_of(self.labels)
+        index = index.as_table() if isinstance(index, Labelled) else index
+        found = on_values(operator.getitem)(pd.Series(np.arange(len(labels)), labels, name=self.called), index)
+        plain = Tensor(self.place)
+        if not is_table(found):
+            return plain[int(found)]
+        return Labelled(plain[found.to_numpy()], found.index, None, name=self.called)
 
     def _rows(self, index: Any) -> Any:
         """Rows by a slice or by a mask, with their labels."""
         found = Tensor(self.place)[index.values if isinstance(index, Labelled) else index]
         if found.ndim != self.ndim:
             return found
-        if getattr(index, "dtype", None) is not None and index.dtype != np.bool_:
-            refuse("reading a Series by an array of labels", "Select elements by position: s.to_numpy()[k].")
-        return Labelled(found, _Chosen(self.labels, index), self.columns, name=self.called)
+        return Labelled(found, Chosen(self.labels, index), self.columns, name=self.called)
 
     def _columns(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return self._rows(index)
         wanted = index if isinstance(index, list) else [index]
         places = [self.columns.get_loc(c) for c in wanted]  # raises KeyError as pandas does
         own = None if self.table is None else self.table[index]
         if not isinstance(index, list):
-            return Labelled(Tensor(self.place)[:, places[0]], self.labels, None, own, index)
-        return Labelled(Tensor(self.place)[:, places], self.labels, self.columns[places], own)
+            found = Labelled(Tensor(self.place)[:, places[0]], self.labels, None, own, index)
+        else:
+            found = Labelled(Tensor(self.place)[:, places], self.labels, self.columns[places], own)
+        found.owned = True  # pandas gives a new one, too
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        refuse(
-            "a store into a Series or a DataFrame",
-            "Store in a separate cell without %%tensor, or into s.to_numpy().copy().",
-        )
+        self.store(lambda table: on_values(operator.setitem)(table, index, value))
 
     @property
     def gone_over(self) -> Tensor | None:
@@ -400,25 +469,8 @@ for _name in _BINARY:
 Labelled.__hash__ = None  # type: ignore[assignment]
 
 
-class _Chosen:
-    """The labels of rows that a slice or a mask chooses."""
-
-    def __init__(self, labels: Any, index: Any) -> None:
-        self.labels = labels
-        self.index = index
-
-    def equals(self, other: Any) -> bool:
-        """Whether others are the same for sure."""
-        return isinstance(other, _Chosen) and self.labels.equals(other.labels) and _same(self.index, other.index)
-
-    def __len__(self) -> int:
-        return 0
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, Tensor) and isinstance(second, Tensor):
-        return first.node is second.node
-    return first is second or (isinstance(first, slice) and isinstance(second, slice) and first == second)
+_ACCESSORS = {"loc", "iloc", "at", "iat"}
+_PLAINLY = "Store in a separate cell without %%tensor, or into s.to_numpy().copy()."
 
 
 def _lifting(value: Any, name: str) -> Any:
@@ -431,24 +483,11 @@ def _lifting(value: Any, name: str) -> Any:
     return value
 
 
-def _labels_of(labels: Any) -> Any:
-    """The index of rows that were chosen by a slice or by a mask."""
-    if not isinstance(labels, _Chosen):
-        return labels
-    index = labels.index if isinstance(labels.index, slice) else np.asarray(labels.index)
-    return _labels_of(labels.labels)[index]
-
-
-def _counts(labels: Any) -> bool:
-    """Whether labels are the places themselves."""
-    return type(labels).__name__ == "RangeIndex" and labels.start == 0 and labels.step == 1
-
-
 def structure_of(table: Any) -> Any:
     """What a trace over a Series or a DataFrame depends on beside its values."""
     columns = tuple(table.columns) if type(table).__name__ == "DataFrame" else None
     labels = table.index
-    if _counts(labels):
+    if counts(labels):
         return (type(table).__name__, columns)
     held = labels.to_numpy()
     content = tuple(held) if held.dtype == object else hashlib.blake2b(held.tobytes(), digest_size=16).digest()

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import operator
+import random
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.makers import is_function, is_library
+from tensormagic.capture.pythons import ELSEWHERE, IN_NAMESPACES
 from tensormagic.capture.staging.special import written
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
@@ -28,7 +31,7 @@ from tensormagic.functions import kinds
 from tensormagic.functions.footprint_notes import LARGEST, Notes, Unfollowed
 from tensormagic.functions.inside import Inside
 from tensormagic.functions.named import Named, named
-from tensormagic.functions.record import Check, Record
+from tensormagic.functions.record import MISSING, Check, Record
 from tensormagic.functions.space import CellSpace, Read, place_of
 from tensormagic.ir.node import Node
 
@@ -95,7 +98,14 @@ def record_of(
         walk.refuse_random()
     except Unfollowed as found:
         return Record((), str(found), found.lazy)
-    return Record(tuple(walk.checks.values()), typed=walk.is_typed, seen=walk.seen.values(), partial=walk.partial)
+    return Record(
+        tuple(walk.checks.values()),
+        walk.called,
+        typed=walk.is_typed,
+        seen=walk.seen.values(),
+        partial=walk.partial,
+        by_calls=bool(walk.called) and not walk.is_unstaged(),
+    )
 
 
 def constants_of(tree: Any) -> list[Any]:
@@ -205,8 +215,11 @@ class _Walk(Notes):
         if lifted and self.ahead and array.nbytes > self.room:
             self.partial = True
             return
-        if type(array) is not np.ndarray or array.dtype.hasobject or array.nbytes > self.room:
+        if (type(array) is not np.ndarray and not self.fixed) or array.dtype.hasobject or array.nbytes > self.room:
             raise Unfollowed(f"the elements of {told}")
+        if type(array) is not np.ndarray:
+            self._attributes(array, getattr(array, "__dict__", {}), (), told, whole=True)
+            array = array.view(np.ndarray)
         self.room -= array.nbytes if self.fixed else 0
         self.check("array", array, None, (array.dtype, array.shape, array.strides, array.tobytes()), told)
 
@@ -219,7 +232,8 @@ class _Walk(Notes):
                 self._beside(function, told, False)
             return
         if kinds.is_librarys(function.__code__.co_filename):
-            raise Unfollowed(f"{function.__module__}.{function.__qualname__}()")
+            self.by_call(f"{function.__module__}.{function.__qualname__}()")
+            return
         self._beside(function, told, lifted)
         self.users.append(function)
         self._code([named(written(function))], function.__globals__, function.__globals__, lifted)
@@ -255,7 +269,7 @@ class _Walk(Notes):
     def _global(self, name: str, space: Mapping[str, Any], home: Any, lifted: bool) -> None:
         if name not in space and hasattr(builtins, name):
             if name in kinds.LOUD:
-                raise Unfollowed(f"{name}()")
+                self.by_call(f"{name}()", counted=name in ELSEWHERE)
             self.entry(space, name, name)
             self.entry(vars(builtins), name, name)
         else:
@@ -274,19 +288,21 @@ class _Walk(Notes):
         owner = function.__self__
         if owner is None or isinstance(owner, types.ModuleType):
             if not kinds.is_quiet(function.__module__) or function.__name__ in kinds.LOUD:
-                raise Unfollowed(f"{function.__module__}.{function.__name__}()")
+                self.by_call(
+                    f"{function.__module__}.{function.__name__}()", counted=function.__name__ not in IN_NAMESPACES
+                )
             if function.__name__ in kinds.BY_NAME:
                 self.every = True
         elif isinstance(owner, type):
             if not kinds.is_quiet(owner.__module__):
-                raise Unfollowed(f"{owner.__module__}.{owner.__qualname__}.{function.__name__}()")
+                self.by_call(f"{owner.__module__}.{owner.__qualname__}.{function.__name__}()")
         else:
             self.push(owner, told)
 
     def dispatched(self, function: Any, told: str, _lifted: bool) -> None:
         """A function of NumPy's that others may implement for their arrays."""
         if not kinds.is_quiet(function.__module__) or function.__name__ in kinds.LOUD:
-            raise Unfollowed(f"{told} ({function.__module__}.{function.__name__})")
+            self.by_call(f"{told} ({function.__module__}.{function.__name__})")
 
     def method(self, method: types.MethodType, told: str, _lifted: bool) -> None:
         """A method, and its object."""
@@ -310,7 +326,9 @@ class _Walk(Notes):
             if users or kinds.is_atom(space[name]) or self._is_of_random(space[name]):
                 self.entry(space, name, f"{told}.{name}")
             else:
-                raise Unfollowed(f"{told}.{name}")
+                self.by_call(f"{told}.{name}", counted=kinds.is_called(space[name]))
+                if isinstance(getattr(space[name], "__self__", None), random.Random):
+                    self.push(space[name].__self__, told)
         if users and (self.asks or "__getattr__" in space):
             for name in sorted(self.names - space.keys()):
                 self.entry(space, name, f"{told}.{name}")
@@ -334,7 +352,8 @@ class _Walk(Notes):
         if kinds.is_quiet_class(kind):
             return
         if not kinds.is_pythons(kind) or not kinds.is_users_class(kind):
-            raise Unfollowed(f"{kind.__module__}.{kind.__qualname__}")
+            self.by_call(f"{kind.__module__}.{kind.__qualname__}")
+            return
         self.check("bases", kind, None, kind.__mro__, told)
         if type(kind) is not type:
             self.push(type(kind), told)
@@ -361,8 +380,12 @@ class _Walk(Notes):
 
     def _object(self, value: Any, told: str) -> None:
         kind = type(value)
+        if kind is random.Random and self.fixed:
+            self.check("state", value, None, value.getstate(), told)
+            return
         if not kinds.is_followed(kind):
-            raise Unfollowed(f"{told} ({kind.__module__}.{kind.__qualname__})")
+            self.by_call(f"{told} ({kind.__module__}.{kind.__qualname__})", counted=self._changes_by_calls(value))
+            return
         self.check("type", value, None, kind, told)
         if self.makes or self.every or type(kind) is not type or kinds.is_partly_librarys(kind):
             self.push(kind, told)
@@ -380,6 +403,12 @@ class _Walk(Notes):
             for name, slot in vars(base).items():
                 if isinstance(slot, types.MemberDescriptorType) and (self._wanted(name) or base is not kind):
                     self.slot(value, slot.__get__, f"{told}.{name}", name)
+
+    def _changes_by_calls(self, value: Any) -> bool:
+        """Whether nothing but calls of its methods changes an object of a library, as the code uses it."""
+        held = {n: v for n in self.names if (v := inspect.getattr_static(value, n, MISSING)) is not MISSING}
+        called = all(kinds.is_called(v) or kinds.is_atom(v) for v in held.values())
+        return called and not (self.stored & held.keys()) and not any(hasattr(type(value), n) for n in kinds.CHANGING)
 
     def _attributes(
         self, value: Any, inside: dict[str, Any], of_class: Iterable[str], told: str, *, whole: bool = False
@@ -433,6 +462,13 @@ class _Walk(Notes):
         self.unstaged = True
         self.push(value.func, told)
 
+    def remembering(self, value: Any, told: str, _lifted: bool) -> None:
+        """A function that keeps its results (`functools.lru_cache`), and how many calls it has had."""
+        held = tuple(value.cache_info())
+        check = Check("holds value", (lambda f: tuple(f.cache_info()), value, held), f"the cache of {told}")
+        self.checks["cache", id(value)] = check
+        self.push(value.__wrapped__, told)
+
     def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
         """What `np.vectorize` calls."""
         for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
@@ -448,6 +484,7 @@ _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     types.MappingProxyType: _Walk.items,
     functools.cached_property: _Walk.cached,
     np.vectorize: _Walk.vectorized,
+    type(functools.cache(len)): _Walk.remembering,
     Tensor: _Walk.lazy,
     Node: _Walk.node,
     **dict.fromkeys((list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict), _Walk.items),

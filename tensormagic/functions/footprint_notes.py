@@ -60,6 +60,7 @@ class Notes:
         self.room = self.largest or 0  # bytes of arrays whose elements are still to be compared
         self.checks: dict[Any, Check] = {}
         self.seen: dict[Any, Any] = {}
+        self.called = ""
         self.pending: list[tuple[Any, str, bool]] = []
 
     def is_typed(self) -> bool:
@@ -73,6 +74,12 @@ class Notes:
     def known(self) -> tuple[object, ...]:
         """What decides which attributes are looked at: as long as it grows, the search begins again."""
         return len(self.names), len(self.stored), len(self.asked), self.every, self.asks, self.makes, self.held
+
+    def by_call(self, told: str, *, counted: bool = True) -> None:
+        """Something that cannot be looked into; where its calls are ``counted``, these alone change it."""
+        if not (self.fixed and counted):
+            raise Unfollowed(told)
+        self.called = self.called or told
 
     def check(self, kind: str, a: Any, b: Any, c: Any, told: str) -> None:
         """One check of a value."""

@@ -44,7 +44,7 @@ from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
 from tensormagic.functions.written import Written
-from tensormagic.ir.errors import ArgumentError, CaptureError, GoneOnError, KindError, TensorError
+from tensormagic.ir.errors import ArgumentError, CaptureError, ForeignError, GoneOnError, KindError, TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.effects.telling import heard
@@ -179,10 +179,10 @@ class Function(Specialised):
         self._begun.add(kind)
         return not self._asked
 
-    def _stays(self, args: tuple[Any, ...], options: dict[str, Any], refused: CaptureError) -> Any:
+    def _stays(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
         """The result of a call that is refused, where Python ran the first one of its kind: then it runs all of them."""
         kind = first.kind_of(args)
-        if options or kind is None or kind not in self._begun:
+        if not isinstance(refused, CaptureError) or options or kind is None or kind not in self._begun:
             return self._as_written(args, options, refused)
         self._pythons.add(kind)
         result = first.result_of(self._users, args) if self._begins(args) else first.NOT
@@ -191,20 +191,27 @@ class Function(Specialised):
             return self._as_written(args, options, refused)
         return result
 
-    def _as_written(self, args: tuple[Any, ...], options: dict[str, Any], refused: CaptureError) -> Any:
-        """The result of a call that is refused, since it needs values at capture: Python's, where nothing has been changed by then."""
+    def _as_written(self, args: tuple[Any, ...], options: dict[str, Any], refused: TensorError) -> Any:
+        """The result of a call that is refused: Python's, where nothing has been changed by then.
+
+        An error that Python raises as well, of the same class, is told in our words.
+        """
         undone = refused is self._failed and self._undone and config.device == "cpu"
         if self.plain is None or not (undone and refused.pythons):
             raise refused
-        if not isinstance(refused, GoneOnError):  # which the next call may not meet
-            self._written.add(self._given(args, options), self.name, refused)
         try:
-            return self.plain(*args, **options)
+            result = self.plain(*args, **options)
         except AttributeError as error:
-            if not (hasattr(Tensor, error.name or "") and isinstance(error.obj, np.ndarray | np.generic)):
+            if hasattr(Tensor, error.name or "") and isinstance(error.obj, np.ndarray | np.generic):
+                raise refused from None  # it asks for what lazy arrays alone have
+            raise
+        except Exception as error:
+            if isinstance(refused, CaptureError | ForeignError) or not isinstance(refused, type(error)):
                 raise
-        self._written.kinds.clear()
-        raise refused  # it asks for what lazy arrays alone have
+            raise refused from None
+        given = None if isinstance(refused, ForeignError) else self._given(args, options)
+        self._written.add(given, self.name, refused)
+        return result
 
     def _quickly(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result, where a call was seen before in just this form; _Unseen else."""
@@ -327,7 +334,11 @@ class Function(Specialised):
             result = self._quicker.by_python(self._users, args)
             if result is not first.NOT:
                 return result
-        if any(isinstance(v, Tensor) for v in self._flattened(args, options)[0]):
+        try:
+            lazy = any(isinstance(v, Tensor) for v in self._flattened(args, options)[0])
+        except ForeignError as refused:
+            return self._stays(args, options, refused)
+        if lazy:
             with context.capturing(
                 context.Capture(self.name)
             ) as capture:  # as in a cell: control flow on them is staged
@@ -338,7 +349,7 @@ class Function(Specialised):
             return result
         try:
             return self._on_values(args, options)
-        except CaptureError as refused:
+        except TensorError as refused:
             return self._stays(args, options, refused)
 
     def _on_values(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -397,9 +408,12 @@ class Function(Specialised):
             raise error
         try:
             with but_for(heard() if program.program.tells else ""):
-                return self.plain(*args, **options)
+                result = self.plain(*args, **options)
         except Exception as own:  # noqa: BLE001 (the same one, as a rule)
             raise (error if isinstance(own, type(error)) and str(own) == str(error) else own) from None
+        if isinstance(error, GoneOnError):
+            self._written.tell(self.name, error)
+        return result
 
     def _remember(self, args: tuple[Any, ...], options: dict[str, Any], given: Given, known: Known) -> None:
         key = structure((args, options)), *self._key(given), tuple([signature(v) for v in given.values])

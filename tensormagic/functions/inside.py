@@ -178,8 +178,8 @@ def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None
 
 def taken_back(record: Record) -> bool:
     """Whether everything is as it was, once that has been put back which can be."""
-    if record.why or not record.changed():
-        return not record.why
+    if record.unseen() or not record.changed():
+        return not record.unseen()
     keys = {id(c.operands[0]): c.operands[2] for c in record.checks if c.kind == "items"}
     for check in record.checks:
         _put_back(check, keys)
@@ -202,6 +202,8 @@ def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
         _put_items(of, before, keys)
     elif check.kind == "array" and of.flags.writeable:
         np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
+    elif check.kind == "state":
+        of.setstate(before)
     elif check.place is not None and held(*check.place) is not before:
         remove(*check.place) if before is MISSING else put(*check.place, before)
 

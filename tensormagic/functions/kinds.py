@@ -16,17 +16,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tensormagic.capture.door import OPERATORS
 from tensormagic.capture.pythons import ELSEWHERE
 from tensormagic.capture.staging import attributes
 from tensormagic.capture.staging.source import staged_code
 from tensormagic.functions.named import named
 from tensormagic.ir.alive import once_for_each
-from tensormagic.ir.modules import is_pure, is_users, module_of
+from tensormagic.ir.modules import PURE_OF_VALUES, is_pure, is_users, module_of
 
-_PURE_OF_VALUES = frozenset({  # others of Python's, which do not know lazy values
-    "_collections_abc", "_abc", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
-    "__future__", "typing_extensions", "reprlib", "json", "_json", "struct", "_struct", "textwrap", "base64", "binascii", "colorsys",
-})  # fmt: skip
 LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that look elsewhere than at their operands
 _DRAW: Any = type(np.random.normal)
 _MAKERS: tuple[Any, ...] = (
@@ -72,6 +69,19 @@ _HOLDERS = {
 }  # fmt: skip
 
 
+_IN_PLACE = frozenset(name for name in OPERATORS if name.startswith("__i") and name != "__invert__")
+CHANGING = _IN_PLACE | {"__next__", "__enter__", "__setitem__", "__delitem__"}  # what changes an object without a call
+_CALLED = (
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, types.MethodDescriptorType, type,
+    staticmethod, classmethod,
+)  # fmt: skip
+
+
+def is_called(value: Any) -> bool:
+    """Whether a value is a function, a method or a class: code does nothing with it but to call it."""
+    return isinstance(value, _CALLED)
+
+
 def is_atom(value: Any) -> bool:
     """Whether a value is compared by its bits, and not by identity."""
     return type(value) in _ATOMS or isinstance(value, np.generic)
@@ -103,7 +113,7 @@ def parts_of(value: Any) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def _quiet(name: str) -> bool:
-    return is_pure(name, _PURE_OF_VALUES)
+    return is_pure(name, PURE_OF_VALUES)
 
 
 def is_quiet(module: Any) -> bool:

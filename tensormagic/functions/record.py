@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import loud
+
 MISSING: Any = type("Missing", (), {"__repr__": lambda _: "missing"})()
 _COMPARED = {int, str, bytes, bool}  # where equal values of one type are the same in every respect
 ANYTHING: Any = type("Anything", (), {"__repr__": lambda _: "anything"})()  # what stands for an input of the trace
@@ -40,6 +42,7 @@ _TEXTS = {
     "items": "(len(a{k}) == b{k} and all(map(is_, a{k}, c{k})) or same_items(a{k}, c{k}))",
     "names": "(len(a{k}) == b{k} and tuple(a{k}) == c{k})",
     "array": "same_array(a{k}, c{k})",
+    "state": "a{k}.getstate() == c{k}",
 }
 
 
@@ -111,6 +114,8 @@ class Record:
         The objects that were looked into.
     partial
         Whether it lacks what a trace is expected to make inputs of: then it says only whether that trace has changed something.
+    by_calls
+        Whether nothing but calls that are counted (``capture/loud.py``) can change what no check can be made for.
     """
 
     def __init__(
@@ -122,8 +127,10 @@ class Record:
         seen: Iterable[Any] = (),
         *,
         partial: bool = False,
+        by_calls: bool = False,
     ) -> None:
         self.partial = partial
+        self._calls = loud.made() if by_calls else None
         self._seen = seen
         self.checks = checks
         self.typed = typed
@@ -135,6 +142,10 @@ class Record:
     def there(self) -> dict[int, Any] | None:
         """The objects that were there, by identity; None where they are not known."""
         return None if self.why else {id(v): v for v in self._seen}
+
+    def unseen(self) -> str:
+        """What may have changed without a check that tells; empty where nothing has."""
+        return "" if self._calls is not None and self._calls == loud.made() else self.why
 
     def changed(self) -> str:
         """The name of something that is not as it was; empty where all is."""

@@ -129,7 +129,9 @@ class Specialised(Made):
         try:
             return flatten((args, options))
         except door.RefusedError as error:
-            raise door.RefusedError(error.value, door.name_of(error.value, args, options, self.parameters)) from None
+            refusal = door.RefusedError(error.value, door.name_of(error.value, args, options, self.parameters))
+            self._failed, self._undone = refusal, True  # nothing has run
+            raise refusal from None
 
     def _given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Given:
         leaves, build = self._flattened(args, options)
@@ -189,7 +191,7 @@ class Specialised(Made):
         """What a trace raises that has met an error of Python's own; Halfway where Python is to run the call."""
         cause = error.__cause__ if isinstance(error, Halfway) else None
         own = cause if isinstance(cause, Exception) and isinstance(error, Halfway) and not error.changed else error
-        self._failed = own
+        self._failed, self._undone = own, not (whole.unseen() or whole.changed())
         if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
             again = Halfway()
             again.__cause__ = own

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tensormagic.capture.traces import entries
 from tensormagic.capture.usercode import span_at
 from tensormagic.functions.given import Given, fixed, kind_of
-from tensormagic.ir.errors import CaptureError, PlainRunWarning
+from tensormagic.ir.errors import GoneOnError, PlainRunWarning, TensorError
 from tensormagic.ir.modules import is_users
 
 _MOST = 1024
@@ -26,11 +26,20 @@ class Written:
         """Whether the function is run so for such arguments: then it is not captured again."""
         return bool(self.kinds) and _kind(given) in self.kinds
 
-    def add(self, given: Given, name: str, refused: CaptureError) -> None:
-        """Have it run so for such arguments, since its capture was ``refused``; each reason is told once."""
-        if len(self.kinds) >= _MOST:
-            self.kinds.clear()
-        self.kinds.add(_kind(given))
+    def add(self, given: Given | None, name: str, refused: TensorError) -> None:
+        """Tell that Python runs it, since its capture was ``refused``; have it do so for arguments of the kind of those ``given``.
+
+        Whether the next call goes on, too, is asked then, where the values of this one were what stood in the way.
+        """
+        each = given is not None and not isinstance(refused, GoneOnError)
+        if given is not None and each:
+            if len(self.kinds) >= _MOST:
+                self.kinds.clear()
+            self.kinds.add(_kind(given))
+        self.tell(name, refused, "at each call" if each else "at this call")
+
+    def tell(self, name: str, refused: TensorError, when: str = "at this call") -> None:
+        """Tell, once for each reason, that Python runs it."""
         found = entries(refused.__traceback__, lambda code: is_users(code.co_filename))
         where = f"{span_at(found[-1].tb_frame.f_code, found[-1].tb_lasti, found[-1].tb_lineno)}: " if found else ""
         why = f"{where}{refused.message or refused}"
@@ -38,7 +47,7 @@ class Written:
             return
         self.told.add(why)
         message = (
-            f"{name} is run as ordinary Python, at each call ({why}). The results are those of Python, but they have no graph: "
+            f"{name} is run as ordinary Python, {when} ({why}). The results are those of Python, but they have no graph: "
             "tm.grad, tm.vmap and tm.compile refuse the function"
         )
         if not found:

@@ -37,6 +37,9 @@ class TensorError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         return self.told_as or type(self), self.args, self.__dict__
 
+    pythons = False
+    """Whether Python is asked where a call is all that is wanted: it may give a result, or the error is its own."""
+
     numpys = ""
     """What NumPy says of the same: the text of the error, where there is one."""
 
@@ -66,6 +69,8 @@ class ShapeError(TensorError, ValueError):
     ShapeError: ...
     """
 
+    pythons = True
+
 
 class AxisError(ShapeError, IndexError):
     """An axis that is not there."""
@@ -84,13 +89,19 @@ class DTypeError(TensorError, TypeError):
     x is an object array (object); %%tensor takes numbers
     """
 
+    pythons = True
+
 
 class ForeignError(DTypeError):
     """A value that no graph holds: NumPy computes with it in cells, and elsewhere it is refused."""
 
+    pythons = False
+
 
 class BoundsError(TensorError, IndexError):
     """An index out of bounds, or of a kind that NumPy does not take."""
+
+    pythons = True
 
 
 class ArgumentError(TensorError, TypeError):
@@ -109,8 +120,11 @@ class CaptureError(TensorError, TypeError):
     CaptureError: ...
     """
 
-    pythons = False
-    """Whether Python, run instead, gives what a call asks for: what stands in the way is that values are not there yet."""
+    pythons = True
+
+
+REFUSALS = (CaptureError, ForeignError)
+"""Errors of code that no graph holds: none of the code's own, which it might catch, or meet for some data alone."""
 
 
 class ForeignStoreError(CaptureError):
@@ -119,8 +133,6 @@ class ForeignStoreError(CaptureError):
 
 class ValueNeededError(CaptureError):
     """Code that needs a value, but the code is only being captured."""
-
-    pythons = True
 
 
 class SharedError(CaptureError):
@@ -133,8 +145,6 @@ class LayoutError(CaptureError):
 
 class GoneOnError(CaptureError):
     """What a call is given, or computes, is nothing that its graph holds: Python goes on, where it has the code."""
-
-    pythons = True
 
 
 class OtherDTypeError(GoneOnError):
@@ -166,8 +176,6 @@ class LimitError(CaptureError):
         The line of the first such loop; 0 where it is not known.
     """
 
-    pythons = True
-
     def __init__(self, message: str = "", hint: str = "", why: str = "", line: int = 0) -> None:
         super().__init__(message, hint)
         self.why = why
@@ -177,8 +185,6 @@ class LimitError(CaptureError):
 class MissingAttributeError(CaptureError, AttributeError):
     """An attribute that NumPy's arrays have, and lazy ones have not."""
 
-    pythons = True
-
 
 class DataShapeError(CaptureError, ShapeError):
     """Shapes that depend on data, and do not fit in a graph: in NumPy they may."""
@@ -186,6 +192,8 @@ class DataShapeError(CaptureError, ShapeError):
 
 class UndefinedError(TensorError, UnboundLocalError):
     """A name that is bound only in some cases, used in another one."""
+
+    pythons = True
 
 
 class GuardError(TensorError, RuntimeError):
@@ -326,7 +334,7 @@ class RecaptureWarning(UserWarning):
 
 
 class PlainRunWarning(UserWarning):
-    """Code was run as ordinary Python: the graph of a cell grew too large, or a function needs values that are not there at capture.
+    """Code was run as ordinary Python: the graph of a cell grew too large, or no graph holds what a function does.
 
     Examples
     --------

@@ -20,6 +20,13 @@ PURE = frozenset({
 })  # fmt: skip
 """Packages whose functions depend on their operands alone, and change nothing else, but for NumPy's draws and a few of ``builtins``."""
 
+PURE_OF_VALUES = frozenset({
+    "_collections_abc", "_abc", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
+    "__future__", "typing_extensions", "reprlib", "json", "_json", "struct", "_struct", "textwrap", "base64", "binascii", "colorsys",
+    "pickle", "_pickle",
+})  # fmt: skip
+"""Others of Python's, which do not know lazy values."""
+
 
 def is_pure(module: str, more: frozenset[str] = frozenset()) -> bool:
     """Whether a module's functions depend on their operands alone: one of those packages, or of ``more``."""

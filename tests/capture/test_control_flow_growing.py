@@ -307,7 +307,7 @@ def test_what_does_not_fit_the_sum_of_a_list_may_fit_that_of_an_empty_one(use):
         return use(x, sum([y * 2 for _ in range(k.max())]))
 
     with pytest.raises(CaptureError, match=r"a list may be empty in .*, depending on data"):
-        tm.tensor(f)(X, np.ones((2, 2)), np.array([0]))
+        tm.tensor(f).graph(X, np.ones((2, 2)), np.array([0]))
 
 
 def test_what_python_would_not_meet_with_an_empty_list_is_refused():
@@ -322,7 +322,7 @@ def test_what_python_would_not_meet_with_an_empty_list_is_refused():
     with pytest.raises(
         CaptureError, match=r"a list may be empty in .*, depending on data, and is assumed not to be"
     ) as caught:
-        tm.tensor(f)(np.arange(3.0), np.array([0]))
+        tm.tensor(f).graph(np.arange(3.0), np.array([0]))
     assert "ends in UnboundLocalError" in str(caught.value)
 
 

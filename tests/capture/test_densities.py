@@ -124,7 +124,7 @@ def test_plain_values_are_left_to_scipy():
 )
 def test_what_is_not_captured_is_refused_by_name_in_functions(function: Any, message: str):
     with pytest.raises(CaptureError, match=message):
-        tm.tensor(function)(NAMES["u"])
+        tm.tensor(function).graph(NAMES["u"])
 
 
 def test_what_is_not_captured_is_scipys_in_cells():

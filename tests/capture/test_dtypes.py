@@ -159,7 +159,7 @@ def test_arrays_that_no_graph_holds(value: np.ndarray, message: str):
     assert ran.error is None
     assert (type(ran.names["y"]), ran.names["y"].dtype) == (type(value), value.dtype)
     with pytest.raises(TypeError, match=message):
-        tm.tensor(lambda x: x)(value)
+        tm.tensor(lambda x: x).graph(value)
 
 
 class float8:  # noqa: N801 (as the dtype of another library is called)

@@ -217,7 +217,7 @@ def test_a_store_into_what_may_be_none_is_refused() -> None:
         return y
 
     with pytest.raises(tm.CaptureError, match="a store into y"):
-        captured(f)(X)
+        captured(f).graph(X)
 
 
 def test_the_class_of_what_may_be_none_is_refused() -> None:
@@ -226,4 +226,4 @@ def test_the_class_of_what_may_be_none_is_refused() -> None:
         return 1 if type(y) is float else 2
 
     with pytest.raises(tm.CaptureError, match="the type of a value that depends on data"):
-        captured(f)(X)
+        captured(f).graph(X)

@@ -25,7 +25,7 @@ def test_a_store_in_a_branch_is_no_error_of_the_users(value: float):
         CaptureError,
         match="stores into an array that is neither an argument of the function nor a variable that it reads",
     ):
-        tm.tensor(store_in_a_branch)(np.full((4, 2), value), True)
+        tm.tensor(store_in_a_branch).graph(np.full((4, 2), value), True)
 
 
 def test_a_store_in_a_loop_of_a_varying_number_of_iterations():

@@ -307,7 +307,7 @@ def test_a_list_that_grows_may_hold_integers_alone(array: str):
     exec(compile(function, "<grown>", "exec"), space)
     assert space["f"](np.array([2]), 0.5).dtype == int
     with pytest.raises(CaptureError, match="is int64 or float64, depending on the data"):
-        tm.tensor(space["f"])(np.array([2]), 0.5)
+        tm.tensor(space["f"]).graph(np.array([2]), 0.5)
 
 
 @pytest.mark.parametrize("stores", [lambda x, n: x + n, lambda x, n: stored(x, n), lambda x, n: np.int8(n) + x])

@@ -84,12 +84,12 @@ def test_derivatives_that_are_asked_for_later_draw_as_the_value_did(how: str) ->
 def test_draws_in_functions_of_control_flow_are_refused() -> None:
     generator = np.random.default_rng(2)
     with pytest.raises(CaptureError, match="made outside"):
-        tm.tensor(lambda x: tm.fori_loop(0, 5, lambda _k, c: c + generator.normal(), x))(1.0)
+        tm.tensor(lambda x: tm.fori_loop(0, 5, lambda _k, c: c + generator.normal(), x)).graph(1.0)
     assert generator.bit_generator.state == np.random.default_rng(2).bit_generator.state
 
 
 def test_draws_in_a_function_that_numpy_calls_for_each_element_are_refused() -> None:
     generator = np.random.default_rng(2)
     with pytest.raises(CaptureError, match="made outside"):
-        tm.tensor(lambda x: np.vectorize(lambda v: v + generator.random())(x))(np.zeros(3))
+        tm.tensor(lambda x: np.vectorize(lambda v: v + generator.random())(x)).graph(np.zeros(3))
     assert generator.bit_generator.state == np.random.default_rng(2).bit_generator.state

@@ -300,7 +300,7 @@ def test_an_axis_of_as_many_as_data_say_is_not_dropped_in_a_store_by_a_mask():
     captured = tm.tensor(stored)
     x, u = np.ones((2, 3)), np.array([True, False])
     with pytest.raises(CaptureError, match=r"(?s)shape mismatch.*is not dropped when it happens to be 1"):
-        captured(x.copy(), u, np.array([1]))
+        captured.graph(x.copy(), u, np.array([1]))
     assert np.array_equal(stored(x.copy(), u, np.array([1])), [[2, 2, 2], [1, 1, 1]])
 
 

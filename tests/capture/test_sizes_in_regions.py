@@ -287,7 +287,7 @@ def test_sizes_that_differ_by_a_number_do_not_fit():
         return sum([np.concatenate([z[z < 0], z[: i + 1]]) for i in range(3)])
 
     with pytest.raises(ValueError, match="do not fit"):
-        tm.tensor(program)(np.array([-1.0, 2.0, 3.0, -4.0, 5.0]))
+        tm.tensor(program).graph(np.array([-1.0, 2.0, 3.0, -4.0, 5.0]))
 
 
 def test_a_size_that_data_seem_to_say_and_do_not():

@@ -159,7 +159,7 @@ def test_whole_arrays_go_to_objects_that_ask_for_them():
 @pytest.mark.parametrize("use", [lambda x: x + Other(), lambda x: x > Other(), lambda x: x * Unknown()])
 def test_arrays_of_objects_are_refused(use: Any):
     with pytest.raises(tm.CaptureError, match="array of objects"):
-        tm.tensor(lambda x: use(x))(X)
+        tm.tensor(lambda x: use(x)).graph(X)
 
 
 @pytest.mark.parametrize("use", [range, lambda n: [1, 2][n], lambda n: "a" * n, lambda n: [0] * n])

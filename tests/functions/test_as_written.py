@@ -168,5 +168,5 @@ def test_it_is_told_once_and_not_captured_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_methods_of_lazy_arrays_alone_stay_refused() -> None:
-    with pytest.warns(tm.PlainRunWarning), pytest.raises(tm.CaptureError, match="used here as an array of NumPy"):
+    with pytest.raises(tm.CaptureError, match="used here as an array of NumPy"):
         tm.tensor(lambda x: x.numpy() + 1)(X)

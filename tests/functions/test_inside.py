@@ -1,5 +1,6 @@
 """Stores into arrays that containers and objects hold: ``self.w -= g`` in a captured function changes what it would in Python."""
 
+import contextlib
 import linecache
 import textwrap
 from types import SimpleNamespace
@@ -97,20 +98,28 @@ def test_derivatives_store_as_the_function_does():
     assert p["w"].tolist() == [-2.0] * 3
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("t[0][:] -= g", "stores into an array that is neither an argument"),
-        ("m.w -= g\no.kept = m.w", "keeps it, or a part of it, in another object"),
-    ],
-)
-def test_what_is_refused(text, words):
-    space = {**state(), "t": (np.zeros(3),), "o": SimpleNamespace()}
-    with pytest.raises(CaptureError, match=words):
-        tm.tensor(function(text, space))(G)
+UNCAPTURED = {
+    "t[0][:] -= g": "stores into an array that is neither an argument",
+    "m.w -= g\no.kept = m.w": "keeps it, or a part of it, in another object",
+}
+
+
+@pytest.mark.parametrize("text", UNCAPTURED)
+def test_what_no_graph_does_is_pythons_in_a_call(text):
+    space, expected = ({**state(), "t": (np.zeros(3),), "o": SimpleNamespace()} for _ in range(2))
+    captured, own = tm.tensor(function(text, space)), function(text, expected)
+    with pytest.raises(CaptureError):
+        tm.vmap(captured)(np.ones((2, 3)))
     assert shown(space["p"]) == shown(state()["p"])
+    for k in range(3):
+        with contextlib.nullcontext() if k else pytest.warns(tm.PlainRunWarning, match=UNCAPTURED[text]):
+            captured(G)
+        own(G)
+        assert [shown(space[n]) for n in (*STATE, "t", "o")] == [shown(expected[n]) for n in (*STATE, "t", "o")]
+    assert "kept" not in text or space["o"].kept is space["m"].w
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
 def test_a_store_into_an_array_that_a_name_has_too_is_pythons():
     found, expected = state(), state()
     captured, own = tm.tensor(function("p['w'] -= w0", found)), function("p['w'] -= w0", expected)

@@ -151,4 +151,4 @@ def test_arrays_behind_numbers_are_refused():
     """Python asks them only where the numbers are equal."""
     f = tm.tensor(lambda x, y: [x[0], x] == [y[0], y])
     with pytest.raises(CaptureError, match="hold arrays"):
-        f(np.ones(2), np.zeros(2))
+        f.graph(np.ones(2), np.zeros(2))

@@ -55,7 +55,7 @@ def test_is_between_arguments_is_asked_at_every_call():
 def test_two_views_of_the_same_memory_are_not_told_apart():
     x = np.ones(2)
     with pytest.raises(tm.CaptureError, match="arguments of a function"):
-        tm.tensor(one)(x, x[:])
+        tm.tensor(one).graph(x, x[:])
 
 
 def test_is_between_arguments_and_what_is_read():

@@ -118,7 +118,7 @@ def test_iterators_are_refused_by_name() -> None:
 
     for f in (doubled, each, lambda x: zip(x, x, strict=True), lambda x: iter([x]), lambda x: map(abs, x)):
         with pytest.raises(tm.CaptureError, match=r"returns an? (iterator|generator).* would run after the call"):
-            tm.tensor(f)(np.ones(2))
+            tm.tensor(f).graph(np.ones(2))
 
 
 def test_derivatives_and_batches_want_arrays() -> None:

@@ -271,7 +271,7 @@ def test_what_could_change_or_be_lost_is_refused():
     with pytest.raises(TypeError, match="Generator"):
         tm.submit(lambda r: r.normal(size=3), np.random.default_rng(0))
     with pytest.raises(tm.CaptureError, match=r"tm\.submit is called in captured code"):
-        tm.tensor(lambda x: tm.submit(np.sin, x).result())(X)
+        tm.tensor(lambda x: tm.submit(np.sin, x).result()).graph(X)
 
 
 def test_many_threads_submit():

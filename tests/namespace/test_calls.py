@@ -127,6 +127,7 @@ def test_an_attribute_that_is_not_captured_is_refused_by_name():
     check("r = getattr(x, 'undefined', 3)\nq = getattr(k[0], 'sum', None) is None\nw = hasattr(x, 'strides')", **NAMES)
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
 @pytest.mark.parametrize("order", ["A", "K"])
 def test_the_order_in_memory_of_an_argument(order: str):
     """A function is captured for how its arguments lie, where that matters: none is read in another order."""

@@ -287,7 +287,7 @@ def test_derivatives_and_batches_are_refused_by_name():
 def test_what_shares_memory_is_refused():
     x = np.arange(4.0)
     with pytest.raises(CaptureError, match="returns a part of an array that it is given"):
-        tm.tensor(lambda x: tail(x))(x)
+        tm.tensor(lambda x: tail(x)).graph(x)
 
     def overlapping(x):
         y = x * 1.0
@@ -295,6 +295,6 @@ def test_what_shares_memory_is_refused():
         return y
 
     with pytest.raises(CaptureError, match="is a part of the same array"):
-        tm.tensor(overlapping)(x)
+        tm.tensor(overlapping).graph(x)
     with pytest.raises(CaptureError, match="an array of Python objects"):
-        tm.tensor(lambda x: objects(x) + 1.0)(x)
+        tm.tensor(lambda x: objects(x) + 1.0).graph(x)

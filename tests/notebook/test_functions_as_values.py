@@ -152,7 +152,7 @@ def test_the_first_result_decides_the_dtype(function, notebook):
         notebook["function"], notebook["x"] = function, x
         alike(notebook.ok("%%tensor\nv = np.vectorize(function)(x)\nv").value, np.vectorize(function)(x))
         with pytest.raises(CaptureError, match="NumPy uses the first one for all"):
-            tm.tensor(lambda x: np.vectorize(function)(x))(x)
+            tm.tensor(lambda x: np.vectorize(function)(x)).graph(x)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             alike(

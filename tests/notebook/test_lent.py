@@ -137,6 +137,7 @@ def test_programs_that_store_on_both_sides(notebook: Notebook, seed: int):
     compare(notebook, drawn(seed))
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
 @pytest.mark.parametrize("seed", [*range(12), 225])
 def test_programs_that_call_functions_which_store(notebook: Notebook, seed: int):
     compare(notebook, with_calls(seed))

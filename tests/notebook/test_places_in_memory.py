@@ -110,7 +110,7 @@ def test_what_is_not_known_is_refused():
     with pytest.warns(PlainRunWarning):
         assert shared(x, x[1:]).tolist() == x.tolist()
     with pytest.raises(CaptureError, match="memory outside of this array"):
-        tm.tensor(lambda a: as_strided(a, (9,), (8,)))(x)
+        tm.tensor(lambda a: as_strided(a, (9,), (8,))).graph(x)
 
 
 @pytest.mark.parametrize("kinds", [(float, float, complex), (float, complex, float), (complex, float, complex)])

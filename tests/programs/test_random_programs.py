@@ -71,7 +71,7 @@ def test_a_new_shape_of_an_argument_is_refused():
         x.shape = -1
 
     with pytest.raises(CaptureError, match="a new shape of the argument x"):
-        tm.tensor(flattened)(np.zeros((2, 2)))
+        tm.tensor(flattened).graph(np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("limit", [1, 5])
@@ -150,7 +150,7 @@ def test_an_argument_that_no_iteration_has_bound_anew_is_still_the_argument():
 
     for function in (left, never):
         with pytest.raises(CaptureError, match="shares memory with y"):
-            tm.tensor(function)(np.arange(3.0), 1.5)
+            tm.tensor(function).graph(np.arange(3.0), 1.5)
 
 
 @pytest.mark.parametrize("head", ["for i in range(2):", "for i in range(2):\n  for j in range(2):"])
@@ -292,7 +292,7 @@ def test_one_of_several_lists_elements_is_stored_into_no_more_behind_a_branch():
         return y
 
     with pytest.raises(CaptureError, match="shares memory with"):
-        tm.tensor(largest)(np.arange(3.0), np.array([1, 7]), 1.5)
+        tm.tensor(largest).graph(np.arange(3.0), np.array([1, 7]), 1.5)
 
 
 def test_a_loop_of_which_only_a_part_is_needed_keeps_what_says_its_sizes():

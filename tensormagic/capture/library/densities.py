@@ -6,19 +6,23 @@ for lazy arrays and SciPy's for others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.library import kernel_density
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.random_methods import Stateful
+from tensormagic.capture.refusal import refuse, text_asked_for, values_are_there
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -236,15 +240,34 @@ def stand_in(value: Any) -> Any:
         return kernel_density.stand_in(value)
     inner = getattr(value, "dist", None)
     if inner is not None:
+        if (made := _lazy.get(value)) is not None:
+            return made  # in an earlier cell, of lazy parameters
         return Frozen(value, Distribution(inner), value.args, value.kwds)
     return Distribution(value)
+
+
+def _nothing() -> None:
+    """What is not there."""
+
+
+def _set(distribution: Any, name: str, value: Any) -> None:
+    """Set an attribute of SciPy's own, which what stands for it has no other than."""
+    if isinstance(value, Stateful):
+        refuse("a distribution that draws from a generator of this cell", "Pass it: rvs(size, random_state=rng).")
+    setattr(distribution, name, Loan(f"the attribute {name} of a distribution").lent(value))
+
+
+_lazy: WeakKeyDictionary[Any, Frozen] = WeakKeyDictionary()  # by SciPy's distribution that cells have handed on
 
 
 class Distribution(StandIn):
     """A distribution as captured code sees it: our methods on lazy arrays, SciPy's on others."""
 
     def __init__(self, wrapped: Any) -> None:
-        self.__wrapped__ = wrapped
+        vars(self)["__wrapped__"] = wrapped
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _set(self.__wrapped__, name, value)
 
     @property
     def own_class(self) -> type:
@@ -252,6 +275,11 @@ class Distribution(StandIn):
         return type(self.__wrapped__)
 
     def real(self) -> Any:
+        """SciPy's own."""
+        return self.__wrapped__
+
+    @property
+    def identity(self) -> Any:
         """SciPy's own."""
         return self.__wrapped__
 
@@ -287,23 +315,72 @@ class Distribution(StandIn):
         return f"{self.__wrapped__!r} (captured)"
 
 
-class Frozen(StandIn):
-    """A distribution with its parameters, as captured code sees it."""
+class Frozen(StandIn, Deferred):
+    """A distribution with its parameters, as captured code sees it; where it is handed on, it is SciPy's own, with their values."""
+
+    said = "a distribution"
 
     def __init__(self, wrapped: Any, of: Distribution, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        self.__wrapped__ = wrapped
-        self._of = of
-        self._args = args
-        self._options = options
+        vars(self).update(__wrapped__=wrapped, _of=of, _args=args, _options=options, _handed_on=_nothing)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not _has_values():
+            refuse("a change of a distribution", "Pass size= and random_state= to rvs; or do that outside.")
+        own = self.real()
+        _set(own, name, value)
+        vars(self)["__wrapped__"] = own
+
+    @property
+    def identity(self) -> Any:
+        """SciPy's own."""
+        return self.real()
+
+    def __repr__(self) -> str:
+        if not _has_values():
+            raise text_asked_for()
+        return repr(self.real())
 
     @property
     def own_class(self) -> type:
         """SciPy's class of the distribution, where that is known."""
-        return type(self if self.__wrapped__ is None else self.__wrapped__)
+        return type(self.real())
 
     def real(self) -> Any:
-        """SciPy's own, but where a parameter is lazy."""
-        return self if self.__wrapped__ is None else self.__wrapped__
+        """SciPy's own; of lazy parameters with their values, where these are there."""
+        if self.__wrapped__ is not None:
+            return self.__wrapped__
+        if not _has_values():
+            return self
+        made = self._handed_on()
+        if made is None:
+            made = self._real("parameters")
+            _lazy[made] = self
+            vars(self)["_handed_on"] = weakref.ref(made)
+        return made
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The parameters, where one is lazy."""
+        return [] if self.__wrapped__ is not None else [*self._args, *self._options.values()]
+
+    @property
+    def form(self) -> Any:
+        """The distribution, and how the parameters are given; of one whose values are there, that itself."""
+        named = tuple(self._options)
+        return (self._of.title, len(self._args), named) if self.__wrapped__ is None else (id(self.__wrapped__), self)
+
+    @property
+    def again(self) -> Callable[[Sequence[Any]], Any]:
+        """The distribution with other parameters."""
+        if (wrapped := self.__wrapped__) is not None:
+            return lambda _: wrapped
+        of, count, names = self._of, len(self._args), list(self._options)
+
+        def made(parts: Sequence[Any]) -> Any:
+            args, options = tuple(parts[:count]), dict(zip(names, parts[count:], strict=True))
+            return Frozen(None, of, args, options) if any(map(has_lazy, parts)) else of.__wrapped__(*args, **options)
+
+        return made
 
     def __getattr__(self, name: str) -> Any:
         if self.__wrapped__ is not None:
@@ -330,7 +407,8 @@ class Frozen(StandIn):
 
     def _made(self, name: str, *operands: Any, **named: Any) -> Any:
         """What SciPy's own method gives."""
-        return getattr(self._real(name), name)(*operands, **named)
+        whole = self._real(name) if self.__wrapped__ is None else self.__wrapped__
+        return getattr(whole, name)(*operands, **named)
 
     def _real(self, name: str) -> Any:
         """SciPy's own, with the values of the parameters."""

@@ -16,6 +16,7 @@ from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import needs_value, refuse
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, as_size
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -160,7 +161,30 @@ def _span(item: slice) -> Any:
     return arange(start, item.stop, step)
 
 
-class Joined:
+class _Of(StandIn):
+    """An object of NumPy's, by its name there."""
+
+    __name__: str
+
+    def real(self) -> Any:
+        """NumPy's own."""
+        return getattr(np, self.__name__)
+
+    @property
+    def own_class(self) -> type:
+        """NumPy's class of it."""
+        return type(self.real())
+
+    @property
+    def identity(self) -> Any:
+        """NumPy's own."""
+        return self.real()
+
+    def __repr__(self) -> str:
+        return repr(self.real())
+
+
+class Joined(_Of):
     """``np.r_`` and ``np.c_``: slices as ranges, joined along an axis."""
 
     def __init__(self, name: str, axis: int, ndmin: int, trans1d: int) -> None:
@@ -207,7 +231,7 @@ def _placed(x: Node, ndmin: int, trans1d: int) -> Node:
     return reshape(x, (*[1] * first, *x.type.shape, *[1] * (missing - first)))
 
 
-class Grid:
+class Grid(_Of):
     """``np.mgrid`` and ``np.ogrid``: a grid of the ranges in brackets, whole or open."""
 
     def __init__(self, name: str, *, sparse: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,8 @@ def concatenate_(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
     """``np.concatenate``."""
+    if isinstance(arrays, Iterator):
+        np.concatenate(iter(()))  # type: ignore[call-overload]  (it raises)
     rows = _rows(arrays)
     if rows is not None and rows.type.ndim > 1:
         parts = [_joined(rows, one_axis(axis, rows.type.ndim - 1))] if axis is not None else [rows]

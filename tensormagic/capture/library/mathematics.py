@@ -18,7 +18,7 @@ from tensormagic.capture.foreign import librarys
 from tensormagic.capture.known import static_int
 from tensormagic.capture.names import unknown
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.refusal import values_are_there, zero_like
 from tensormagic.capture.staging.conversions import whole_number
 from tensormagic.capture.staging.outside import with_arrays
 from tensormagic.capture.value import Tensor, wrap
@@ -145,7 +145,7 @@ def _of_integers(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     op: Any = registry.get(function.__name__)
     nodes = [node_of(a) for a in args]
     if op is None or op.kind != "pointwise" or any(n.type.shape for n in nodes):
-        raise unknown(f"math.{function.__name__}")
+        return librarys(function, args, {}, unknown(f"math.{function.__name__}"))
     if any(n.type.dtype.kind not in "biu" for n in nodes):
         raise DTypeError(f"math.{function.__name__}: 'float' object cannot be interpreted as an integer")
     return done(functools.reduce(op, [to_form(astype(n, np.dtype(int)), "python") for n in nodes]))
@@ -177,6 +177,7 @@ def _ldexp(value: Any, exponent: Any) -> Any:
     number, power = _as_float(value, "ldexp"), node_of(exponent)
     if power.type.shape or power.type.dtype.kind not in "biu":
         raise DTypeError("Expected an int as second argument to ldexp.")
+    math.ldexp(0.0, zero_like(power.type))  # which NumPy's integers are none for, in some versions of Python
     found = to_form(node_of(np.ldexp(wrap(number), wrap(power))), "python")
     infinite = scalar.logical_and(scalar.isinf(found), scalar.isfinite(number))
     return done(_within(found, infinite))

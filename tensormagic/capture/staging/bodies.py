@@ -15,7 +15,7 @@ from tensormagic.capture.staging.left_to_python import PlainPython
 from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.world import Journaled, World
-from tensormagic.ir.errors import CaptureError, TensorError
+from tensormagic.ir.errors import REFUSALS, TensorError
 from tensormagic.ir.node import Node
 
 Thunk = Callable[[], Any]
@@ -106,7 +106,7 @@ def begins_otherwise(failed: Exception | None, known: int | None) -> bool:
 
 def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequence[Any]) -> bool:
     """Have the graph raise what the ``first`` iteration of a loop raises, where one has ``ran``; whether that can wait."""
-    if raising.place_of(failed) is None or isinstance(failed, CaptureError):
+    if raising.place_of(failed) is None or isinstance(failed, REFUSALS):
         return False
     world = World([getattr(f, "__wrapped__", f) for f in functions])
     if attempt(world, first, may_raise=True).raised is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace, pythons, usercode
+from tensormagic.capture import context, loud, names, namespace, usercode
 from tensormagic.capture.door import is_itself
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -42,32 +42,14 @@ from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.modules import is_pure, is_users, module_of
+from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
-_LOUD = pythons.ELSEWHERE | {"print", "next"}
 _LONG = 1000  # elements
-_OWNERS = (
-    list,
-    dict,
-    set,
-    frozenset,
-    tuple,
-    str,
-    bytes,
-    int,
-    float,
-    complex,
-    np.ndarray,
-    np.generic,
-    np.ufunc,
-    Tensor,
-    type,
-)
 
 
 def called(function: Any) -> Any:
@@ -183,7 +165,8 @@ def _as_it_is(function: Any) -> Any:
     found = function if trial() is None else _tried(function)
     if isinstance(function, np.ufunc) and _is_abstract():
         return partial(_read_first, found)
-    return found if source.was_staged(function) else unstaged(found)
+    found = found if source.was_staged(function) else unstaged(found)
+    return found if not _is_abstract() or loud.can_be_taken_back(function) else loud.noted(found)
 
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
@@ -223,7 +206,7 @@ def _own_or_on_values(function: Any) -> Any:
     own = _own(function)
     if own is not function or not values_are_there():
         return own
-    if isinstance(function, type) and issubclass(function, np.ndarray) and _is_quiet_module(module_of(function)):
+    if isinstance(function, type) and issubclass(function, np.ndarray) and loud.is_quiet_module(module_of(function)):
         return partial(_made, function)
     return on_values(function) if is_foreign(function) else own
 
@@ -239,7 +222,7 @@ def _tried(function: Any) -> Any:
     """What is called in code that is being tried out, and put back: that cannot be done for every effect."""
     if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
         return partial(_stored_at, function)
-    if _is_quiet(function):
+    if loud.is_quiet(function):
         return function
     name = getattr(function, "__name__", type(function).__name__)
     raise fail_trial(
@@ -288,36 +271,6 @@ def _known(function: Any) -> Any:
     if isinstance(function, np.ufunc) or module not in {"numpy", "scipy"}:
         return function
     return namespace.captured(function)
-
-
-def _is_quiet(function: Any) -> bool:
-    """Whether a call changes nothing but lists, dictionaries and objects, which can be put back."""
-    if isinstance(function, partial):
-        return _is_quiet(function.func)
-    if isinstance(function, MethodType):
-        return _is_quiet(function.__func__)
-    if isinstance(function, FunctionType):
-        return is_users(function.__code__.co_filename) or _is_quiet_module(function.__module__)
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, type) and not issubclass(owner, _OWNERS[:-1]):
-        return _is_quiet_module(owner.__module__)
-    if owner is not None and not isinstance(owner, ModuleType):
-        return isinstance(owner, _OWNERS) or module_of(type(owner)).startswith("collections")
-    if isinstance(function, BuiltinFunctionType):
-        return _is_quiet_module(function.__module__) and function.__name__ not in _LOUD
-    if isinstance(function, type):
-        return True
-    return source_module_is_quiet(type(function)) or isinstance(function, np.ufunc)
-
-
-def source_module_is_quiet(kind: type) -> bool:
-    """Whether objects of a class are called without effects: the user's own, and those of numerical libraries."""
-    return module_of(kind) == "__main__" or _is_quiet_module(module_of(kind))
-
-
-@lru_cache(maxsize=1024)
-def _is_quiet_module(name: str | None) -> bool:
-    return name is None or is_pure(name)
 
 
 def _extreme(name: str, smaller: bool) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from tensormagic.capture.staging.trial import place_of, trial
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.tables import Labelled
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import REFUSALS
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
@@ -60,7 +60,7 @@ def _asked(order: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     try:
         return ordered(order, left, right)
     except TypeError as error:
-        if trial() is None or isinstance(error, CaptureError) or place_of(error) is not None:
+        if trial() is None or isinstance(error, REFUSALS) or place_of(error) is not None:
             raise
         raise raising.raising(error) from None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
 from tensormagic.capture.staging.ranges import Items, LazyIterator, Range, items_of
 from tensormagic.capture.value import Tensor, extent
@@ -161,31 +162,43 @@ def ndenumerate(arr: Any) -> Any:
 # in a notebook --------------------------------------------------------------------------------------------------------
 
 
-def pythons(items: Items) -> Any:
-    """What Python's own function gives for what is gone over by number."""
+def pythons(items: Items, lent: Callable[[Any], Any] | None = None) -> Any:
+    """What Python's own function gives for what is gone over by number; of what is ``lent`` for values, where others go over it."""
     if isinstance(items, Range):
         return range(*(int(v) for v in (items.start, items.stop, items.step)))
     if isinstance(items, Zipped):
-        return zip(*map(pythons, items.parts), strict=items.strict)
+        return zip(*(pythons(p, lent) for p in items.parts), strict=items.strict)
     if isinstance(items, Enumerated):
-        return enumerate(pythons(items.items), int(items.start))
+        return enumerate(pythons(items.items, lent), int(items.start))
     if isinstance(items, Reversed):
-        return reversed(tuple(pythons(items.items)))
+        return reversed(tuple(pythons(items.items, lent)))
     if isinstance(items, Places):
         return np.ndindex(*map(len, items.parts))
     if isinstance(items, Product):
-        return itertools.product(*map(pythons, items.parts))
-    return np.ndenumerate(items.array.numpy()) if isinstance(items, Placed) else iter(items)
+        return itertools.product(*(pythons(p, lent) for p in items.parts))
+    if isinstance(items, Placed):
+        return np.ndenumerate(items.array.numpy())
+    return iter(items) if lent is None else map(lent, items)
 
 
-def going_on(iterator: LazyIterator) -> Any:
+def _handed_out(value: Any, lent: Callable[[Any], Any]) -> Any:
+    """What other code goes over that is given such an iterator."""
+    if isinstance(value, Items):
+        return pythons(value, lent)
+    return going_on(value, lent) if isinstance(value, LazyIterator) else value
+
+
+hooks.handed_out = _handed_out
+
+
+def going_on(iterator: LazyIterator, lent: Callable[[Any], Any] | None = None) -> Any:
     """Python's own iterator, which goes on where a cell's has ended; itself where that is not known."""
     if iterator.lost:
         return iterator
     if iterator.ended:
         made: Any = iterator.own_class
         return made(0) if made is np.ndindex else made(())
-    found = pythons(iterator.items)
+    found = pythons(iterator.items, lent)
     for _ in itertools.islice(found, iterator.taken):
         pass
     return found

@@ -8,8 +8,6 @@ from tensormagic.ir.errors import CaptureError, DTypeError, ForeignStoreError, S
 class NeedsPython(CaptureError, told_as=CaptureError):  # noqa: N818 (says what to do about it)
     """Code that Python has to run: it wants a value, or has an effect, that no graph can hold."""
 
-    pythons = True
-
 
 class BeginsWeakly(NeedsPython):
     """What a loop begins with is a number of Python's, in which its first iteration computes more precisely than the others."""

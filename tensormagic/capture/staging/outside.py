@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tensormagic.capture import context, door
+from tensormagic.capture import context, door, loud
 from tensormagic.capture.foreign import on_values
 from tensormagic.capture.here import value_here
 from tensormagic.capture.hooks import hooks
@@ -23,7 +23,7 @@ from tensormagic.capture.refusal import needs_value, refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.trial import fail_trial
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import CaptureError, GuardError
+from tensormagic.ir.errors import CaptureError, GuardError, MissingAttributeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.outside import (
     ADVICE,
@@ -43,7 +43,17 @@ def with_arrays(function: Callable[..., Any], maker: str = "") -> Callable[..., 
     """``function``, which is called with arrays for what is lazy among its arguments."""
     if maker != "C" and values_are_there():
         return on_values(function, maker)
-    return lambda *args, **options: _called(function, maker, args, options)
+
+    def call(*args: Any, **options: Any) -> Any:
+        made = isinstance(function, type) and values_are_there() and not _with_addresses((*args, *options.values()))
+        return on_values(function, maker)(*args, **options) if made else _called(function, maker, args, options)
+
+    return call
+
+
+def _with_addresses(values: Sequence[Any]) -> bool:
+    """Whether there are addresses of arrays among these: what is made of them is made where C gets it."""
+    return any(isinstance(v, Deferred) or (type(v) in {list, tuple} and _with_addresses(v)) for v in values)
 
 
 class Deferred:
@@ -57,7 +67,7 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OF_ADDRESSES:
-            raise AttributeError(name)
+            raise MissingAttributeError(f"{self.__name__}.{name}, of an object of C, is not captured", ADVICE)
         return Deferred(("get", self._form, name), f"{self.__name__}.{name}")
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -131,6 +141,8 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
         raise fail_trial(f"{call} is called in a data-dependent branch", ADVICE)
     try:
         if capture.abstract:
+            if not isinstance(function, type):
+                loud.heard()
             return _kept(call, lent, capture, ("call", own, given))
         for tensor in lent:
             needs_value(f"{call}", ADVICE, tensor.node)

@@ -28,7 +28,7 @@ from tensormagic.capture.traces import bare
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.unused import before_effect
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
+from tensormagic.ir.errors import REFUSALS, CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
 from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
@@ -61,7 +61,8 @@ class Attempt:
         capture = self._capture
         if capture is not None:
             capture.attempts.depth -= 1
-            if isinstance(error, CaptureError):  # which whoever catches it would take for one of the code's own
+            refusals = REFUSALS if capture.abstract else CaptureError
+            if isinstance(error, refusals):  # which whoever catches it would take for one of the code's own
                 capture.refused = capture.refused or error
                 return
             if isinstance(error, Exception):  # which may be met for these sizes alone
@@ -136,7 +137,7 @@ def raising(error: Any) -> Any:
     """The exception of a ``raise``, of which the code that is tried out takes note."""
     running = trial()
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
-    if running is not None and isinstance(made, Exception) and not isinstance(made, CaptureError):
+    if running is not None and isinstance(made, Exception) and not isinstance(made, REFUSALS):
         if not can_defer():
             raise fail_trial("`raise` on data in a `try`", "Write `if` and `else` instead of `try` and `except`.")
         running.raised = made
@@ -254,7 +255,7 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
 
 def iterations_raise(error: Exception, ran: Node) -> bool:
     """Have the graph raise what any iteration of a loop raises, where one has ``ran``; whether that can wait."""
-    place = None if isinstance(error, CaptureError) else place_of(error)
+    place = None if isinstance(error, REFUSALS) else place_of(error)
     if place is None:
         return False
     refuse_caught(error)

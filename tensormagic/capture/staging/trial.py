@@ -17,7 +17,7 @@ from tensormagic.capture.stores.place import Buffer, ask_all, serials
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.unused import raises, unused_on_trial, within_no_function
 from tensormagic.capture.value import wrap
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import REFUSALS, CaptureError
 from tensormagic.ir.modules import is_users
 from tensormagic.ir.node import Node, topological
 
@@ -235,7 +235,7 @@ def _run(run: Callable[[], Any], running: Trial, start: int) -> Outcome:
         if error is running.raised or isinstance(error, Unknown):
             return Outcome(None, start, raised=error, place=running.place)
         place = place_of(error)
-        if isinstance(error, CaptureError | MemoryError | RecursionError) or place is None:
+        if isinstance(error, (*REFUSALS, MemoryError, RecursionError)) or place is None:
             raise
         refuse_caught(error)
         return Outcome(None, start, raised=error, place=place, met=True)

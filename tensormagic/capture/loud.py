@@ -1,0 +1,110 @@
+"""Calls that may change what nobody can put back: counted while code is captured, so that it is known whether there was one."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture import pythons
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.errors import TensorError
+from tensormagic.ir.modules import PURE_OF_VALUES, is_pure, is_users, module_of
+
+_LOUD = pythons.ELSEWHERE | {"print", "next"}
+_OWNERS = (
+    list, dict, set, frozenset, tuple, str, bytes, int, float, complex, np.ndarray, np.generic, np.ufunc, Tensor,
+)  # fmt: skip
+
+
+class _Count(threading.local):
+    """How many there were, on this thread."""
+
+    made = 0
+
+
+_count = _Count()
+
+
+def made() -> int:
+    """How many such calls captured code has made."""
+    return _count.made
+
+
+def heard() -> None:
+    """Note that there is one."""
+    _count.made += 1
+
+
+def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, each of whose calls is noted; a class whose call is refused has made nothing."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            found = function(*args, **options)
+        except TensorError:
+            if not isinstance(function, type):
+                heard()
+            raise
+        except BaseException:
+            heard()
+            raise
+        heard()
+        return found
+
+    return call
+
+
+def is_quiet(function: Any) -> bool:
+    """Whether a call changes nothing but lists, dictionaries and objects, which can be put back."""
+    if isinstance(function, partial):
+        return is_quiet(function.func)
+    if isinstance(function, MethodType):
+        return is_quiet(function.__func__)
+    if isinstance(function, FunctionType):
+        return is_users(function.__code__.co_filename) or is_quiet_module(function.__module__)
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, type) and not issubclass(owner, _OWNERS):
+        return is_quiet_module(owner.__module__)
+    if owner is not None and not isinstance(owner, ModuleType):
+        return isinstance(owner, (*_OWNERS, type)) or module_of(type(owner)).startswith("collections")
+    if isinstance(function, BuiltinFunctionType):
+        return is_quiet_module(function.__module__) and function.__name__ not in _LOUD
+    if isinstance(function, type):
+        return True
+    return is_quiet_class(type(function)) or isinstance(function, np.ufunc)
+
+
+def can_be_taken_back(function: Any) -> bool:
+    """Whether what a call changes is put back where a capture is refused: the state of generators is, too."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, random.Random):
+        return True
+    if isinstance(function, type):
+        return is_quiet_class(function) or is_users_class(function) or is_pure(module_of(function), PURE_OF_VALUES)
+    return is_quiet(function) or is_pure(str(getattr(function, "__module__", None)), PURE_OF_VALUES)
+
+
+def is_users_class(kind: type) -> bool:
+    """Whether a class has methods that the user wrote, and none of others that make its objects."""
+    made = kind.__init__ if kind.__init__ is not object.__init__ else kind.__new__
+    return made is object.__new__ or (isinstance(made, FunctionType) and is_users(made.__code__.co_filename))
+
+
+def is_quiet_class(kind: type) -> bool:
+    """Whether objects of a class are called without effects: the user's own, and those of numerical libraries."""
+    return module_of(kind) == "__main__" or is_quiet_module(module_of(kind))
+
+
+@lru_cache(maxsize=1024)
+def is_quiet_module(name: str | None) -> bool:
+    """Whether a module's functions change nothing."""
+    return name is None or is_pure(name)
+
+
+__all__ = ["can_be_taken_back", "heard", "is_quiet", "is_quiet_class", "is_quiet_module", "made", "noted"]

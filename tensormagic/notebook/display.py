@@ -37,6 +37,7 @@ MOST_ROWS = 20  # items of a container, a row each
 MOST_UNBROKEN = 40  # characters of what is kept on one line of a narrow page
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MOST_BESIDE = 4  # gradients on the line itself
+_FEW = 4  # elements of a gradient that are written out
 Bundle = dict[str, Any]
 
 
@@ -127,9 +128,9 @@ def actual_type(value: Any) -> str:
 
 
 def norm_text(value: Any) -> str:
-    """The shape of a gradient and its Euclidean norm."""
+    """The shape of a gradient, as NumPy says it, and its Euclidean norm."""
     array = np.asarray(value)
-    shape = f"[{', '.join(map(str, array.shape))}] " if array.shape else ""
+    shape = f"shape {array.shape}, " if array.shape else ""
     with np.errstate(all="ignore"):
         return f"{shape}norm {np.linalg.norm(array.ravel()):.5g}"
 
@@ -154,14 +155,16 @@ def norm_of(gradient: Tensor) -> str:
         return norm_text(gradient.numpy())
     if gradient.placed[1] == "refuse":
         return repr(gradient).removeprefix("Tensor(").removesuffix(")")
-    shape = f"[{', '.join(map(str, gradient.shape))}] " if gradient.ndim else ""
+    shape = f"shape ({', '.join(map(str, gradient.shape))}{',' * (gradient.ndim == 1)}), " if gradient.ndim else ""
     with gradient.leveled():
         return f"{shape}norm {session.norm_of(gradient.node):.5g}"
 
 
 def gradient_text(gradient: Tensor) -> str:
-    """``= -2`` of a gradient that is one number; of others the shape and the norm."""
-    if gradient.ndim or (is_on_device(gradient) and gradient.placed[1] == "refuse"):
+    """``= -2`` of a gradient that is a number, ``= [-2, 1]`` of a few; of others the shape and the norm."""
+    away = is_on_device(gradient)  # of an array there no more than its norm is copied
+    few = not gradient.ndim or (not away and 0 < (hint(gradient.type.size) or 0) <= _FEW)
+    if not few or (away and gradient.placed[1] == "refuse"):
         return norm_of(gradient)
     return f"= {value_text(seen(gradient), digits=6)}"
 
@@ -207,7 +210,7 @@ def headline(
 
 def _slope(name: str, text: str) -> str:
     """A gradient and what is told of it; the shape beside the name of another value would look like an element of that."""
-    return f"{name}, {text}" if " of " in name and text.startswith("[") else f"{name} {text}"
+    return f"{name}, {text}" if " of " in name and text.startswith("shape") else f"{name} {text}"
 
 
 def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:

@@ -67,7 +67,7 @@ def test_keys_step_through_both_passes(opened: Any) -> None:
     assert step(page, 2) == "forward: value = sin(x × w) × x is 1.6829"
     assert step(page, 1) == "backward begins: the adjoint of value = sin(x × w) × x is 1"
     assert step(page, 1) == "backward: sin(x × w) gets 1 × 2 = 2; its adjoint is 2"
-    assert step(page, 1) == "backward: x gets 1 × 0.84147 = 0.84147; 1 of 2 parts of its adjoint"
+    assert step(page, 1) == "backward: x gets 1 × 0.84147 = 0.84147; its adjoint so far: from 1 of 2 arrows"
     assert numbers(page, "sum")[0] == "= 0.8415 + …"
     assert numbers(page, "adjoint")[0] == "…"
     assert step(page, 2) == "backward: x gets 1.0806 × 0.5 = 0.5403; its adjoint is 1.3818"

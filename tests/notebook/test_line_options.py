@@ -80,7 +80,12 @@ def test_completion_of_lines(notebook, text, expected):
 
 def test_gradients_of_another_name_say_so(notebook):
     ran = notebook.ok("%%tensor --of z --grad w\nz = np.sum(X @ w)\nq = z * 3")
-    assert "q = 0 · float64 · grad_w of z, [3] norm" in ran.data["text/plain"]
+    assert "q = 0 · float64 · grad_w of z = [" in ran.data["text/plain"]
+    notebook.ok("W = np.ones((3, 2))")
+    assert (
+        "grad_W of z, shape (3, 2), norm"
+        in notebook.ok("%%tensor --of z --grad W\nz = np.sum(X @ W)\nq = z * 3").data["text/plain"]
+    )
     assert " of " not in notebook.ok("%%tensor --of q --grad w\nq = np.sum(X @ w)").data["text/plain"].splitlines()[0]
 
 

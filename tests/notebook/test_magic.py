@@ -291,7 +291,7 @@ def test_plain(notebook):
     assert ran.out.count("ndarray") == 1
     assert isinstance(notebook["q"], np.floating)
     assert notebook["grad_w"].tolist() == [-2, -2, -2]
-    assert ran.data["text/plain"] == "3 · grad_w [3] norm 3.4641"
+    assert ran.data["text/plain"] == "3 · grad_w = [-2., -2., -2.]"
 
 
 def test_plain_by_setting(notebook, monkeypatch):

@@ -120,13 +120,13 @@ class Quantity:
         if self.few:
             return f"[{', '.join([longest[:8]] * self.shape[0])}]"
         if self.kind == "array":
-            return f"{self.shape_text} norm {longest[1:]}"
+            return f"{self.shape_text}, norm {longest[1:]}"
         return {"bool": "False", "complex": f"{longest}{longest}j", "several": self.shape_text}.get(self.kind, longest)
 
     @property
     def shape_text(self) -> str:
-        """``[40, 3]``."""
-        return f"{self.shape[0]} results" if self.kind == "several" else f"[{', '.join(map(str, self.shape))}]"
+        """``(40, 3)``, as NumPy says it."""
+        return f"{self.shape[0]} results" if self.kind == "several" else str(self.shape)
 
     def text(self, floats: Sequence[float], digits: int = 5) -> str:
         """What the floats say, in a few characters."""
@@ -139,7 +139,7 @@ class Quantity:
             return f"{told(floats[0], digits)}{'' if imaginary.startswith(MINUS) else '+'}{imaginary}j"
         if self.few:
             return f"[{', '.join(told(v, 4) for v in floats[HEAD:])}]"
-        return f"{self.shape_text} norm {told(floats[0], digits)}" if self.kind == "array" else self.shape_text
+        return f"{self.shape_text}, norm {told(floats[0], digits)}" if self.kind == "array" else self.shape_text
 
     def message(self, offset: int) -> dict[str, Any]:
         """How the page reads the floats that begin at ``offset``."""

@@ -23,7 +23,7 @@ __all__ = ["Picture", "drawn", "in_page", "standalone", "style"]
 MARGIN = 16.0
 _GAP = 17.0  # between two rows
 _ROW = 16.0  # a line of text
-_WIDEST = 300.0  # of a heading
+_WIDEST = 380.0  # of a heading
 _FONT = "system-ui,-apple-system,'Segoe UI','DejaVu Sans',Arial,sans-serif"
 _PADDING = {"input": 16.0, "fold": 22.0, "contract": 24.0, "opaque": 20.0, "region": 16.0}
 # Okabe and Ito's vermilion, dark or light enough to be read, and their orange and blue
@@ -33,8 +33,8 @@ _OWN = {
     "forced": {"back": "LinkText", "above": "CanvasText", "below": "LinkText", "strength": "0.5"},
 }
 _LEGEND = (
-    "Values are computed downwards; adjoints, the derivatives of the result, go back upwards.",
-    "On each arrow: the adjoint below times the local derivative is added to the adjoint above.",
+    "value: forward pass, top to bottom. adjoint: gradient of the result with respect to that box, passed back from bottom to top.",
+    "Dashed boxes: what an arrow passes up, the adjoint below times the local derivative; where several arrive, they are added.",
     "×: numbers; ⊙: element by element; ·: summed over elements; J: a matrix of derivatives.",
 )
 _SQUARES = "Squares are elements of an array: the stronger the colour, the larger; small blue squares are negative."
@@ -188,11 +188,12 @@ def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
     """The local derivative on a way, and what flows back there; None where nothing does."""
     if use.part is None:
         return None
-    local = sheet.local_text(use, sheet.frame)
-    part = f"= {use.part.text(sheet.frame)}"
-    rooms = [local, f"= {use.part.quantity.placeholder}"]
+    local = sheet.card_text(use, sheet.frame)
+    equals = "" if use.part.quantity.is_many else "= "  # an array is not its norm
+    part = f"{equals}{use.part.text(sheet.frame)}"
+    rooms = [local, f"{equals}{use.part.quantity.placeholder}"]
     if use.local is not None and use.kind != "matrix" and not use.in_words:
-        rooms.append(f"{TIMES[use.kind]} {use.local.quantity.placeholder}")
+        rooms.append(f"adjoint {TIMES[use.kind]} {use.local.quantity.placeholder}")
     wide = max(width(room, 12) for room in rooms) + 14
     told = f"from {sheet.nodes[use.target].heading} back to {sheet.nodes[use.source].heading}: {use.formula or local}"
     return _Box(

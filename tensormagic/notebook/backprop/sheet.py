@@ -15,7 +15,7 @@ from tensormagic.ir.site import Lens
 from tensormagic.notebook.backprop.frame import MINUS, Quantity, described, told
 from tensormagic.notebook.backprop.passes import Found, Passes
 from tensormagic.notebook.backprop.subject import Subject
-from tensormagic.notebook.backprop.wording import Headings, formulas
+from tensormagic.notebook.backprop.wording import LONGEST, Headings, formulas
 from tensormagic.notebook.live.ranges import Parameter, parameter
 from tensormagic.notebook.pictures.carrying import CARRYING
 from tensormagic.notebook.pictures.joining import MOST_SAYING
@@ -34,7 +34,7 @@ _POINTS = {
 _MOST_SLIDERS = 6
 # how an adjoint meets the local derivative: as numbers, element by element, summed; the page writes the same
 TIMES = {"number": "×", "row": "×", "elements": "⊙", "column": "·", "matrix": "×"}
-LONGEST = 44  # characters of a formula on a card
+_NAME = 24  # of what the gradient is of
 _TERMS = 3  # of a sum that are written out
 
 
@@ -309,6 +309,7 @@ class Sheet:
         return {
             "name": clean(self.subject.name, 60),
             "title": self.title,
+            "legend": self.legend,
             "nodes": [
                 {
                     "heading": clean(n.heading, 200),
@@ -358,7 +359,7 @@ class Sheet:
         if len(slots) < 2:
             return ""
         if shown.adjoint is None or shown.adjoint.quantity.kind != "number":
-            return f"sum of {len(slots)} parts"
+            return f"sum of what {len(slots)} arrows pass up"
         more = f" + … ({len(slots)})" if len(slots) > _TERMS else ""
         terms = " + ".join(slot.text(frame, 4) for slot in slots[:_TERMS])
         return f"= {terms}{more}".replace(f"+ {MINUS}", f"{MINUS} ")
@@ -369,10 +370,30 @@ class Sheet:
             return use.formula
         if use.kind == "matrix":
             norm = f" norm {told(frame[use.local.at])}" if use.local is not None else ""
-            return f"× J [{use.sizes[0]}, {use.sizes[1]}]{norm}"
+            return f"× J ({use.sizes[0]}, {use.sizes[1]}){norm}"
         if use.local is not None:
             return f"{TIMES[use.kind]} {use.local.text(frame)}"
         return "× 1, one result of several" if not use.why and use.part is not None and not use.kind else ""
+
+    def card_text(self, use: Used, frame: Sequence[float]) -> str:
+        """As on the arrow: with the adjoint that it is times, ``adjoint × 0.25``, where it is no formula."""
+        text = self.local_text(use, frame)
+        return f"adjoint {text}" if text and not use.in_words else text
+
+    @property
+    def legend(self) -> str:
+        """What the words and signs of the picture mean."""
+        name = clean(self.subject.name, _NAME)
+        words = [
+            "value: forward pass, top to bottom.",
+            f"adjoint: gradient of {name} with respect to that box, passed back from bottom to top.",
+            "Dashed boxes: what an arrow passes up, from the adjoint below.",
+        ]
+        if any("·" in text for text in (*(n.heading for n in self.nodes), *(u.formula for u in self.uses))):
+            words.append("·: what comes in by an arrow.")
+        if any(n.value.quantity.is_many for n in self.nodes):
+            words.append("Squares: some elements; stronger is larger, small and blue is negative.")
+        return " ".join(words)
 
     def table(self) -> str:
         """Both passes as text."""

@@ -14,7 +14,7 @@ from tensormagic.notebook.backprop.calls import Call, Places
 from tensormagic.notebook.backprop.frame import told
 from tensormagic.notebook.backprop.passes import Local, is_stretched, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
-from tensormagic.notebook.pictures.naming import Place, Written
+from tensormagic.notebook.pictures.naming import KEPT, Place, Written
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import MAX, MIN, SUM
 from tensormagic.ops.form import FORM
@@ -37,10 +37,13 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.transform.rewriting import rewrite_nodes
 
-__all__ = ["Headings", "formulas"]
+__all__ = ["LONGEST", "Headings", "formulas"]
+
+LONGEST = 48  # characters of a formula on an arrow
 
 _LONGEST = 80  # of a formula
 _INSIDE = 20  # of an operand's own expression inside another
+_KEPT = 36  # and of one that keeps its axes, since it has a word more
 _NAME = 24  # of a name
 _INDEX = 24  # of an index
 _SHORT_INDEX = 22  # of one on an arrow
@@ -48,6 +51,7 @@ _CONSTANT = "const"
 _DOT = "\N{MIDDLE DOT}"
 _SEEN_THROUGH = (FORM, BROADCAST, ASTYPE, RESHAPE)
 _MINUS = "\N{MINUS SIGN}"
+_REPEATED = ", repeated"
 _REGIONS: dict[Operation, str] = {COND: "branch", WHILE: "while loop"}
 _CHOSEN: dict[Operation, str] = {MAX: "largest", MIN: "smallest"}
 _COMPARED: dict[Operation, str] = {maximum: ">", minimum: "<"}
@@ -109,7 +113,8 @@ class Headings:
         while is_stretched(node) and node not in self.called and node not in self.computes:
             node = root(node.args[0])
         found = self.called.get(node) or self.constant(node) or self.computes.get(node, _CONSTANT)
-        return found if len(found) <= _INSIDE or node in self.called else _DOT
+        most = _KEPT if KEPT in found else _INSIDE
+        return found if len(found) <= most or node in self.called else _DOT
 
     def of(self, node: Node) -> str:
         """``z = x × w``."""
@@ -284,7 +289,7 @@ def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:
     nodes = [n for local in known for n in (local.sketch, local.again)]
     simple, _ = rewrite_nodes(nodes, "exact") if known else ([], None)
     pairs = zip(known, simple[::2], simple[1::2], strict=True)
-    texts = iter([_in_words(local, headings) or _formula(local, new, again, headings) for local, new, again in pairs])
+    texts = iter([_in_words(local, headings) or _fitting(local, new, again, headings) for local, new, again in pairs])
     return [next(texts) if local is not None else "" for local in locals_]
 
 
@@ -295,11 +300,22 @@ def _in_words(local: Local, headings: Headings) -> str:
     return headings.put(local.target) or headings.chosen(local) or headings.larger(local)
 
 
-def _formula(local: Local, pulled: Node, again: Node, headings: Headings) -> str:
+def _fitting(local: Local, pulled: Node, again: Node, headings: Headings) -> str:
+    """The formula; where it is too long for an arrow and gets short enough by it, with a dot for the operand."""
+    operands = {stand: headings.operand(actual) for stand, actual in local.stands.items()}
+    whole = _formula(local, pulled, again, headings, operands)
+    if 0 < len(whole) <= LONGEST:
+        return whole
+    operands = {stand: text if len(text) <= _INSIDE else _DOT for stand, text in operands.items()}
+    shorter = _formula(local, pulled, again, headings, operands)
+    return shorter if 0 < len(shorter) <= LONGEST and list(operands.values()).count(_DOT) == 1 else whole
+
+
+def _formula(local: Local, pulled: Node, again: Node, headings: Headings, operands: Mapping[Node, str]) -> str:
     texts: dict[Node, str] = {local.cotangent: "adjoint"}
     if local.target in headings.called and again is not pulled:  # e * adjoint, where e is what this node is called
         texts[again] = headings.called[local.target]
-    texts |= {stand: headings.operand(actual) for stand, actual in local.stands.items()}
+    texts |= operands
     for node in topological([pulled], stop=texts.__contains__):
         if node in texts:
             continue
@@ -313,7 +329,17 @@ def _formula(local: Local, pulled: Node, again: Node, headings: Headings) -> str
         texts[node] = name or _simplified(node, texts) or _expression(_adjoint_first(node, texts), texts.__getitem__)
         if len(texts[node]) > _LONGEST:
             return ""
-    return _without_axes(texts[pulled], pulled)
+    return f"{_keeping(texts[pulled], pulled)}{_REPEATED if _only_repeats(local.cotangent, pulled) else ''}"
+
+
+def _only_repeats(cotangent: Node, pulled: Node) -> bool:
+    """Whether what an operand gets is made of the adjoint and of constants alone, and some elements of that several times."""
+    order = topological([pulled])
+    return (
+        any(n.op is BROADCAST and cotangent in topological([n]) for n in order)
+        and pulled.type.shape != cotangent.type.shape
+        and not any(not n.args and n is not cotangent and n.op not in {CONSTANT, SIZE} for n in order)
+    )
 
 
 def _simplified(node: Node, texts: Mapping[Node, str]) -> str:
@@ -332,11 +358,18 @@ def _simplified(node: Node, texts: Mapping[Node, str]) -> str:
     return ""
 
 
-def _without_axes(text: str, pulled: Node) -> str:
-    """Without the index that gives a sum the axis of one element back: as with ``keepdims``, which headings leave out."""
-    index = _index(pulled) if pulled.op is RESHAPE and root(pulled.args[0]).op in {SUM, negative} else ""
-    bare = text.removesuffix(f"[{index}]") if "None" in index else text
-    return bare[1:-1] if bare != text and bare.startswith("(") else bare
+def _keeping(text: str, pulled: Node) -> str:
+    """A sum that is given its axes of one element back by an index, as most write it: ``sum(x, axis=1, keepdims=True)``."""
+    index = _index(pulled) if pulled.op is RESHAPE else ""
+    summed = root(pulled.args[0]) if index else pulled
+    summed = root(summed.args[0]) if summed.op is negative else summed
+    bare = text.removesuffix(f"[{index}]")
+    if summed.op is not SUM or bare == text or not bare.strip("()").startswith(("sum(", f"{_MINUS}sum(")):
+        return text
+    if tuple(k for k, one in enumerate(index.split(", ")) if one == "None") != tuple(summed.params["axes"]):
+        return text
+    bare = bare[1:-1] if bare.startswith("(") else bare
+    return f"{bare[:-1]}, {KEPT})"
 
 
 def _adjoint_first(node: Node, texts: Mapping[Node, str]) -> Node:

@@ -20,6 +20,7 @@ from tensormagic.transform.rewriting import Firing
 __all__ = ["STORED", "Naming", "Place", "Written", "parsed", "unfolded"]
 
 STORED = " = ·"  # behind a part of an array that is stored into
+KEPT = "keepdims=True"
 MOST_PART = 28  # characters of a part of an array
 MOST_WRITTEN = 18  # characters of an expression that stands for a name
 Place = tuple[int, int, int, int]
@@ -168,7 +169,14 @@ def _written(part: ast.Call, call: str) -> Written:
     receiver = part.func.value if isinstance(part.func, ast.Attribute) else None
     slots = tuple(map(_slot, given or ([receiver] if receiver is not None else [])))
     text = call if "(" in call else f"{call}({', '.join('·' for _ in slots)})"
+    text = f"{text[:-1]}, {KEPT})" if KEPT not in text and _keeps_axes(part) else text
     return Written(text, slots, _slot(receiver) if given and receiver is not None else None)
+
+
+def _keeps_axes(part: ast.Call) -> bool:
+    """Whether a sum or the like keeps its axes: without that word what is written would be of another shape."""
+    kept = [k.value for k in part.keywords if k.arg == "keepdims"]
+    return bool(kept) and _number(kept[0]) == "True"
 
 
 def _number(part: ast.expr) -> str:

@@ -28,6 +28,7 @@ function build(model, el, hear) {
   const status = node("div", { class: "tm-status", role: "status" }), controls = node("div", { class: "tm-controls" });
   const stage = node("div", { class: "tm-stage", tabindex: "0", role: "application", "aria-label": `${scene.title}. ${BACKPROP_KEYS}` });
   const side = node("div", { class: "tm-side" }), main = node("div", { class: "tm-main" }), note = node("div", { class: "tm-note" });
+  const legend = node("p", { class: "tm-soft tm-legend" }, scene.legend);
   const parsed = new DOMParser().parseFromString(scene.svg, "image/svg+xml").documentElement;
   const drawing = document.importNode(parsed, true), natural = Number(parsed.getAttribute("width"));
   let zoom = 1; // at which text is as large as beside the picture
@@ -56,7 +57,7 @@ function build(model, el, hear) {
   });
   resized.observe(stage);
   main.append(frameOf, side);
-  el.append(header, tools, controls, status, main, note);
+  el.append(header, tools, controls, status, legend, main, note);
   const elements = scene.nodes.map((_, k) => stage.querySelector(`[data-n="${k}"]`));
   const cards = scene.uses.map((_, k) => stage.querySelector(`.card[data-u="${k}"]`));
   const ways = scene.uses.map((_, k) => [...stage.querySelectorAll(`.way[data-u="${k}"]`)]);
@@ -121,8 +122,7 @@ function build(model, el, hear) {
     return what === "use" ? { node: scene.uses[k].source, use: k } : { node: k, use: -1 };
   }
   function words() {
-    if (!now()) return "The inputs are known. Press \u25b6 or move the slider: the values are computed one by one, and then the adjoints. An adjoint is the derivative of the result with respect to that value."
-      + (strips.length ? " Squares are elements of an array: the stronger the colour, the larger; small blue squares are negative." : "");
+    if (!now()) return "The inputs are known. Press \u25b6 or move the slider: the values are computed one by one, and then the adjoints.";
     const [what, k] = steps[now() - 1];
     if (what === "value") return `forward: ${scene.nodes[k].heading} is ${slotText(scene.nodes[k].value, frame)}`;
     if (what === "done") {
@@ -132,7 +132,7 @@ function build(model, el, hear) {
     if (what === "seed") return `backward begins: the adjoint of ${scene.nodes[k].heading} is 1`;
     const one = scene.uses[k], source = scene.nodes[one.source], target = scene.nodes[one.target];
     const came = state.arrived(one.source).length, all = source.uses.length;
-    const total = came === all ? `its adjoint is ${slotText(source.adjoint, frame)}` : `${came} of ${all} parts of its adjoint`;
+    const total = came === all ? `its adjoint is ${slotText(source.adjoint, frame)}` : `its adjoint so far: from ${came} of ${all} arrows`;
     const adjoint = target.adjoint ? slotText(target.adjoint, frame) : "";
     return `backward: ${source.heading} gets ${productText(one, adjoint, frame)}; ${total}`;
   }
@@ -183,7 +183,7 @@ function build(model, el, hear) {
     if (one.adjoint) {
       const parts = came.map((u) => scene.uses[u].part), numbers = one.adjoint.kind === "number";
       put(elements[k], "adjoint", whole ? slotText(one.adjoint, frame) : came.length ? "\u2026" : "");
-      const sum = numbers ? sumText(parts.map((p) => slotText(p, frame, 4)), one.uses.length - came.length) : `${came.length === one.uses.length ? "sum of" : `${came.length} of`} ${one.uses.length} parts`;
+      const sum = numbers ? sumText(parts.map((p) => slotText(p, frame, 4)), one.uses.length - came.length) : came.length === one.uses.length ? `sum of what ${one.uses.length} arrows pass up` : `so far ${came.length} of ${one.uses.length} arrows`;
       put(elements[k], "sum", came.length ? sum : "");
     }
     const marks = { "tm-wait": !there, "tm-now": now() > 0 && k === focus.node, "tm-chosen": k === chosen && model.get("selected") >= 0 };
@@ -191,8 +191,8 @@ function build(model, el, hear) {
   }
   function drawUse(one, k, focus) {
     const known = state.hasValue(one.target), came = one.part && useStep[k] <= now();
-    put(cards[k], "local", known && now() >= seedStep ? localText(one, frame) : "");
-    put(cards[k], "part", came ? `= ${slotText(one.part, frame)}` : "");
+    put(cards[k], "local", known && now() >= seedStep ? cardText(one, frame) : "");
+    put(cards[k], "part", came ? partText(one.part, frame) : "");
     const back = k === focus.use, forth = focus.use < 0 && now() > 0 && now() < seedStep && one.target === focus.node;
     if (cards[k]) { cards[k].classList.toggle("tm-now", back); cards[k].classList.toggle("tm-wait", !came); }
     for (const way of ways[k]) { way.classList.toggle("tm-back", back); way.classList.toggle("tm-forth", forth); }

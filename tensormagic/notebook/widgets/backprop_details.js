@@ -63,7 +63,7 @@ function addDetails(side, scene, select) {
     if (!one.adjoint) { body.append(node("p", {}, "no derivative flows here")); return; }
     const came = state.arrived(k);
     if (state.hasAdjoint(k)) body.append(described("adjoint", one.adjoint, frame));
-    else body.append(node("p", {}, came.length ? `adjoint: ${came.length} of ${one.uses.length} parts so far` : "no adjoint yet at this step"));
+    else body.append(node("p", {}, came.length ? `adjoint so far: from ${came.length} of ${one.uses.length} arrows` : "no adjoint yet at this step"));
     if (came.length) {
       const list = node("ul");
       came.forEach((other) => list.append(use(other, frame, other === state.use)));

@@ -62,7 +62,7 @@ function slotText(slot, frame, digits = 5) {
     return `${numberText(frame[at], digits)}${imaginary.startsWith(MINUS) ? "" : "+"}${imaginary}j`;
   }
   if (slot.few) return `[${cellsOf(slot, frame).map((x) => numberText(x, 4)).join(", ")}]`;
-  return slot.kind === "array" ? `${slot.shape} norm ${numberText(frame[at], digits)}` : slot.shape;
+  return slot.kind === "array" ? `${slot.shape}, norm ${numberText(frame[at], digits)}` : slot.shape;
 }
 
 const TIMES = { number: "\u00d7", row: "\u00d7", elements: "\u2299", column: "\u00b7" };
@@ -71,10 +71,21 @@ function localText(use, frame) {
   if (use.inWords) return use.formula;
   if (use.kind === "matrix") {
     const norm = use.local ? ` norm ${numberText(frame[use.local.at])}` : "";
-    return `\u00d7 J [${use.sizes.join(", ")}]${norm}`;
+    return `\u00d7 J (${use.sizes.join(", ")})${norm}`;
   }
   if (use.local) return `${TIMES[use.kind]} ${slotText(use.local, frame)}`;
   return use.part && !use.kind && !use.why ? "\u00d7 1, one result of several" : "";
+}
+
+// as a card has it: with the adjoint that it is times, where it is no formula
+function cardText(use, frame) {
+  const text = localText(use, frame);
+  return text && !use.inWords ? `adjoint ${text}` : text;
+}
+
+// what flows back there: of an array that is told by its norm, no equation
+function partText(slot, frame) {
+  return slot.kind === "array" && !slot.few ? slotText(slot, frame) : `= ${slotText(slot, frame)}`;
 }
 
 // the terms of a sum, those that have come and a sign for those that are still to come
@@ -87,10 +98,10 @@ function sumText(texts, waiting) {
 
 // adjoint and local derivative, and what they make: of matrices and of many elements the formula
 function productText(use, adjoint, frame) {
-  const made = slotText(use.part, frame);
-  if (use.kind === "matrix" || use.inWords) return `${use.formula || "adjoint \u00d7 J"} = ${made}`;
+  const made = partText(use.part, frame).replace(/^(?!= )/, "\u2192 ");
+  if (use.kind === "matrix" || use.inWords) return `${use.formula || "adjoint \u00d7 J"} ${made}`;
   const how = { elements: ", element by element,", column: ", summed," }[use.kind] || "";
-  return `${adjoint} ${localText(use, frame)}${how} = ${made}`;
+  return `${adjoint} ${localText(use, frame)}${how} ${made}`;
 }
 
 // squares as in the picture without a script: the fuller the larger, negative ones half as wide

@@ -96,7 +96,12 @@ HEADINGS = {  # what the picture has to name, and what it may not show
     length: ["x[0]", "x[1]", "length = norm(x[0] − x[1])"],
     clipped: ["clip(x, -0.5, 0.5)"],
     chosen: ["p = x[rows, T]"],
-    cross_entropy: ["max(x, axis=1)", "sum(e, axis=1)", "p[np.arange(6), T]", "cross_entropy = −mean(·)"],
+    cross_entropy: [
+        "max(x, axis=1, keepdims=True)",
+        "sum(e, axis=1, keepdims=True)",
+        "p[np.arange(6), T]",
+        "cross_entropy = −mean(·)",
+    ],
     parts: ["x[1, 2]", "x[0]", "x[-1]", "x[:, 1]", "x[::2, 0]"],
     masked: ["where(x > 0, x, 0.1 × x)"],
     differences: ["d = diff(x, axis=0)"],
@@ -162,6 +167,6 @@ def test_parts_and_extremes_are_told_in_words_on_their_arrows():
     assert texts["p[np.arange(6), T]"] == "zeros[np.arange(6), T] += adjoint"
     assert texts["x[::2, 0]"] == "zeros[::2, 0] += adjoint"
     assert texts["x[0]"] == "zeros[0] += adjoint"
-    assert texts["max(x, axis=1)"] == "adjoint where x is largest"
+    assert texts["max(x, axis=1, keepdims=True)"] == "adjoint where x is largest"
     assert texts["min(x, axis=0)"] == "adjoint where x is smallest"
     assert not [text for text in texts.values() if "add_at" in text]

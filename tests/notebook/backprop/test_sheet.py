@@ -86,9 +86,9 @@ def test_what_is_stretched_is_summed_on_its_arrow_and_values_have_their_names():
     found = {(sheet.nodes[u.target].heading, sheet.nodes[u.source].heading): u.formula for u in sheet.uses}
     assert found["DATA @ W + c", "c"] == "sum(adjoint, axis=0)"
     assert found["e = exp(DATA @ W + c)", "DATA @ W + c"] == "adjoint × e"
-    assert found["sum(e, axis=1)", "e = exp(DATA @ W + c)"] == "adjoint"  # it has kept its axis
+    assert found["sum(e, axis=1, keepdims=True)", "e = exp(DATA @ W + c)"] == "adjoint, repeated"
     (divided,) = [text for (target, source), text in found.items() if target[0] == "p" and source.startswith("sum")]
-    assert divided == "−sum(adjoint × p / sum(e, axis=1), axis=1)"
+    assert divided == "−sum(adjoint × p / ·, axis=1, keepdims=True)"
 
 
 @pytest.mark.parametrize("subscripts", PRODUCTS)
@@ -183,12 +183,12 @@ def test_numbers_for_people(value, text):
     ("value", "text"),
     [
         (np.array([1.0, -2.5]), "[1, -2.5]"),
-        (np.arange(4.0), "[4] norm 3.7417"),
-        (np.ones((3, 2)), "[3, 2] norm 2.4495"),
-        (np.zeros((0, 2)), "[0, 2] norm 0"),
+        (np.arange(4.0), "(4,), norm 3.7417"),
+        (np.ones((3, 2)), "(3, 2), norm 2.4495"),
+        (np.zeros((0, 2)), "(0, 2), norm 0"),
         (True, "True"),
         (1 - 2j, "1-2j"),
-        (np.array([1j, 2.0, 0, 0]), "[4] norm 2.2361"),
+        (np.array([1j, 2.0, 0, 0]), "(4,), norm 2.2361"),
         ((1.0, 2.0), "2 results"),
     ],
 )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.bodies import UNROLLED, Body, begins_otherwise, iterations_raise, staged_as_needed
@@ -19,8 +20,9 @@ from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
 from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
-from tensormagic.capture.staging.world import World
-from tensormagic.ir.node import Node
+from tensormagic.capture.staging.world import CHECKS, World
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.effects.telling import EFFECTS
 
 Thunk = Callable[[], Any]
 
@@ -149,6 +151,7 @@ def _first_iteration(body: Body) -> tuple[bool | Node, Exception | None]:
 
 def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known: bool = False) -> None:
     """A ``while`` as a region; one whose test is ``known`` so far, only if there is something lazy in it."""
+    _refuse_effects(body)
 
     def run() -> tuple[Any, Any]:
         before = body.asked()
@@ -165,6 +168,26 @@ def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known
             "the test of a `while` does not depend on what an iteration changes", "Write the condition so that it does."
         )
     conditional(loop, condition, None if isinstance(first, bool) else first)
+
+
+def _refuse_effects(body: Body) -> None:
+    """Raise where asking the test changes anything: a region asks it once more than it has been asked before that."""
+    before = raising.noted()
+    asked = attempt(World([body.asked]), body.asked)
+    slots = {slot: value for slot, value in asked.slots.items() if slot.name != CHECKS or _acts(value, before)}
+    changed = ["what is printed" if slot.name == CHECKS else slot.said for slot in slots]
+    changed += [buffer.name for buffer in asked.buffers]
+    if changed or asked.grown:
+        raise NeedsPython(
+            f"the test of a `while` changes {', '.join(filter(None, changed)) or 'something'}",
+            "Begin the loop with `while True:`, and leave it by `if not ...: break`.",
+        )
+
+
+def _acts(token: Any, before: Any) -> bool:
+    """Whether something is printed, or called outside of the graph, between what stands for the checks so far and a later one."""
+    start = node_of(before)
+    return any(n.op.name in EFFECTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)
 
 
 __all__ = ["repeat", "staged_repeat"]

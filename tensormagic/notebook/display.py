@@ -25,7 +25,7 @@ from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pairs import pairs_told
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
-from tensormagic.notebook.pictures.labels import clean, width, wrapped
+from tensormagic.notebook.pictures.labels import clean, digits_text, width, wrapped
 from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.widgets.graph import GraphView
 
@@ -167,13 +167,6 @@ def gradient_text(gradient: Tensor) -> str:
     if not few or (away and gradient.placed[1] == "refuse"):
         return norm_of(gradient)
     return f"= {value_text(seen(gradient), digits=6)}"
-
-
-def digits_text(levels: AbstractSet[str]) -> str:
-    """One word where rules of these levels have changed digits: what the strongest of them was."""
-    if "real" in levels:
-        return "simplified"
-    return "stabilised" if "stable" in levels else "rewritten" if levels else ""
 
 
 def headline(

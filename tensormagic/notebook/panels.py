@@ -9,7 +9,7 @@ from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.pictures.labels import symbol
+from tensormagic.notebook.pictures.labels import placeholders, symbol
 
 __all__ = ["PANELS", "Draw", "nan", "rules"]
 
@@ -51,7 +51,9 @@ def _table(
     if not rows:
         return table("rewrites: no rule has changed anything", (), [])
     levels = {row[1] for row in rows}
-    meant = "; ".join([*(f"{level}: {text}" for level, text in _MEANT.items() if level in levels), *said])
+    letters = placeholders(" ".join(row[0] for row in rows), "{} in a rule: whatever stands there")
+    meanings = [*(f"{level}: {text}" for level, text in _MEANT.items() if level in levels), letters, *said]
+    meant = "; ".join(filter(None, meanings))
     left = tidying(max(len(log.fired) - len(log.notable) for log in logs))
     blank = [""] * (len(head) - 2)
     return table(f"rewrites{of} ({meant})", head, [*rows, *([line, "exact", *blank] for line in left)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tensormagic.notebook.pictures.shapes import mark
+from tensormagic.notebook.pictures.labels import placeholders
+from tensormagic.notebook.pictures.shapes import mark, vertex_face
 
 START = "X = np.random.default_rng(0).normal(size=(40, 3)); y = X[:, 0]; w = np.zeros(3); t = np.arange(40) % 3"
 CELLS = {  # a cell's lines, and the boxes of the captured graph that compute
@@ -119,6 +120,38 @@ def test_a_function_with_several_names_is_called_as_the_user_calls_it(notebook):
     test = next(body for body in bodies if body.name == "test")
     boxes = [v.label for v in test.vertices if v.kind in {"output", "pointwise"}]
     assert boxes == ["multiply", "subtract", "abs", "· > 1e-12", "goes on"]
+
+
+def test_a_product_says_which_operand_is_transposed(notebook):
+    notebook.ok(START)
+    notebook.ok("W = np.zeros((3, 4)); a_name_of_many_letters = np.zeros((40, 4))")
+    report = notebook.ok(
+        "%%tensor --grad W\nlogits = X @ W\nnp.sum((logits - a_name_of_many_letters) ** 3)"
+    ).value.report
+    scene = report.portrait.scene(report.outcome.source)
+    found = {
+        name: [v.title for v in scene.view(name).drawn.vertices if v.kind == "contract"]
+        for name in ("captured", "gradient")
+    }
+    assert found == {"captured": ["logits = · @ ·"], "gradient": ["logits = · @ ·", "X.T @ ·"]}
+    report = notebook.ok("%%tensor\nX.T @ a_name_of_many_letters").value.report
+    view = report.portrait.scene(report.outcome.source).view("rewritten").drawn
+    assert "X.T @ ·" in [v.title for v in view.vertices]
+
+
+def test_the_legend_has_what_is_drawn_and_rules_say_that_their_letters_are_none_of_the_cells(notebook):
+    notebook.ok(START)
+    report = notebook.ok("%%tensor --grad w\nnp.mean(np.log(1 + np.exp(-y * (X @ w))))").value.report
+    message = report.portrait.scene(report.outcome.source).message()
+    assert message["word"] == "stabilised"
+    assert report.line.endswith("stabilised")
+    assert [kind for kind, *_ in message["legend"] if kind] == ["input", "pointwise", "fold", "contract", "output"]
+    assert any(told.startswith("∂") for *_, told in message["legend"])
+    lines = [
+        text.text for v in report.portrait.scene("").view("gradient").drawn.vertices for text in vertex_face(v).texts
+    ]
+    assert "any\N{NO-BREAK SPACE}x,\N{NO-BREAK SPACE}y" in lines
+    assert placeholders("exp(v) / sum(exp(v), axes) -> softmax(v, axes)", "{}") == "v"
 
 
 def test_what_rules_have_made_for_a_gradient_alone_is_marked_as_its(notebook):

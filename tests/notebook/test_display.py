@@ -307,7 +307,9 @@ def test_a_terminal_gets_text_alone(notebook, monkeypatch):
     monkeypatch.setattr(type(notebook.shell.magics_manager.registry["TensorMagics"]), "rich", False)
     data = notebook.ok(cell("--show graph,rewrites")).data
     assert list(data) == ["text/plain"]
-    assert data["text/plain"].splitlines()[1] == "rewrites (exact: the same bits; stable: never less accurate)"
+    assert data["text/plain"].splitlines()[1] == (
+        "rewrites (exact: the same bits; stable: never less accurate; x, y in a rule: whatever stands there)"
+    )
 
 
 def test_rules_say_of_what_they_are_and_what_their_units_mean(notebook):

@@ -41,7 +41,7 @@ def test_before_and_after_in_one_picture() -> None:
     both = parsed(svg.render(demo_scenes.logistic(), ("captured", "rewritten")))
     one = parsed(svg.render(demo_scenes.logistic(), ("captured",)))
     assert float(both.get("width", 0)) > float(one.get("width", 0))
-    assert {"captured", "rewritten", "8 ops", "6 ops", "by softplus"} <= set(texts(both))
+    assert {"captured", "rewritten", "8 ops", "6 ops", "rule softplus"} <= set(texts(both))
 
 
 def test_wide_views_are_stacked() -> None:

@@ -15,7 +15,8 @@ from tensormagic.notebook.backprop.frame import told
 from tensormagic.notebook.backprop.passes import Local, is_stretched, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
 from tensormagic.notebook.pictures.naming import KEPT, Place, Written
-from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.notebook.pictures.products import product
+from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import MAX, MIN, SUM
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.gather import GATHER
@@ -55,12 +56,6 @@ _REPEATED = ", repeated"
 _REGIONS: dict[Operation, str] = {COND: "branch", WHILE: "while loop"}
 _CHOSEN: dict[Operation, str] = {MAX: "largest", MIN: "smallest"}
 _COMPARED: dict[Operation, str] = {maximum: ">", minimum: "<"}
-# letters of the two operands and of the result: how a product of matrices is written
-_PRODUCTS = {
-    "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",
-    "ab,a->b": "{0}.T @ {1}", "ab,ac->bc": "{0}.T @ {1}", "ab,cb->ac": "{0} @ {1}.T", "a,b->ab": "outer({0}, {1})",
-    "a,b->ba": "outer({1}, {0})", "ab,ac->cb": "{1}.T @ {0}", "ab,ca->cb": "{1} @ {0}", "a,ba->b": "{1} @ {0}",
-}  # fmt: skip
 
 
 class Headings:
@@ -217,7 +212,7 @@ def _expression(node: Node, operand: Callable[[Node], str], called: str = "") ->
         read = [a for a in dict.fromkeys(args) if a[0].isalpha() and a != _CONSTANT]
         return f"{_REGIONS.get(node.op, name)}({', '.join(read[:3])}{', …' if len(read) > 3 else ''})"
     if node.op is CONTRACT:
-        return _product(node, [_bracketed(a) for a in args])
+        return product(node["subscripts"], [_bracketed(a) for a in args])
     sign = SYMBOLS.get(name)
     if sign and len(args) == 2:
         return _infix(node, sign, args)
@@ -270,17 +265,6 @@ def _bracketed(text: str) -> str:
         if not depth and (character == " " or (character == _MINUS and not k)):
             return f"({text})"
     return text
-
-
-def _product(node: Node, args: Sequence[str]) -> str:
-    """A product of matrices as NumPy code writes it."""
-    (left, right), out = split(node["subscripts"])
-    letters: dict[str, str] = {}
-    for letter in (*left, *right):
-        letters.setdefault(letter, chr(ord("a") + len(letters)))
-    key = "{},{}->{}".format(*("".join(letters[c] for c in part) for part in (left, right, out)))
-    pattern = _PRODUCTS.get(key)
-    return pattern.format(*args) if pattern else f"einsum('{key}', {', '.join(args)})"
 
 
 def formulas(locals_: Sequence[Local | None], headings: Headings) -> list[str]:

@@ -27,6 +27,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
 from tensormagic.notebook.pictures.html import to_html
+from tensormagic.notebook.pictures.labels import digits_text
 from tensormagic.notebook.pictures.measure import measure
 from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.notebook.pictures.scene import Scene, View
@@ -222,7 +223,7 @@ class Portrait:
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
-        return Scene(self.cell, source, views.views(), views.details, self.rules)
+        return Scene(self.cell, source, views.views(), views.details, self.rules, digits_text(self.levels))
 
 
 def portrait(

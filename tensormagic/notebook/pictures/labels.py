@@ -6,8 +6,10 @@ Widths are of a wide sans-serif face, so that text fits in whatever face the rea
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
@@ -18,7 +20,9 @@ __all__ = [
     "VIEW_WORDS",
     "clean",
     "counted",
+    "digits_text",
     "operation",
+    "placeholders",
     "shorten",
     "symbol",
     "width",
@@ -43,6 +47,7 @@ _EM = {
     }.items()
     for character in characters
 }
+_LETTER = re.compile(r"(?<![\w.])[A-Za-z]\b(?!\()")
 _BOLD = 1.15
 _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 
@@ -136,6 +141,23 @@ def _em(character: str) -> float:
 def width(text: str, size: float, *, bold: bool = False) -> float:
     """Return at least the width of `text` in pixels at a font size of `size` pixels."""
     return sum(map(_em, text)) * size * (_BOLD if bold else 1.0)
+
+
+def digits_text(levels: AbstractSet[str]) -> str:
+    """One word where rules of these levels have changed digits: what the strongest of them was."""
+    if "real" in levels:
+        return "simplified"
+    return "stabilised" if "stable" in levels else "rewritten" if levels else ""
+
+
+def placeholders(rule: str, text: str = "{}") -> str:
+    """The letters of a rule, which stand for whatever is there, put into a text; nothing for a rule that has none.
+
+    >>> placeholders("-x * y -> -(x * y)", ", any {}"), placeholders("softplus", ", any {}")
+    (', any x, y', '')
+    """
+    letters = dict.fromkeys(_LETTER.findall(rule)) if "->" in rule else {}
+    return text.format(", ".join(letters)) if letters else ""
 
 
 def shorten(text: str, most: float, size: float, *, bold: bool = False) -> str:

@@ -10,7 +10,7 @@ from tensormagic.notebook.forms import bytes_text, seconds_text
 from tensormagic.notebook.pictures.labels import KIND_WORDS, VIEW_WORDS, clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
-from tensormagic.notebook.pictures.shapes import describe
+from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Scene, Vertex, View
@@ -71,15 +71,30 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         "title": clean(scene.title, 200),
         "summary": scene.summary,
         "rules": [clean(rule, 200) for rule in scene.rules[:40]],
+        "word": scene.word,
         "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
         **tables.message(),
         "head": HEAD,
         "style": standalone(),
         "kinds": KIND_WORDS,
+        "legend": _legend(scene),
         "views": views,
         "more": scene.later is not None,
         "parts": parts,
     }
+
+
+def _legend(scene: Scene) -> list[list[str]]:
+    """The outlines that occur, each with its kind and what it means; and in words what else is drawn."""
+    vertices = [vertex for view in scene.views for vertex in view.drawn.everything()]
+    kinds = {vertex.kind for vertex in vertices}
+    rows = [[kind, outline(kind, 26, 14), told] for kind, told in OUTLINES.items() if kind in kinds]
+    words = ["A thick border: the value."]
+    words += ["\N{PARTIAL DIFFERENTIAL}: only a gradient needs it."] * any(map(mark, vertices))
+    words += ["A dot \N{MIDDLE DOT}: what an arrow brings, from left to right."] * any("·" in v.title for v in vertices)
+    if any("->" in v.role for v in vertices):
+        words.append("rule: what rewriting has made this box; its letters stand for any expression.")
+    return [*rows, *(["", "", text] for text in words)]
 
 
 def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:

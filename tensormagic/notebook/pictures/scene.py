@@ -212,6 +212,8 @@ class Scene:
         Finds out what is told of nodes when somebody looks.
     rules : tuple of str
         The rules that may have changed digits, with their levels.
+    word : str
+        What they did to the digits, in one word, as it stands under the cell.
     """
 
     title: str
@@ -219,6 +221,7 @@ class Scene:
     views: tuple[View, ...]
     later: Callable[[], Details] | None = field(default=None, compare=False, repr=False)
     rules: tuple[str, ...] = ()
+    word: str = ""
 
     def view(self, name: str) -> View:
         """Return the view of that name.

@@ -20,7 +20,9 @@ from tensormagic.ir.text import extents
 from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.notebook.pictures.passes import carried_for_derivatives, numbered
+from tensormagic.notebook.pictures.products import product
 from tensormagic.ops.contract import CONTRACT, split
+from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, constant
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
@@ -29,6 +31,7 @@ __all__ = ["REGIONS", "Scope", "short"]
 
 WORDS = {"cond": "branch", IOTA.name: "arange"}  # operations by other names than their own
 REGIONS = (LOOP, WHILE, COND)  # that give the user's variables
+_LONGEST = 14  # of a name inside an expression
 _SYMBOL = re.compile(r"\bn\d+\b")  # of a size, as captured graphs have them
 
 
@@ -66,10 +69,24 @@ class Scope:
         if node.op is CONSTANT:
             return short(node["bits"].array()[()])
         if node.op is CONTRACT:
-            return _product(node["subscripts"])
+            return self._product(node)
         if node.op is LOOP and (count := self.fixed_by(node.args[0])) is not None:
             return f"loop × {short(count['bits'].array()[()])}"
         return self.size_text(node["size"]) if node.op is SIZE else WORDS.get(node.op.name, node.op.name)
+
+    def _product(self, node: Node) -> str:
+        """What a contraction is called: ``@``; with its operands where one is transposed, or the second stands first."""
+        names = [self._operand(a) for a in node.args]
+        text = product(node["subscripts"], names)
+        plain = text.startswith("einsum(") or text == f"{names[0]} @ {names[1]}"
+        return _contraction(node["subscripts"]) if plain else text
+
+    def _operand(self, node: Node) -> str:
+        """The name of an operand inside an expression; a dot for one that has none, or a long one."""
+        while node.op is FORM:
+            node = node.args[0]
+        name = self.label(node) if node.op is PARAMETER else self.called.get(node, "")
+        return name if name.isidentifier() and len(name) <= _LONGEST else "·"
 
     def fixed_by(self, node: Node) -> Node | None:
         """The number that a node hands on: a constant, or a size of this run."""
@@ -196,7 +213,7 @@ def short(value: Any, items: int = 3) -> str:
     return f"[{', '.join(told)}{', …' if array.size > items else ''}]"
 
 
-def _product(subscripts: str) -> str:
+def _contraction(subscripts: str) -> str:
     """What a contraction is called: ``@`` of matrices or vectors, ``vdot`` of all elements of two arrays, else ``einsum``."""
     (left, right), out = split(subscripts)
     if len((set(left) & set(right)) - set(out)) == 1:

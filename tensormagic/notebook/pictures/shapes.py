@@ -10,15 +10,28 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tensormagic.notebook.pictures.labels import SYMBOLS, clean, shorten, width, wrapped
+from tensormagic.notebook.pictures.labels import SYMBOLS, clean, placeholders, shorten, width, wrapped
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
 
-__all__ = ["Face", "Text", "describe", "group_face", "mark", "outline", "vertex_face"]
+__all__ = ["OUTLINES", "Face", "Text", "describe", "group_face", "mark", "outline", "vertex_face"]
 
 WIDEST = 190.0
 WIDEST_SENT = 260.0  # of what moves: a sentence
+OUTLINES = {  # what outlines and colours mean, by kind
+    "input": "input",
+    "constant": "constant",
+    "pointwise": "element by element",
+    "fold": "along an axis",
+    "move": "moves elements",
+    "update": "stores into a copy",
+    "contract": "products summed",
+    "opaque": "library call",
+    "region": "inner graph",
+    "output": "result",
+    "sent": "what moves, and how many bytes in this call",
+}
 # style: (font size in pixels, height of the line, bold)
 STYLES = {
     "name": (14.0, 18.0, True),
@@ -100,7 +113,9 @@ def describe(vertex: Vertex) -> str:
 
 
 def _tag(vertex: Vertex) -> str:
-    told = [vertex.role.removeprefix("rewritten ")] if vertex.role.startswith("rewritten by ") else []
+    rule = vertex.role.removeprefix("rewritten by ")
+    letters = placeholders(rule, "any {}").replace(" ", "\N{NO-BREAK SPACE}")
+    told = [", ".join(filter(None, [f"rule {rule}", letters]))] if rule != vertex.role else []
     return " · ".join([*told, *(["NumPy"] if vertex.yellow else [])])
 
 

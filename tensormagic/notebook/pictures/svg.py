@@ -11,7 +11,7 @@ from tensormagic.notebook.pictures.draw import draw
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD
-from tensormagic.notebook.pictures.shapes import describe, mark, outline
+from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,19 +25,6 @@ NARROW = 296.0  # pixels beside the margins: what a phone shows without scrollin
 MARGIN = 16.0
 TALLEST = 1500.0  # pixels: what is taller is drawn by lines of the cell
 BESIDE = 1100.0  # views stand side by side up to this width
-_LEGEND = {
-    "input": "input",
-    "constant": "constant",
-    "pointwise": "element by element",
-    "fold": "along an axis",
-    "move": "moves elements",
-    "update": "stores into a copy",
-    "contract": "products summed",
-    "opaque": "library call",
-    "region": "inner graph",
-    "output": "result",
-    "sent": "what moves, and how many bytes in this call",
-}
 
 
 @dataclass(frozen=True)
@@ -176,7 +163,7 @@ def _legend(vertices: list[Vertex], room: float) -> _Panel:
     x = y = wide = 0.0
     markup: list[str] = []
     kinds = {vertex.kind for vertex in vertices}
-    entries = [(kind, "", told) for kind, told in _LEGEND.items() if kind in kinds]
+    entries = [(kind, "", told) for kind, told in OUTLINES.items() if kind in kinds]
     entries += [("", sign, told) for sign, told in (("∂", "adjoint"), ("d", "tangent")) if sign in map(mark, vertices)]
     for kind, sign, told in entries:
         long = 34 + width(told, 12) + 14

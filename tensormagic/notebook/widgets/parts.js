@@ -30,7 +30,7 @@ function addParts(graph, body) {
   graph.tree = node("ul", { role: "tree", "aria-label": "nodes of the graph" });
   graph.live = node("div", { class: "tm-live", role: "status", "aria-live": "polite" });
   graph.outline.append(node("summary", {}, "Outline"), graph.tree);
-  graph.side.append(graph.iterations, graph.card, graph.source, graph.rules, graph.outline);
+  graph.side.append(graph.iterations, graph.card, graph.source, graph.rules, legendOf(graph.scene.legend), graph.outline);
   graph.stage.appendChild(graph.tip);
   graph.main.append(graph.stage, graph.side);
   graph.tip.hidden = graph.iterations.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
@@ -52,11 +52,33 @@ function addParts(graph, body) {
   zoom.append(button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
     button("fit", "fit the graph into the view", () => graph.fit(true)));
   graph.tools.append(graph.names, graph.groupings, graph.groupButton, zoom, graph.search, files);
-  const { line, summary, rules = [] } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
+  const { line, summary, rules = [], word } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
   // the line above says "graph" already, and without it the summary stands there
-  const told = [line ? summary.replace("graph: ", "") : "", rules.length ? `${rules.length} rule${rules.length === 1 ? "" : "s"} that may change digits${rules.every((rule) => rule.startsWith("stable")) ? ", never for the worse" : ""}` : ""];
+  const told = [line ? summary.replace("graph: ", "") : "", rules.length ? byRules(rules, word) : ""];
   counts.append(node(rules.length ? "summary" : "span", { title: "operations that you wrote, and the compiled loops and library calls that compute them" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
   body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
+}
+
+// what colours and shapes mean: drawn when somebody opens it
+function legendOf(rows = []) {
+  const all = node("details", { class: "tm-legend" });
+  all.append(node("summary", {}, "Colours and shapes"));
+  all.addEventListener("toggle", () => {
+    if (all.children.length > 1) return;
+    for (const [kind, path, told] of rows) {
+      const row = node("div");
+      if (path) svgNode("path", { d: path }, svgNode("g", { class: `box ${kind}` }, svgNode("svg", { class: "tm-picture", viewBox: "-15 -9 30 18", "aria-hidden": "true" }, row)));
+      row.append(node("span", {}, told));
+      all.append(row);
+    }
+  });
+  return all;
+}
+
+// the word that stands under the cell, how many rules did that, and what the weakest level of these keeps
+function byRules(rules, word) {
+  const meant = rules.some((rule) => rule.startsWith("real:")) ? "true of real numbers" : "never less accurate";
+  return `${word}: ${rules.length} rule${rules.length === 1 ? "" : "s"}, ${meant}`;
 }
 
 function layersIn(world) {

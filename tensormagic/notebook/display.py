@@ -209,10 +209,7 @@ def _slope(name: str, text: str) -> str:
 def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
     """The items of a container that holds lazy values, each with what it is called."""
     if isinstance(value, dict) and tensors_in(value):
-        return [
-            (str(key) if type(key) is str else plain_text(key), item)
-            for key, item in cast("dict[Any, Any]", value).items()
-        ]
+        return [(f"[{plain_text(key)}]", item) for key, item in cast("dict[Any, Any]", value).items()]
     if isinstance(value, tuple | list) and tensors_in(value):
         parts = cast("tuple[Any, ...] | list[Any]", value)
         fields: Sequence[str] = getattr(parts, "_fields", ())

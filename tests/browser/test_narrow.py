@@ -124,9 +124,9 @@ def test_backpropagation_says_what_its_squares_are_where_it_has_some(opened):
         (tm.backprop(lambda a: np.mean((a * x - 3 * x) ** 2), 0.5), True),
         (tm.backprop(np.sin, 0.5), False),
     ):
-        status = opened(view).locator(".tm-backprop .tm-status")
-        expect(status).to_contain_text("An adjoint is the derivative")
-        assert ("small blue squares are negative" in status.inner_text()) is told
+        legend = opened(view).locator(".tm-backprop .tm-legend")
+        expect(legend).to_contain_text("adjoint: gradient of")
+        assert ("small and blue is negative" in legend.inner_text()) is told
 
 
 def test_backpropagation_opens_at_the_top_of_a_picture_that_is_wider_than_its_frame(opened):

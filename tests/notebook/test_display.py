@@ -325,7 +325,7 @@ def test_containers_have_a_row_for_each_item_and_numbers_keep_their_sign(noteboo
     text = notebook.ok("%%tensor --show none\ns = u.sum()\n(u * 2, s, 3)").data["text/plain"]
     assert text.splitlines() == ["u * 2 = [0., 2.] · float64[2]", "s = 1 · float64", "[2] = 3"]
     text = notebook.ok("%%tensor --show none\n{'a': u + 1, 7: (u.sum(), 'no')}").data["text/plain"]
-    assert text.splitlines() == ["a = [1., 2.] · float64[2]", "7 = (1, 'no')"]
+    assert text.splitlines() == ["['a'] = [1., 2.] · float64[2]", "[7] = (1, 'no')"]
     text = notebook.ok("%%tensor --show none\n[u[0] + k for k in range(25)]").data["text/plain"].splitlines()
     assert len(text) == 21
     assert text[-1] == "… 5 more"

@@ -356,7 +356,7 @@ def test_contours_have_their_values_and_bands(shown):
     root = ET.fromstring(shown(lambda a, b: a**2 + b**2, a=(-2, 2), b=(-2, 2)).svg())
     written = [float(e.text or "") for e in root.iter() if e.get("class", "").startswith("tick halo")]
     assert len(written) > 3
-    assert written == sorted(set(written))
+    assert list(dict.fromkeys(written)) == sorted(set(written))  # a level may have several lines, and then numbers
     (bands,) = [e for e in root.iter() if e.get("class") == "bands"]
     data = base64.b64decode(bands.get("href", "").partition(",")[2])
     (wide,) = struct.unpack(">I", data[16:20])
@@ -485,7 +485,30 @@ def test_a_valley_has_lines_of_its_own():
     assert 1e-3 <= -max(bell) <= 0.05
     _, even, _ = levels_of(lambda u, v: u + v)
     assert np.ptp(np.diff(sorted(even))) < 1e-9
-    assert "arrow: uphill" in [s.get("text", "") for s in made.shapes if "last" in s["class"]][-1]
+    assert "\N{RIGHTWARDS ARROW} uphill" in [s.get("text", "") for s in made.shapes if "last" in s["class"]][-1]
+
+
+def test_every_line_has_its_number_and_the_lowest_place_a_cross(shown):
+    for scale in (1, 2, 100):
+        _, written, made = levels_of(lambda u, v, scale=scale: (1 - u) ** 2 + scale * (v - u**2) ** 2)
+        assert len(set(written)) == sum(s["class"] == "contour" for s in made.shapes) > 3
+        (cross,) = [s["d"] for s in made.shapes if s["class"] == "lowest"]
+        x, y = (np.mean([float(v) for v in re.findall(r"[\d.]+", cross)][k::2]) for k in (0, 1))
+        assert (x, y) == pytest.approx(made.place(1.0, 1.0), abs=6)
+    _, _, plane = levels_of(lambda u, v: u + v)
+    assert not [s for s in plane.shapes if s["class"] == "lowest"]  # it goes on beyond the picture
+
+
+def test_the_arrow_is_the_gradient_in_the_units_of_the_axes(shown):
+    view = shown(lambda u, v: (1 - u) ** 2 + 2 * (v - u**2) ** 2, u=(-2, 2), v=(-1, 3))
+    view.u, view.v = 0.5, 0.5
+    made = view._panels[0]
+    (arrow,) = [e.get("d") for e in ET.fromstring(view.svg()).iter() if e.get("class") == "arrow"]
+    x1, y1, x2, y2 = map(float, re.findall(r"-?[\d.]+", arrow)[:4])
+    step = np.subtract(made.place(0.5 - 2e-3, 0.5 + 1e-3), made.place(0.5, 0.5))  # along the gradient, -2 and 1
+    assert (x1, y1) == pytest.approx(made.place(0.5, 0.5), abs=0.06)
+    assert (x2 - x1) / (y2 - y1) == pytest.approx(step[0] / step[1], rel=0.02)
+    assert np.hypot(x2 - x1, y2 - y1) > 30
 
 
 def test_functions_of_numpy_take_their_numbers_in_the_order_of_the_ranges(shown):

@@ -231,7 +231,8 @@ def standalone(sheet: Sheet, picture: Picture) -> str:
 
 def in_page(sheet: Sheet, picture: Picture) -> str:
     """The picture for a page that has the style: no title of its own, a name for those who do not see it."""
-    wide, tall = picture.width + 2 * MARGIN, picture.height + 2 * MARGIN
+    # in whole pixels: a browser rounds the width that it draws, and text must not become smaller by it
+    wide, tall = math.ceil(picture.width + 2 * MARGIN), math.ceil(picture.height + 2 * MARGIN)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_n(wide)}" height="{_n(tall)}" '
         f'viewBox="{_n(-MARGIN)} {_n(-MARGIN)} {_n(wide)} {_n(tall)}" role="img" aria-label={quoteattr(clean(sheet.title, 200))}>'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isnan, log10
 from xml.sax.saxutils import escape
@@ -110,18 +110,39 @@ def _table(found: Speed) -> tuple[str, str]:
 
 
 def _headline(found: Speed) -> str:
-    """``3.4 times faster than NumPy``, with the digits that the spreads leave; by the fastest runs where these are wide."""
+    """``3.4 times faster than NumPy``, with the digits that the spreads leave; where these are wide, by the fastest runs and the means."""
     about = "about " if found.doubtful > _EXACT else ""
-    text = _compared(found.times_faster(found.own), f"{about}{{}} than NumPy", 2 if about else 3)
-    return f"{text}, by the fastest runs" if found.varies else text
+    ratio = found.times_faster(found.own)
+    text = _compared(ratio, f"{about}{{}} than NumPy", 2 if about else 3)
+    if not found.varies:
+        return text
+    if not (found.numpy.mean and found.own.mean):
+        return f"{text}, by the fastest runs"
+    return _between({"fastest runs": ratio, "means": found.numpy.mean / found.own.mean})
+
+
+def _between(ratios: Mapping[str, float]) -> str:
+    """What two ways of measuring say, the one that says less first: neither of them is the truth where the runs vary."""
+    less, more = sorted(ratios, key=lambda by: max(ratios[by], 1 / ratios[by]))
+    low, high = ratios[less], ratios[more]
+    if max(low, high) < _SAME or min(low, high) > 1 / _SAME:
+        way, numbers = ("faster" if low > 1 else "slower"), (_times(low, 2), _times(high, 2))
+        if numbers[0] == numbers[1]:
+            return f"about {numbers[0]} times {way} than NumPy, by the {less} and by the {more}"
+        return f"between {numbers[0]} ({less}) and {numbers[1]} ({more}) times {way} than NumPy"
+    return f"{_compared(low, '{} than NumPy', 2)} by the {less}, {_compared(high, '{}', 2)} by the {more}"
 
 
 def _compared(ratio: float, text: str, digits: int) -> str:
     if _SAME < ratio < 1 / _SAME:
         return "as fast as NumPy"
+    return text.format(f"{_times(ratio, digits)} times {'faster' if ratio > 1 else 'slower'}")
+
+
+def _times(ratio: float, digits: int) -> str:
+    """How many times faster, or slower."""
     times = max(ratio, 1 / ratio)
-    told = f"{times:.{digits}g}" if times < 10**digits else f"{float(f'{times:.{digits}g}'):,.0f}"
-    return text.format(f"{told} times {'faster' if ratio > 1 else 'slower'}")
+    return f"{times:.{digits}g}" if times < 10**digits else f"{float(f'{times:.{digits}g}'):,.0f}"
 
 
 def _called(party: Party) -> str:
@@ -146,7 +167,7 @@ def _said(found: Speed) -> list[str]:
     if own.compiling is not None:
         pays = found.pays_after
         after = (
-            f"pays off after {pays:,} run{'s' * (pays != 1)}"
+            f"pays off after {pays:,} run{'s' * (pays != 1)}{', by the fastest' * found.varies}"
             if pays
             else "does not pay off: a run takes longer than with NumPy"
         )
@@ -166,14 +187,7 @@ def _said(found: Speed) -> list[str]:
         if p.runs
     ]
     if found.varies:
-        told.append(
-            "the runs vary much, as when the machine does other work: bars and comparison are of the fastest ones"
-            + (
-                f"; the mean run is {_compared(found.numpy.mean / own.mean, '{}', 2)}"
-                if found.numpy.mean and own.mean
-                else ""
-            )
-        )
+        told.append("the runs vary much, as when the machine does other work: the bars are the fastest runs")
     told.append(f"mean ± standard deviation as in %%timeit: {'; '.join(counted)}" if counted else _TITLE)
     if counted and any(p.how == "with gradients" for p in found.parties):
         told.append("the first two bars are the value alone")

@@ -105,7 +105,7 @@ function makeHistory(panel, view) {
       const y = top + tall * (1 - (high > low ? (value - low) / (high - low) : 0.5));
       return `${begin ? "M" : "L"}${(left + wide * k / (seen.length - 1)).toFixed(1)} ${y.toFixed(1)}`;
     }).join(""));
-    words.textContent = there.length < 2 ? "values so far, as you move a slider"
-      : `${seen.length} values so far: ${told(+low.toPrecision(3))} to ${told(+high.toPrecision(3))}`;
+    svg.style.visibility = there.length < 2 ? "hidden" : ""; // its room is kept, so that nothing moves away under the pointer
+    words.textContent = there.length < 2 ? "" : `${seen.length} values so far: ${told(+low.toPrecision(3))} to ${told(+high.toPrecision(3))}`;
   };
 }

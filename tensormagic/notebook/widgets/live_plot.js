@@ -118,9 +118,9 @@ function makeContour(panel, view) {
   };
 
   function arrow(x, y, slope, other) {
-    const u = slope * (panel.x[1] - panel.x[0]) / wide, v = -other * (panel.y[1] - panel.y[0]) / tall, norm = Math.hypot(u, v);
+    const u = slope * wide / (panel.x[1] - panel.x[0]), v = -other * tall / (panel.y[1] - panel.y[0]), norm = Math.hypot(u, v);
     if (norm === 0) return "";
-    const [a, b] = [u / norm, v / norm], long = 10 + (panel.reach - 10) * Math.min(norm / panel.steepest, 1);
+    const [a, b] = [u / norm, v / norm], long = panel.least + (panel.reach - panel.least) * Math.min(norm / panel.steepest, 1);
     const [x2, y2] = [x + a * long, y + b * long];
     return `M${x} ${y}L${x2} ${y2}${[1, -1].map((s) => `M${x2} ${y2}l${-8 * a - s * 4 * b} ${-8 * b + s * 4 * a}`).join("")}`;
   }

@@ -170,12 +170,23 @@ def test_a_ratio_has_the_digits_that_spreads_leave_it():
     assert told((1e-3, 1.052e-3, 1e-5), (1.3e-4, 1.35e-4, 2e-6)) == "7.79 times faster than NumPy"
     assert told((1e-3, 1.052e-3, 2e-4), (1.3e-4, 1.35e-4, 2e-6)) == "about 7.8 times faster than NumPy"
     assert told((5e-4, 1.052e-3, 1.2e-3), (1e-4, 1.35e-4, 5e-5)) == (
-        "about 5 times faster than NumPy, by the fastest runs"
+        "between 5 (fastest runs) and 7.8 (means) times faster than NumPy"
     )
-    assert told((1e-3, 1.1e-3, 1e-3), (2e-3, 9e-4, 1e-3)) == "about 2 times slower than NumPy, by the fastest runs"
+    assert told((1e-3, 1.1e-3, 1e-3), (2e-3, 9e-4, 1e-3)) == (
+        "1.2 times faster than NumPy by the means, 2 times slower by the fastest runs"
+    )
+    assert (
+        told((2e-3, 2e-3, 1e-3), (1e-3, 2e-3, 1e-3))
+        == "as fast as NumPy by the means, 2 times faster by the fastest runs"
+    )
+    assert (
+        told((2e-3, 4e-3, 3e-3), (1e-3, 2e-3, 1e-3))
+        == "about 2 times faster than NumPy, by the fastest runs and by the means"
+    )
     # all runs of the one were disturbed: their spread is small, and the fastest took a tenth of the mean
     assert (
-        told((3e-5, 3.6e-4, 1.4e-4), (9e-6, 1.1e-5, 6e-7)) == "about 3.3 times faster than NumPy, by the fastest runs"
+        told((3e-5, 3.6e-4, 1.4e-4), (9e-6, 1.1e-5, 6e-7))
+        == "between 3.3 (fastest runs) and 33 (means) times faster than NumPy"
     )
     assert told((1e-4, 1e-4, 0.0), (1e-4, 1.01e-4, 0.0)) == "as fast as NumPy"
     assert told((1.0, 1.2345, 0.0), (1e-4, 1e-4, 0.0)) == "12,300 times faster than NumPy"
@@ -189,11 +200,11 @@ def test_bars_are_as_long_as_the_headline_says():
         for p, (call, mean, spread) in zip(figures().parties, given, strict=True)
     ]
     page, text = drawn(replace(figures(), parties=tuple(parties)), "\nz = x\nz + 1")
-    assert text.startswith("about 2 times faster than NumPy, by the fastest runs\n")
+    assert text.startswith("1.2 times slower than NumPy by the means, 2 times faster by the fastest runs\n")
     wide = [float(found) for found in re.findall(r"width:([\d.]+)%", page)][:2]
     assert wide[0] == pytest.approx(2 * wide[1], rel=0.01)
     assert "NumPy 4 ms ± 4 ms, 7 × 9 runs; tensormagic 5 ms ± 5 ms, 7 × 9 runs" in text
-    assert "compiling took 90 ms and pays off after 181 runs" in text
+    assert "compiling took 90 ms and pays off after 181 runs, by the fastest" in text
 
 
 def test_the_roof_is_that_of_the_memory_or_of_the_cache():

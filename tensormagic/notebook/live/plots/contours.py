@@ -36,13 +36,19 @@ from tensormagic.notebook.live.sweep import Sweep
 __all__ = ["Contour", "contour"]
 
 SQUARE = 360.0
-REACH = 60.0  # of the longest arrow
+SHORTEST, REACH = 32.0, 70.0  # of the shortest arrow and of the longest
 LEVELS = 10
 # levels that are added, at most; the share of the picture that lies between two; into how many parts the whole range may fall
 _MORE, _WIDEST, _FINEST = 8, 0.2, 1000
 _LINES, _BANDS = 81, 161  # points along each side: of the grid that lines go through, and of the bands' picture
 _DEEPEST = 150  # of 255: how much of the colour the highest band has
-_APART, _SHORTEST = 44.0, 60.0  # between two written values; of a line that has its value written on it
+_APART, _NEARER, _FURTHER = (
+    44.0,
+    26.0,
+    110.0,
+)  # between two written values; where there is no room; on more lines of a level
+_SHORTEST = 60.0  # of a line that has its value written on it
+_CROSS = 6.0  # from the middle of what marks the lowest place to its ends
 _INSIDE = 60.0  # from the left side, where narrow pages have the numbers of the axis
 _SPECK = 4.0  # the length of a line that is not drawn
 
@@ -54,7 +60,7 @@ class Contour(Framed):
     Parameters
     ----------
     steepest
-        The longest gradient, by how the value grows along the picture.
+        The longest gradient, as it is drawn along the axes.
     """
 
     steepest: float
@@ -73,17 +79,17 @@ class Contour(Framed):
 
     def places(self) -> dict[str, Any]:
         """What the page places marks by."""
-        return {**super().places(), "steepest": self.steepest, "reach": REACH}
+        return {**super().places(), "steepest": self.steepest, "least": SHORTEST, "reach": REACH}
 
     def _arrow(self, place: tuple[float, float], slopes: Sequence[float]) -> str:
-        """From the point in the direction in which the value grows fastest along the picture."""
+        """The gradient from the point, in the units of the axes: a descent leaves on the other side of it."""
         _, _, wide, tall = self.frame
-        across = slopes[0] * (self.x[1] - self.x[0]) / wide
-        up = slopes[1] * (self.y[1] - self.y[0]) / tall
+        across = slopes[0] * wide / (self.x[1] - self.x[0])
+        up = slopes[1] * tall / (self.y[1] - self.y[0])
         norm = math.hypot(across, up)
         if norm == 0:
             return ""
-        long = 10 + (REACH - 10) * min(norm / self.steepest, 1.0)
+        long = SHORTEST + (REACH - SHORTEST) * min(norm / self.steepest, 1.0)
         u, v = across / norm, -up / norm
         x, y = place[0] + u * long, place[1] + v * long
         barbs = "".join(f"M{_n(x)} {_n(y)}l{_n(-8 * u - s * 4 * v)} {_n(-8 * v + s * 4 * u)}" for s in (1, -1))
@@ -101,14 +107,22 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     levels = _divided(sorted({*levels, *((a + b) / 2 for a, b in pairwise(levels))})[: 2 * LEVELS], there)
     fine = finer(sweep, _LINES)
     ways = {level: found for level in levels if (found := _ways(made, fine, level))}
+    written = _written(made, ways)
+    ways = {
+        level: found for level, found in ways.items() if written[level]
+    }  # a line whose number is nowhere says nothing
+    levels = [level for level in levels if level in ways]
     lines: list[Shape] = [
         {"tag": "path", "class": "contour", "d": "".join(map(_path, found)), "inside": True} for found in ways.values()
     ]
+    lowest = _lowest(made, fine) if ways else []
     told = "bluer: larger" if ways else f"{label(name, 160)}: the same everywhere"
-    told += " \N{MIDDLE DOT} arrow: uphill" if ways and sweep.slopes is not None else ""
+    told += " \N{MIDDLE DOT} \N{MULTIPLICATION SIGN} lowest" if lowest else ""
+    told += " \N{MIDDLE DOT} \N{RIGHTWARDS ARROW} uphill" if ways and sweep.slopes is not None else ""
     legend = text(told, WIDE - RIGHT, TOP + made.frame[3] + 35, "tick last")
     bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
-    shapes = (*bands, *lines, *axes(made, spans[0].label, spans[1].label), legend, *_written(made, ways))
+    numbers = [shape for level in levels for shape in written[level]]
+    shapes = (*bands, *lines, *lowest, *axes(made, spans[0].label, spans[1].label), legend, *numbers)
     return Contour(SQUARE, along, shapes, made.x, made.y, _steepest(made, sweep))
 
 
@@ -155,8 +169,8 @@ def _steepest(made: Contour, sweep: Sweep) -> float:
     if sweep.slopes is None:
         return 1.0
     _, _, wide, tall = made.frame
-    across = sweep.slopes[0] * ((made.x[1] - made.x[0]) / wide)
-    up = sweep.slopes[1] * ((made.y[1] - made.y[0]) / tall)
+    across = sweep.slopes[0] * (wide / (made.x[1] - made.x[0]))
+    up = sweep.slopes[1] * (tall / (made.y[1] - made.y[0]))
     lengths = np.hypot(across, up)
     found = lengths[np.isfinite(lengths)]
     return float(found.max()) if found.size and found.max() > 0 else 1.0
@@ -272,21 +286,44 @@ def _tenth(value: int) -> str:
     return f"{value / 10:g}"
 
 
-def _written(made: Contour, ways: dict[float, list[_Way]]) -> list[Shape]:
-    """The value on the longest line of each level, where there is room for it."""
+def _written(made: Contour, ways: dict[float, list[_Way]]) -> dict[float, list[Shape]]:
+    """The value on a line of each level, nearer to others where there is no room; then on more lines of a level, far from others."""
     left, top, wide, tall = made.frame
     places: list[tuple[float, float]] = []
-    shapes: list[Shape] = []
-    for level, found in ways.items():
-        way = max(found, key=_length)
+    shapes: dict[float, list[Shape]] = {level: [] for level in ways}
+
+    def write(level: float, way: _Way, apart: float) -> bool:
         inner = [(x, y) for x, y in way if left + 24 < x < left + wide - 24 and top + 24 < y < top + tall - 12]
-        free = [p for p in inner if all(math.dist(p, q) > _APART for q in places)]
+        free = [p for p in inner if all(math.dist(p, q) > apart for q in places)]
         if _length(way) < _SHORTEST or not free:
-            continue
+            return False
         x, y = free[len(free) // 2]
         places.append((x, y))
-        shapes.append(text(number(level), x, y + 4, "tick halo spare" if x < left + _INSIDE else "tick halo"))
+        shapes[level].append(text(number(level), x, y + 4, "tick halo spare" if x < left + _INSIDE else "tick halo"))
+        return True
+
+    for level, found in ways.items():
+        way = max(found, key=_length)
+        _ = write(level, way, _APART) or write(level, way, _NEARER)
+    for level, found in ways.items():
+        longest = max(found, key=_length)
+        for way in found:
+            if shapes[level] and way is not longest and _length(way) > 2 * _FURTHER:
+                write(level, way, _FURTHER)
     return shapes
+
+
+def _lowest(made: Contour, sweep: Sweep) -> list[Shape]:
+    """A cross where the value is lowest, if that is one place inside the picture."""
+    values = np.where(np.isfinite(sweep.values), sweep.values, np.inf)
+    i, j = (int(k) for k in np.unravel_index(np.argmin(values), values.shape))
+    inside = 0 < i < values.shape[0] - 1 and 0 < j < values.shape[1] - 1
+    around = values[i - 1 : i + 2, j - 1 : j + 2] if inside else values[:0]
+    if not inside or not np.isfinite(around).all() or (values == values[i, j]).sum() > 1:
+        return []
+    x, y = made.place(float(sweep.axes[0][i]), float(sweep.axes[1][j]))
+    way = "".join(f"M{_n(x - _CROSS)} {_n(y - s * _CROSS)}L{_n(x + _CROSS)} {_n(y + s * _CROSS)}" for s in (1, -1))
+    return [{"tag": "path", "class": "lowest", "d": way, "inside": True}]
 
 
 def _length(way: _Way) -> float:

@@ -87,7 +87,7 @@ def _rules(colour: Callable[[str], str]) -> str:
             f".trail{{stroke:{colour('ink')}}}",
             f".dot{{fill:{colour('update-line')};stroke:{colour('ground')}}}",
             f".bar,.minus{{fill:{colour('update-line')}}}",
-            f".chosen{{stroke:{colour('ink')}}}",
+            f".chosen,.lowest{{stroke:{colour('ink')}}}",
         )
     )
 
@@ -97,7 +97,7 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 .first{{text-anchor:start}}
 .last{{text-anchor:end}}
 .halo{{stroke-width:6px;paint-order:stroke;stroke-linejoin:round}}
-.axis,.grid,.curve,.contour,.tangent,.arrow,.ghost,.seen,.key,.trail,.track,.handle,.chosen{{fill:none}}
+.axis,.grid,.curve,.contour,.tangent,.arrow,.ghost,.seen,.key,.trail,.track,.handle,.chosen,.lowest{{fill:none}}
 .grid,.track{{stroke-opacity:.25}}
 .value{{fill-opacity:.35}}
 .handle{{stroke-width:4;stroke-linecap:round}}
@@ -110,7 +110,7 @@ _PLAIN = f"""text{{font-family:{FONT};font-size:12px;text-anchor:middle;unicode-
 .trail{{stroke-width:1.2;stroke-linejoin:round}}
 .steps{{stroke-width:4;stroke-linecap:round}}
 .dot{{stroke-width:1.5}}
-.chosen{{stroke-width:2}}"""
+.chosen,.lowest{{stroke-width:2;stroke-linecap:round}}"""
 
 
 def styled(scope: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -68,3 +69,13 @@ def users_alone(error: BaseException) -> BaseException:
     if len(found) > 2 * _SHOWN:
         found[_SHOWN:-_SHOWN] = []
     return error.with_traceback(traced(found))
+
+
+def raised_by_user(error: BaseException) -> bool:
+    """Whether a ``raise`` or an ``assert`` of the user's code has raised an error."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not is_users(last.tb_frame.f_code.co_filename):
+        return False
+    return dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"

@@ -18,7 +18,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture import context, random
 from tensormagic.capture.staging.raising import checked
-from tensormagic.capture.traces import users_alone
+from tensormagic.capture.traces import raised_by_user, users_alone
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
@@ -393,8 +393,8 @@ class Function(Specialised):
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
-            fails = (program.commits or program.program.tells) and not isinstance(error, CaptureError | Changed)
-            return fails or isinstance(error, GoneOnError)
+            again = program.commits or program.program.tells or not program.program.calls
+            return isinstance(error, GoneOnError) or (again and not isinstance(error, CaptureError | Changed))
         return taken_back(before)
 
     def _as_python(
@@ -402,6 +402,7 @@ class Function(Specialised):
     ) -> Any:
         """What Python itself makes of a call that failed on its data: what the body changes before it fails is changed, and no more.
 
+        It may not fail: the text of an error is computed in a graph, where Python raises none.
         What has been printed is not printed again; what ``finally`` prints is.
         """
         if self.plain is None:
@@ -410,7 +411,9 @@ class Function(Specialised):
             with but_for(heard() if program.program.tells else ""):
                 result = self.plain(*args, **options)
         except Exception as own:  # noqa: BLE001 (the same one, as a rule)
-            raise (error if isinstance(own, type(error)) and str(own) == str(error) else own) from None
+            same = isinstance(own, type(error)) and str(own) == str(error)
+            tells_more = isinstance(error, TensorError) and isinstance(error, type(own)) and not raised_by_user(own)
+            raise (error if same or tells_more else own) from None
         if isinstance(error, GoneOnError):
             self._written.tell(self.name, error)
         return result

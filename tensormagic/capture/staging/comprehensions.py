@@ -101,7 +101,7 @@ class Generated(StandIn):
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.few = iterable if type(iterable) in _KNOWN and len(iterable) <= _FEW and test is None else None
         self.running: Any = None
-        self.takes = type(iterable) in _TAKEN
+        self.takes = type(iterable) in _TAKEN or (hasattr(iterable, "__next__") and not isinstance(iterable, Generated))
 
     def __iter__(self) -> Any:
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any
 
@@ -13,8 +13,10 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.choices import connected
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.conversions import bool_
+from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.truth import truth
-from tensormagic.capture.staging.world import CHECKS
+from tensormagic.capture.staging.world import CHECKS, World
+from tensormagic.capture.stores.place import serials
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects import failing
@@ -32,7 +34,7 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if isinstance(values, Generated) and not values_are_there() and (few := values.one_by_one()) is not None:
             return connected([*map(_truth, few)], conjunction=name == "all")
         takes = isinstance(values, Generated) and values.takes
-        before, values = _effects(), whole(values)
+        before, values = _effects(), values if takes and not values_are_there() else whole(values)
         if before is not _effects():  # a loop has asked all of them
             refuse(f"{name}() of values whose computation prints, or checks data,", _LOOP)
         rows = rows_of(values)
@@ -52,10 +54,16 @@ def _truth(one: Callable[[], Any]) -> Callable[[], Any]:
 def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
     """``all`` or ``any`` of values one by one, whose truth is data-dependent: Python asks no more of them than it has to."""
     decides, asked = name == "any", list[Node]()
-    before = _effects()
-    for value in values:
+    takes = takes or (not isinstance(values, Generated) and hasattr(values, "__next__"))
+    before, left = _effects(), iter(values)
+    while True:
+        value, alone = _taken(values, left) if asked and not takes else (next(left, _NOTHING), True)
+        if value is _NOTHING:
+            break
         if asked and takes:
             refuse(f"{name}() that takes a data-dependent number of values from an iterator", _LOOP)
+        if not alone:
+            refuse(f"{name}() of values whose computation changes something", _LOOP)
         known = truth(value)
         if asked and before is not _effects():
             refuse(f"{name}() of values whose computation prints, or checks data,", _LOOP)
@@ -71,6 +79,23 @@ def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
     return wrap(to_form(reduce(connect, asked), "python")) if asked else not decides
 
 
+def _taken(values: Iterable[Any], left: Iterator[Any]) -> tuple[Any, bool]:
+    """The next one of some values, and whether its computation changes nothing."""
+    capture = context.current()
+    if not isinstance(values, Generated) or capture is None:
+        return next(left, _NOTHING), True
+    start = next(serials)
+    world = World([f for f in (values.iteration, values.one, values.test, values.holds) if f is not None])
+
+    def taken() -> tuple[Any, bool]:
+        value = next(left, _NOTHING)
+        stores = any(b.born < start for b in capture.journals[-1])
+        return value, not stores and not any(s.name != CHECKS for s in world.changes()) and not world.grown
+
+    return attempt(world, taken, lambda result: result[1]).result
+
+
+_NOTHING = object()
 _LOOP = "Write a loop that stops where the answer is known."
 
 

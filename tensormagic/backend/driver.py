@@ -31,6 +31,7 @@ from tensormagic.ir.graph import sizer
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Apply, Dim, Size, apply, product
 from tensormagic.ops.contract import CONTRACT, operands_of_matmul, recipe_of
+from tensormagic.ops.effects.raising import AFTER
 from tensormagic.ops.leaf import CONSTANT
 from tensormagic.ops.op import as_form
 
@@ -277,10 +278,11 @@ class Driver(Walk):
         given: set[Node] = set()
         items: list[str] = []
         for number, node in enumerate(self.results):
-            items.append(self._result(node, again=node in given))
+            value = _passed_on(node)
+            items.append(self._result(node, again=value in given))
             if node.type.shape and (is_view(node) or ".copy()" in items[-1] or items[-1].startswith("array(")):
                 self.ledger.copied(number, node)
-            given.add(node)
+            given.add(value)
         self.lines.append(f"return [{', '.join(items)}]")
 
     def _result(self, node: Node, *, again: bool) -> str:
@@ -423,3 +425,10 @@ def _is_matmul(subscripts: str) -> bool:
     order = dict.fromkeys(c for c in subscripts if c.isalpha())
     names = dict(zip(order, "abcdef", strict=False))
     return "".join(names.get(c, c) for c in subscripts) in {"ab,bc->ac", "ab,b->a", "a,ab->b", "a,a->"}
+
+
+def _passed_on(node: Node) -> Node:
+    """The node whose very value another one hands on, after a check."""
+    while node.op is AFTER:
+        node = node.args[1]
+    return node

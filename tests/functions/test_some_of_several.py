@@ -60,7 +60,7 @@ def takes_from_an_iterator(x, rng):
 
 
 def changes_nothing(x, rng):
-    return any(v > 2 for v in x), all(v > 0 for v in x), any(np.sin(v) > 0.9 for v in x), any([v < 0 for v in x])
+    return any(v > 2 for v in x), all(v > 0 for v in x), any(np.sin(v) > 0.9 for v in x), any(v < 0 for v in x)
 
 
 PROGRAMS = [draws, draws_for_all, appends, appends_in_a_map, stores, binds, takes_from_an_iterator, changes_nothing]

@@ -24,7 +24,7 @@ from tensormagic.ir.matching import (
     looked_through,
     matcher,
 )
-from tensormagic.ir.node import Bits, Node, hands_on, is_check, make
+from tensormagic.ir.node import Bits, Node, hands_on, is_check, make, topological
 from tensormagic.ir.node import is_constant as holds_bits
 from tensormagic.ir.roundings import below as plain
 from tensormagic.ir.rule_text import replaced, show
@@ -334,6 +334,11 @@ def pattern_rule(
     )
 
 
+def _may_raise(value: Node) -> bool:
+    """Whether what a rule leaves out is not to be left out: computing it may be an error. Facts that are assumed are checked apart."""
+    return bool(value.args) and any(n.op.may_raise(n) and "facts" not in n.params for n in topological([value]))
+
+
 def _wild(parameter: inspect.Parameter) -> Node:
     """The node that stands for a pattern variable; its annotation says what it matches."""
     note = parameter.annotation
@@ -368,6 +373,10 @@ def _text(bits: Bits) -> str:
 def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds: str) -> Callable[[Node], Found | None]:
     match, made = matcher(pattern), builder(replacement) if isinstance(replacement, Node) else None
     kinds += "b"
+    kept = (
+        {n["name"] for n in topological([replacement]) if n.op is WILD} if isinstance(replacement, Node) else set[str]()
+    )
+    gone = {n["name"] for n in topological([pattern]) if n.op is WILD} - kept
 
     def apply(node: Node) -> Found | None:
         found = match(node)
@@ -380,6 +389,9 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
                 return None
         for check, names in readers:
             if not check(*[bound[name] for name in names]):
+                return None
+        for name in gone:
+            if _may_raise(bound[name]):
                 return None
         built = made(bound) if made is not None else replacement
         fitted = fit(built, node)

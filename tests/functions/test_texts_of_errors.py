@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -65,3 +67,29 @@ def test_what_python_meets_too_keeps_the_message_that_tells_more():
     with pytest.raises(IndexError, match="out of bounds") as found:
         captured(GOOD, 7)
     assert isinstance(found.value, IndexError)
+
+
+def known_after_a_quotient(a, n):
+    return 1 / a > 1 or n > 1
+
+
+def known_to_be_false(a, n):
+    return 1 / a > 1 and n > 5
+
+
+def a_root_before(a, n):
+    return math.sqrt(a - 0.5) > 1 or n > 1
+
+
+@pytest.mark.parametrize(
+    "program", [known_after_a_quotient, known_to_be_false, a_root_before], ids=lambda f: f.__name__
+)
+def test_an_operand_that_fails_is_an_error_whatever_the_other_one_is(program):
+    captured = tm.tensor(program)
+    assert captured(2.0, 4) == program(2.0, 4)
+    for _ in range(2):
+        assert captured(2.0, 4) == program(2.0, 4)
+        with pytest.raises(Exception, match=r"\w") as own:
+            program(0.0, 4)
+        with pytest.raises(type(own.value)):
+            captured(0.0, 4)

@@ -71,8 +71,10 @@ def _was_made(buffer: Buffer) -> bool:
 
 
 def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
-    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects: what loops go over does, too."""
+    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects: what loops go over does, and a caller's arguments."""
     capture = context.current()
+    if capture is not None and any(id(w) in capture.callers.containers for w in wanted):
+        return True
     held = () if capture is None else capture.held
     return _lead_to([*held, *_others(slots)], wanted, slots)
 

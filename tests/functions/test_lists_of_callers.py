@@ -1,0 +1,75 @@
+"""Lists that a caller has, and that change places in a function: what is stored into them is there after the call."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import pytest
+
+import tensormagic as tm
+
+
+def swapped(p, q):
+    if p[0] > q[0]:
+        p, q = q, p
+    p[0] += 2.0
+
+
+def swapped_and_grown(p, q):
+    if p[0] > q[0]:
+        p, q = q, p
+    q[0] = p[0] * 3
+    p.append(1.0)
+
+
+def swapped_in_a_loop(p, q):
+    for i in range(2):
+        p, q = q, p
+        p[0] += p[0] * i
+
+
+def one_of_two(p, q):
+    c = p if p[0] > q[0] else q
+    c[0] += 2.0
+
+
+def another_name(p, q):
+    if p[0] > q[0]:
+        p = q
+    p[0] += 2.0
+
+
+def by_a_key(p, q):
+    if p["k"] > q["k"]:
+        p, q = q, p
+    p["k"] += 2.0
+
+
+@pytest.mark.parametrize(
+    "program", [swapped, swapped_and_grown, swapped_in_a_loop, one_of_two, another_name], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("start", [3.0, 1.0])
+def test_stores_into_lists_that_change_places_reach_the_caller(program, start):
+    captured = tm.tensor(program)
+    for _ in range(3):
+        given = [start], [2.0]
+        expected = copy.deepcopy(given)
+        program(*expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            captured(*given)
+        assert given == expected
+
+
+@pytest.mark.parametrize("start", [3.0, 1.0])
+def test_stores_into_dictionaries_that_change_places_reach_the_caller(start):
+    captured = tm.tensor(by_a_key)
+    for _ in range(2):
+        given = {"k": start}, {"k": 2.0}
+        expected = copy.deepcopy(given)
+        by_a_key(*expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            captured(*given)
+        assert given == expected

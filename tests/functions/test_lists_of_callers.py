@@ -73,3 +73,34 @@ def test_stores_into_dictionaries_that_change_places_reach_the_caller(start):
             warnings.simplefilter("ignore")
             captured(*given)
         assert given == expected
+
+
+def by_min(p, q):
+    pair = [p, q]
+    for _ in range(2):
+        least = min(pair, key=lambda v: v[0])
+        least[0] += 1.5
+
+
+def by_sort(p, q):
+    pair = [p, q]
+    pair.sort()
+    pair[0][0] += 1.5
+
+
+def by_max(p, q):
+    max([p, q]).append(1.0)
+
+
+@pytest.mark.parametrize("program", [by_min, by_sort, by_max], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("start", [3.0, 1.0])
+def test_lists_that_are_ordered_by_data_are_the_callers(program, start):
+    captured = tm.tensor(program)
+    for _ in range(2):
+        given = [start], [2.0]
+        expected = copy.deepcopy(given)
+        program(*expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            captured(*given)
+        assert given == expected

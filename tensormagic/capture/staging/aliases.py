@@ -71,7 +71,7 @@ def _was_made(buffer: Buffer) -> bool:
 
 
 def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
-    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects: what loops go over does, and a caller's arguments."""
+    """Whether more than the variables ``slots`` lead to one of the ``wanted`` objects: what loops go over, or a caller, does."""
     capture = context.current()
     if capture is not None and any(id(w) in capture.callers.containers for w in wanted):
         return True

@@ -16,6 +16,7 @@ from tensormagic.capture.refusal import refuse_python, values_are_there
 from tensormagic.capture.staging import raising, special
 from tensormagic.capture.staging.choices import chosen
 from tensormagic.capture.staging.compared_parts import before
+from tensormagic.capture.staging.containers import changeable
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -36,6 +37,7 @@ def sorted_(values: Any, /, *, key: Key | None = None, reverse: Any = False) -> 
     if len(items) < 2 or values_are_there() or not has_lazy(keys):
         order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
         return [items[k] for k in order]
+    _refuse_changeable(items, "sorted()")
     order = _order(keys, bool(reverse))
     return _taken(items, order)
 
@@ -50,11 +52,24 @@ def extreme(plain: Callable[..., Any], values: list[Any], *, key: Key | None = N
     keys = values if key is None else [key(value) for value in values]
     if not has_lazy(keys) and not any(special.method_of(k, "__lt__") for k in keys):
         return values[plain(range(len(values)), key=keys.__getitem__)]
+    if any(True for v in values for _ in changeable(v)):
+        if not values_are_there():
+            _refuse_changeable(values, plain.__name__ + "()")
+        keys = [k.numpy() if isinstance(k, Tensor) else k for k in keys]
+        return values[plain(range(len(values)), key=keys.__getitem__)]
     best = keys[0], values[0]
     for one in zip(keys[1:], values[1:], strict=True):
         test = before(one[0], best[0]) if smaller else before(best[0], one[0])
         best = chosen(test, lambda one=one: one, lambda best=best: best)
     return best[1]
+
+
+def _refuse_changeable(items: Sequence[Any], what: str) -> None:
+    """Refuse lists and the like, whose place depends on data: what is stored into one of them would be in a copy."""
+    if any(True for item in items for _ in changeable(item)):
+        refuse_python(
+            f"{what} of lists or dictionaries by what depends on data", "Sort tuples, or numbers with np.argsort."
+        )
 
 
 def _order(keys: list[Any], reverse: bool) -> Node:

@@ -104,3 +104,31 @@ def test_lists_that_are_ordered_by_data_are_the_callers(program, start):
             warnings.simplefilter("ignore")
             captured(*given)
         assert given == expected
+
+
+def left_at_the_first(p, q):
+    for v in (p, q, [9.0]):
+        if v[0] > 1.5:
+            v[0] = 0.0
+            break
+
+
+def left_by_a_return(p, q):
+    for v in [p, q]:
+        if v[0] > 1.5:
+            v.append(0.5)
+            return
+
+
+@pytest.mark.parametrize("program", [left_at_the_first, left_by_a_return], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("start", [3.0, 1.0])
+def test_lists_after_the_one_at_which_a_loop_is_left_stay_as_they_are(program, start):
+    captured = tm.tensor(program)
+    for _ in range(2):
+        given = [start], [2.0]
+        expected = copy.deepcopy(given)
+        program(*expected)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            captured(*given)
+        assert given == expected

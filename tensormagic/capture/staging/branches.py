@@ -348,7 +348,12 @@ def merge_type(what: str, first: Type, second: Type) -> Type:
 
 
 def staged_branch(
-    predicate: Node, ways: Ways, names: Sequence[str], needed: Sequence[str], functions: Sequence[Any] = ()
+    predicate: Node,
+    ways: Ways,
+    names: Sequence[str],
+    needed: Sequence[str],
+    functions: Sequence[Any] = (),
+    given: Sequence[Any] = (),
 ) -> None:
     """Both ways of a statement: the names that they bind, and the arrays that they store into.
 
@@ -362,6 +367,8 @@ def staged_branch(
         The names that the ways bind, and those that are needed afterwards.
     functions
         The functions of staged code that the ways call, where they are not these themselves.
+    given
+        What these are given, and may change.
 
     Raises
     ------
@@ -369,7 +376,7 @@ def staged_branch(
         Where no region can do it; nothing has changed then.
     """
     functions = functions or ways
-    world = World(functions)
+    world = World([*functions, *given])
     slots = {name: world.slot(functions[0], name) for name in names}
     unneeded = {slots[name] for name in names if name not in needed}
     why = f"only one branch of the `if` in {usercode.here()} assigns it"

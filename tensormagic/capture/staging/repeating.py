@@ -221,7 +221,7 @@ def _guarded(stopped: Node, body: Body, item: Any) -> bool:
 
     names, ways = body.names, (nothing, lambda: body.iteration(item))
     try:
-        staged_branch(stopped, ways, names.bound, (*names.entering, *names.leaving), (body.iteration,))
+        staged_branch(stopped, ways, names.bound, (*names.entering, *names.leaving), (body.iteration,), (item,))
     except Exception:
         if not values_are_there():
             raise

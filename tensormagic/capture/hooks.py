@@ -54,9 +54,7 @@ class RunTime:
     """What the run time of staged code gives: values that are one of several ask it for branches, and have it raise errors."""
 
     module: ModuleType  # what staged code calls
-    choose: Callable[
-        [Node, tuple[Callable[[], Any], Callable[[], Any]]], Any
-    ]  # what one of two gives, as a condition says
+    choose: Callable[..., Any]  # what one of two gives, as a condition says, with what they do to what they reach
     raised: Callable[[Any], Any]  # an error that is raised on trial
     defer: Callable[
         [Node, Exception], bool

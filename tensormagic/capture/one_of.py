@@ -91,9 +91,9 @@ class OneOf(Opaque):
 
         return made
 
-    def mapped(self, function: Callable[[Any], Any]) -> Any:
-        """What a function without effects gives of the value that it is."""
-        return mapped(self, function)
+    def mapped(self, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
+        """What a function without effects gives of the value that it is; ``reached`` is what it looks into."""
+        return mapped(self, function, reached)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -155,24 +155,24 @@ def one_of(code: Any, options: Sequence[Any], said: str = "") -> Any:
     return OneOf(code, options, said) if known is None else options[int(known)]
 
 
-def mapped(value: OneOf, function: Callable[[Any], Any]) -> Any:
+def mapped(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
     """What a function without effects gives of each of several values, of data-dependent choice."""
     if all(v is None or isinstance(v, str | bytes) for v in value.options):
         try:
             found = [function(v) for v in value.options]
         except (TypeError, ValueError, LookupError, AttributeError):  # these are data-dependent, too
-            return applied(value, function)
+            return applied(value, function, reached)
         if all(same(v, found[0]) for v in found) and is_fixed(found[0]):
             return found[0]
         if all(is_fixed(v) for v in found):
             return OneOf(value.code, found, value.said)
         if len({type(v) for v in found}) == 1 and type(found[0]) in _NUMBERS:
             return wrap(_number(value.code.node, found))
-    return applied(value, function)
+    return applied(value, function, reached)
 
 
-def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
-    """What a function gives of the value that is chosen, with what it does."""
+def applied(value: OneOf, function: Callable[[Any], Any], reached: Sequence[Any] = ()) -> Any:
+    """What a function gives of the value that is chosen, with what it does to what is ``reached``, and by the value."""
 
     def given(k: int) -> Any:
         try:
@@ -189,7 +189,8 @@ def applied(value: OneOf, function: Callable[[Any], Any]) -> Any:
         if k == len(value.options) - 1:
             return given(k)
         holds = to_form(scalar.equal(value.code.node, constant(k)), "python")
-        return run_time.choose(holds, (way(k), lambda: from_(k + 1)))
+        ways = way(k), lambda: from_(k + 1)
+        return run_time.choose(holds, ways, (*ways, *value.options, *reached))
 
     return from_(0)
 
@@ -211,7 +212,7 @@ class Indexed:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, OneOf):
-            return key.mapped(lambda k: self.container[k])
+            return key.mapped(lambda k: self.container[k], (self.container,))
         if isinstance(key, Tensor) and type(self.container) is not dict:
             return _item(self.container, key)
         return self.container[key]

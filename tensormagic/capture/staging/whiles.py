@@ -22,7 +22,8 @@ from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
 from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.ir.node import Node, topological
-from tensormagic.ops.effects.telling import EFFECTS
+from tensormagic.ops.effects.outside import OUTSIDE
+from tensormagic.ops.effects.telling import TELL
 
 Thunk = Callable[[], Any]
 
@@ -170,6 +171,9 @@ def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known
     conditional(loop, condition, None if isinstance(first, bool) else first)
 
 
+_ACTS = {TELL, OUTSIDE}  # what is not to be done once more
+
+
 def _refuse_effects(body: Body) -> None:
     """Raise where asking the test changes anything: a region asks it once more than it has been asked before that."""
     before = raising.noted()
@@ -187,7 +191,7 @@ def _refuse_effects(body: Body) -> None:
 def _acts(token: Any, before: Any) -> bool:
     """Whether something is printed, or called outside of the graph, between what stands for the checks so far and a later one."""
     start = node_of(before)
-    return any(n.op.name in EFFECTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)
+    return any(n.op in _ACTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)
 
 
 __all__ = ["repeat", "staged_repeat"]

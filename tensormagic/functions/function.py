@@ -39,7 +39,7 @@ from tensormagic.functions.reading import (
 )
 from tensormagic.functions.recaptured import Recaptured
 from tensormagic.functions.record import Record
-from tensormagic.functions.retold import but_for
+from tensormagic.functions.retold import but_for, may_be_of_a_text
 from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
@@ -393,7 +393,7 @@ class Function(Specialised):
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
-            again = program.commits or program.program.tells or not program.program.calls
+            again = program.commits or program.program.tells or may_be_of_a_text(program.graph, error)
             return isinstance(error, GoneOnError) or (again and not isinstance(error, CaptureError | Changed))
         return taken_back(before)
 
@@ -412,7 +412,8 @@ class Function(Specialised):
                 result = self.plain(*args, **options)
         except Exception as own:  # noqa: BLE001 (the same one, as a rule)
             same = isinstance(own, type(error)) and str(own) == str(error)
-            tells_more = isinstance(error, TensorError) and isinstance(error, type(own)) and not raised_by_user(own)
+            pythons = program.commits or program.program.tells or raised_by_user(own)
+            tells_more = not pythons and isinstance(error, TensorError) and isinstance(error, type(own))
             raise (error if same or tells_more else own) from None
         if isinstance(error, GoneOnError):
             self._written.tell(self.name, error)

@@ -1,4 +1,4 @@
-"""What a call prints that is run again from its beginning: what the first run has printed is not printed twice."""
+"""Calls that are run again from their beginning, by Python: which are, and what the first run has printed is not printed twice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import io
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
+
+from tensormagic.ir.errors import GuardError
+from tensormagic.ir.graph import Graph
+from tensormagic.ir.node import Node
+from tensormagic.ops.effects.raising import CHECK
 
 
 @contextmanager
@@ -22,3 +27,20 @@ def but_for(printed: str) -> Generator[None]:
         text = said.getvalue()
         differ = (k for k, (a, b) in enumerate(zip(text, printed, strict=False)) if a != b)
         sys.stdout.write(text[next(differ, min(len(text), len(printed))) :])
+
+
+def may_be_of_a_text(graph: Graph, error: Exception) -> bool:
+    """Whether an error may be one of computing an error's text, which a graph does where the error is not raised, too.
+
+    What is assumed is checked in graphs alone.
+    """
+    if isinstance(error, GuardError | MemoryError):
+        return False
+    nodes = _all_nodes(graph)
+    return any(n.op is CHECK and len(n.args) > 2 for n in nodes) and not any("facts" in n.params for n in nodes)
+
+
+def _all_nodes(graph: Graph) -> list[Node]:
+    """The nodes of a graph and of those within it."""
+    inner = [g for n in graph.nodes for _, g in n.param_items if isinstance(g, Graph)]
+    return [*graph.nodes, *(n for g in inner for n in _all_nodes(g))]

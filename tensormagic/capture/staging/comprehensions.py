@@ -76,6 +76,7 @@ def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration
 
 
 _KNOWN = {list, tuple, range}
+_ON_THE_WAY = (zip, map, enumerate, filter, reversed)  # iterators that are made where they are gone over, as a rule
 _TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that somebody has
 _FEW = 32  # items of which each is asked for where those before it leave that open
 
@@ -101,7 +102,8 @@ class Generated(StandIn):
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.few = iterable if type(iterable) in _KNOWN and len(iterable) <= _FEW and test is None else None
         self.running: Any = None
-        self.takes = type(iterable) in _TAKEN or (hasattr(iterable, "__next__") and not isinstance(iterable, Generated))
+        named = hasattr(iterable, "__next__") and not isinstance(iterable, (Generated, *_ON_THE_WAY))
+        self.takes = type(iterable) in _TAKEN or named
 
     def __iter__(self) -> Any:
         return self

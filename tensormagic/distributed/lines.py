@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensormagic.backend import reference
 from tensormagic.ir import site
-from tensormagic.ir.graph import Graph
+from tensormagic.ir.graph import Graph, every_node
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Symbol
-
-
-def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
-    """The graphs among the parameters of a node."""
-    for value in values:
-        if isinstance(value, Graph):
-            yield value
-        elif type(value) is tuple:
-            yield from graphs_in(value)
-
-
-def every_node(graph: Graph) -> Iterator[Node]:
-    """Its nodes, and those of graphs within them: in the same order where the graph is read from its text."""
-    for node in graph.nodes:
-        yield node
-        for inner in graphs_in(node.params.values()):
-            yield from every_node(inner)
 
 
 def lines_of(graph: Graph) -> tuple[str, ...]:

@@ -18,12 +18,11 @@ import numpy as np
 
 from tensormagic.config import config
 from tensormagic.distributed.driving import Driving, driving
-from tensormagic.distributed.lines import graphs_in
 from tensormagic.distributed.masks import without_masks
 from tensormagic.distributed.stages import Driven, Inner, Split, Stage, Whole
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.graph import Graph, bare_symbol
+from tensormagic.ir.graph import Graph, bare_symbol, graphs_in
 from tensormagic.ir.node import Node, as_size, resized, topological, users
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of

@@ -8,8 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 
 from tensormagic.ir.errors import GuardError
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
+from tensormagic.ir.graph import Graph, every_node
 from tensormagic.ops.effects.raising import CHECK
 
 
@@ -36,11 +35,5 @@ def may_be_of_a_text(graph: Graph, error: Exception) -> bool:
     """
     if isinstance(error, GuardError | MemoryError):
         return False
-    nodes = _all_nodes(graph)
+    nodes = [*every_node(graph)]
     return any(n.op is CHECK and len(n.args) > 2 for n in nodes) and not any("facts" in n.params for n in nodes)
-
-
-def _all_nodes(graph: Graph) -> list[Node]:
-    """The nodes of a graph and of those within it."""
-    inner = [g for n in graph.nodes for _, g in n.param_items if isinstance(g, Graph)]
-    return [*graph.nodes, *(n for g in inner for n in _all_nodes(g))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -282,3 +282,20 @@ def guards_of(node: Node) -> tuple[Guard, ...]:
     if node.guards is None:
         node.guards = tuple(node.op.guards(node))
     return node.guards
+
+
+def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
+    """The graphs among the parameters of a node."""
+    for value in values:
+        if isinstance(value, Graph):
+            yield value
+        elif type(value) is tuple:
+            yield from graphs_in(value)
+
+
+def every_node(graph: Graph) -> Iterator[Node]:
+    """Its nodes, and those of graphs within them: in the same order where the graph is read from its text."""
+    for node in graph.nodes:
+        yield node
+        for inner in graphs_in(node.params.values()):
+            yield from every_node(inner)

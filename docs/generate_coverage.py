@@ -1,4 +1,6 @@
-"""Writes docs/coverage.md by running the table of cases in tests/namespace. ``python docs/generate_coverage.py`` takes some minutes.
+"""Writes docs/coverage.md by running the table of cases in tests/namespace: all, which takes some minutes, or those of some functions.
+
+``python docs/generate_coverage.py np.sinc scipy.linalg.toeplitz`` writes the rows of these two, and keeps the others.
 
 A test holds that the page names every function with its number of cases; what the columns say is as of the run.
 """
@@ -6,13 +8,15 @@ A test holds that the page names every function with its number of cases; what t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
+FILE = Path(__file__).with_name("coverage.md")
 sys.path.insert(0, str(ROOT))  # the table stands among the tests, which are no package
 
 from tensormagic import config, session  # noqa: E402 (after the path)
@@ -100,6 +104,18 @@ def counts(text: str) -> dict[str, Any]:
     return {cells[1].strip(" `"): int(cells[2]) for cells in rows}
 
 
+def rows(text: str) -> dict[str, str]:
+    """The lines of a page, by the function that each is of."""
+    return {line.split("|")[1].strip(" `"): line for line in text.splitlines() if line.startswith("| `")}
+
+
+def written(functions: Sequence[str]) -> str:
+    """The page, with new rows of some functions, or of all."""
+    old = rows(FILE.read_text(encoding="utf-8")) if functions else {}
+    return page(lambda name, cases: old[name] if name in old and name not in functions else row(name, cases))
+
+
 if __name__ == "__main__":
     config.math, config.tier = "exact", "numpy"
-    Path(__file__).with_name("coverage.md").write_text(page())
+    warnings.simplefilter("ignore")  # of gradients that are zero: the tests of the cases say where they are
+    FILE.write_text(written(sys.argv[1:]), encoding="utf-8")

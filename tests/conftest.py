@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import re
 import tempfile
 import zlib
 from collections import defaultdict
@@ -97,6 +98,13 @@ def _shared_out(items: list[pytest.Item], shares: dict[str, int]) -> list[pytest
     return left_out
 
 
+def _is_unnamed(item: pytest.Item, config: pytest.Config) -> bool:
+    """Whether a test that is run by its row's name alone (`by_name`) is not asked for."""
+    if item.get_closest_marker("by_name") is None or any(item.name in a for a in config.args):
+        return False
+    return item.callspec.id not in re.findall(r"\w+", config.getoption("keyword"))  # type: ignore[attr-defined]
+
+
 def _place_in_run(item: pytest.Item) -> int:
     """When a test is run: those with a browser last, the longest of them first."""
     if item.get_closest_marker("browser") is None:
@@ -120,7 +128,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if _is_slow(item, known):
                 item.add_marker("slow")
     chosen = config.getoption("--all") or config.getoption("keyword") or any("::" in a for a in config.args)
-    left_out = [] if chosen else _shared_out(items, shares)
+    left_out = [item for item in items if _is_unnamed(item, config)]
+    left_out += [] if chosen else _shared_out([item for item in items if item not in set(left_out)], shares)
     if left_out:
         apart = set(left_out)
         items[:] = [item for item in items if item not in apart]

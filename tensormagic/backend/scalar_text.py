@@ -191,11 +191,13 @@ def step_text(root: Node, total: str, value: str, *, free: bool, whole: bool = F
     if root.op in {SUM, CONTRACT}:
         return f"add_reassoc({total}, {value})" if free and dtype.kind == "f" else f"{total} + {value}"
     step: str = root.op.step  # type: ignore[attr-defined]
-    if step in registry:
-        step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
     if dtype.kind == "b" and root.op in {ANY, ALL}:  # without branches: these loops become vector code
         truth = value if whole else f"({value} != 0)"
         return f"bool({total} {'|' if root.op is ANY else '&'} {truth})"
+    if whole:  # a step takes an element, of which it may be any function; totals are of one kind
+        return _joined(root.op.joins, dtype, total, value)
+    if step in registry:
+        step = registry[step].source[dtype.kind]  # type: ignore[attr-defined]
     expression = step.format(total, value)
     if dtype.kind == "b":
         return f"bool({expression})"

@@ -27,7 +27,7 @@ class Fold(Op):
     Parameters
     ----------
     numpy
-        ``numpy(x, axis)``.
+        ``numpy(x, axis)``, with an axis as NumPy's functions take it: None for all, a number for one, a tuple for several.
     kinds
         The kinds of dtypes that it takes; others are refused.
     result
@@ -35,7 +35,8 @@ class Fold(Op):
     start
         The accumulator's first value for a result dtype, as a number; None where an empty axis is an error.
     step
-        The scalar text that takes ``{0}``, the accumulator, and ``{1}``, the element; None runs in NumPy.
+        The scalar text that takes ``{0}``, the accumulator, and ``{1}``, the element; None runs in NumPy. With a step, ``joins``
+        names the op that puts two accumulators together.
     tangent
         ``tangent(node, t)``, linear in ``t``; None for a fold without derivative.
     positional
@@ -53,6 +54,17 @@ class Fold(Op):
     body: Callable[[Node], Node] | None = field(default=None, repr=False)
     differentiable: bool = True
     positional: bool = False
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not self.joins:
+            raise ValueError(
+                f"the fold {self.name} has a step: say what puts the results of parts together, as in joins='add'"
+            )
+        if self.step is not None and self.start is None and self.step not in {"maximum", "minimum"}:
+            raise ValueError(
+                f"the fold {self.name} has a step: say where it begins, as in start=lambda dtype: dtype.type(0)"
+            )
+        super().__post_init__()
 
     def may_raise(self, node: Node) -> bool:
         """An extremum of nothing."""

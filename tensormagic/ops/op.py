@@ -30,7 +30,8 @@ class Op(Operation):
 
     def __post_init__(self) -> None:
         if self.name in registry:
-            message = f"there is an op {self.name!r} already"
+            known = registry[self.name]
+            message = f"there is an op {self.name!r} already, of the kind {known.kind}: {known.doc}"
             raise ValueError(message)
         registry[self.name] = self
 

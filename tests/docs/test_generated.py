@@ -1,3 +1,4 @@
+import difflib
 import importlib.util
 import re
 from pathlib import Path
@@ -19,16 +20,30 @@ def generator(name):
     return module
 
 
+def hold(page, made, command):
+    """That a page is what its command writes; only the lines that differ are told."""
+    old, new = (DOCS / page).read_text(encoding="utf-8").splitlines(), made.splitlines()
+    lines = [
+        line
+        for line in difflib.unified_diff(old, new, "as it is", "as it is made", lineterm="", n=0)
+        if line[0] in "+-"
+    ]
+    assert not lines, f"docs/{page} is not up to date: run `python docs/{command}.py`. What differs:\n" + "\n".join(
+        lines[2:12]
+    )
+
+
 def test_the_table_of_operations_is_up_to_date():
-    assert (DOCS / "ops.md").read_text() == generator("generate_ops").table()
+    hold("ops.md", generator("generate_ops").table(), "generate_ops")
 
 
 def test_the_table_of_errors_is_up_to_date():
-    assert (DOCS / "error-classes.md").read_text(encoding="utf-8") == generator("generate_errors").page()
+    hold("error-classes.md", generator("generate_errors").page(), "generate_errors")
 
 
 def test_every_operation_says_what_it_is():
-    assert not [op.name for op in registry.values() if not op.doc.endswith(".")]
+    silent = [op.name for op in registry.values() if not op.doc.endswith(".")]
+    assert not silent, f"give them one line, doc='... .': {silent}"
 
 
 @pytest.fixture
@@ -64,7 +79,9 @@ def test_the_page_of_coverage_names_every_function_with_its_cases():
     """The cases themselves run in tests/namespace; the page is written from a run of all of them."""
     coverage = generator("generate_coverage")
     expected = {name: len([c for c in cases if not c.refused]) for name, cases in coverage.grouped().items()}
-    assert coverage.counts((DOCS / "coverage.md").read_text()) == expected
+    found = coverage.counts((DOCS / "coverage.md").read_text())
+    other = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+    assert not other, f"docs/coverage.md is not up to date: run `python docs/generate_coverage.py {' '.join(other)}`"
 
 
 def test_the_picture_of_the_parts_is_up_to_date():

@@ -16,12 +16,11 @@ from tensormagic.ir.rule_text import show
 from tensormagic.ops.scalars import scalar
 from tensormagic.transform.rewriting import THEMES, notation, rewrite, rules
 
-NAMES = {k: getattr(np, k) for k in dir(np) if k[0] != "_" and callable(getattr(np, k))} | {
+NAMES = {k: getattr(m, k) for m in (special, np) for k in dir(m) if k[0] != "_" and callable(getattr(m, k))} | {
     "sigmoid": special.expit,
     "softplus": lambda x: np.logaddexp(x, 0),
     "log1mexp": lambda x: np.log1p(-np.exp(x)),
     "log_hypot": lambda x, y: np.log(np.hypot(x, y)),
-    **{k: getattr(special, k) for k in ("erf", "erfc", "gammaln", "logit", "xlogy", "logsumexp", "polygamma")},
 }
 
 
@@ -85,10 +84,23 @@ def silent(rule):
     found = rule.apply(rule.pattern)
     heavier = found is not None and not rule.fuel and not lighter(found.node, rule.pattern, found.inside)
     hint = "; its replacement is no lighter than its pattern: write @stable(fuel=1)" if heavier else ""
-    return f"it does not fire on {text} of {', '.join(names)}{hint}"
+    others = {f"{f.rule.name} ({f.rule.source})": 0 for form in FORMS for f in fired(rule, form, False, (text, names))}
+    first = "".join(f"\n  {other}" for other in others)
+    before = (
+        f"; what changes its text before it does:{first}\nWrite the pattern over what these give, or let them go"
+        if first
+        else ""
+    )
+    return f"it does not fire on {text} of {', '.join(names)}{hint}{before}"
 
 
 def fires_on(rule, form, whole, text_and_names):
+    wanted = {rule.name, ELSEWHERE.get(rule.name)}
+    return any(f.rule.name in wanted for f in fired(rule, form, whole, text_and_names))
+
+
+def fired(rule, form, whole, text_and_names):
+    """What fires on a text in the level of the rule."""
     text, names = text_and_names
     function = eval(f"lambda {', '.join(names)}: {text}", dict(NAMES))
     given = [FORMS[form](3 + k if whole else 0.3 + k / 7) for k in range(len(names))]
@@ -96,9 +108,8 @@ def fires_on(rule, form, whole, text_and_names):
         with np.errstate(all="ignore"):
             graph = tm.trace(function, *given)
     except tm.TensorError:
-        return False
-    wanted = {rule.name, ELSEWHERE.get(rule.name)}
-    return any(f.rule.name in wanted for f in rewrite(graph, rule.level).fired)
+        return []
+    return rewrite(graph, rule.level).fired
 
 
 @pytest.mark.parametrize(("level", "name"), PATTERNS)

@@ -13,5 +13,7 @@ def test_the_page_of_rules_is_up_to_date():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = module.page()
-    assert (DOCS / "rules.md").read_text() == page
+    assert (DOCS / "rules.md").read_text() == page, (
+        "docs/rules.md is not up to date: run `python docs/generate_rules.py`"
+    )
     assert page.count("\n| `") == len(rules("real"))

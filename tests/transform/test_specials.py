@@ -14,6 +14,12 @@ from tests.transform.example import Example
 from tests.transform.examples import EXAMPLES
 from tests.transform.specials import arrays, changed, lost, other_bits, outcome, pairs
 
+
+def at_first(wrong, columns, before, after):
+    """What is at the first sample of those that are wrong."""
+    return f"at {[c[wrong][0] for c in columns]} the pattern has {before[wrong][0]!r}, the new form {after[wrong][0]!r}"
+
+
 PATTERNS = [r for r in rules("stable") if r.pattern is not None]
 
 
@@ -21,7 +27,9 @@ PATTERNS = [r for r in rules("stable") if r.pattern is not None]
 def test_exact_patterns_keep_every_bit(rule):
     for _, columns, before, after in pairs(rule, 400):
         wrong = other_bits(before, after)
-        assert not wrong.any(), [(c[wrong][0], before[wrong][0], after[wrong][0]) for c in columns]
+        assert not wrong.any(), (
+            f"{at_first(wrong, columns, before, after)}: an exact rule keeps every bit; put it under @stable"
+        )
 
 
 @pytest.mark.parametrize("rule", [r for r in PATTERNS if r.level == "stable"], ids=str)
@@ -31,11 +39,19 @@ def test_stable_patterns_lose_no_number_and_say_what_they_extend(rule):
         if before.dtype.kind not in "fc":
             continue
         wrong = lost(before, after)
-        assert not wrong.any(), [(c[wrong][0], before[wrong][0], after[wrong][0]) for c in columns]
+        assert not wrong.any(), (
+            f"{at_first(wrong, columns, before, after)}: a stable rule keeps every number; put the new form behind a bound, "
+            "as where(absolute(x) < bound, new, old), or the rule under @real"
+        )
         other = changed(before, after)
         seen |= bool(other.any())
-        assert rule.extends or not other.any(), [(c[other][0], before[other][0], after[other][0]) for c in columns]
-    assert seen == bool(rule.extends)
+        assert rule.extends or not other.any(), (
+            f"{at_first(other, columns, before, after)}: say so, by a third part of the rule, "
+            'as in `yield old, new, extending("a value where x is infinite")`'
+        )
+    assert seen or not rule.extends, (
+        f"the rule says that it is {rule.extends}, but no sample has a value for nan: leave that out"
+    )
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.level != "real"], ids=lambda e: e.rule)

@@ -17,11 +17,20 @@ from tensormagic.ops.pointwise import Pointwise, ufunc_dtypes
 INF = np.inf
 SPECIAL: tuple[float, ...] = (0.0, -0.0, 1.0, -1.0, 0.5, INF, -INF, np.nan, 1e-300, -1e-8, 700.0, -745.0)
 
+_DTYPES = "give dtypes=float_loop (or real_loop, without complex numbers; float_loop2 for two operands)."
+_UNKNOWN = "NumPy has no function {}: give one as the second argument,"
+_OWN = f"its text in NumPy as in_numpy='np.log(np.cosh({{0}}))', and {_DTYPES}"
+
 
 def scalar_op(name: str, numpy: Callable[..., Value] | None = None, **fields: Any) -> Pointwise:
     """A scalar function under its NumPy name."""
+    function = numpy or getattr(np, name, None)
+    if function is None:
+        raise ValueError(f"{_UNKNOWN.format(name)} {_OWN}")
+    if fields.get("dtypes") is None and not hasattr(function, "resolve_dtypes"):
+        raise ValueError(f"the function of {name} is no ufunc of NumPy's and does not say its dtypes: {_DTYPES}")
     fields.setdefault("edges", SPECIAL)
-    return Pointwise(name=name, numpy=numpy or getattr(np, name), **fields)
+    return Pointwise(name=name, numpy=function, **fields)
 
 
 def special(name: str) -> Callable[..., Value]:

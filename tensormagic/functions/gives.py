@@ -19,8 +19,8 @@ from tensormagic.capture.number_classes import classes_of, is_number, of_class
 from tensormagic.capture.stores.place import Place
 from tensormagic.capture.tree import Build, Rest, is_container
 from tensormagic.capture.value import Tensor
-from tensormagic.functions.sources import Source, sources_of
-from tensormagic.ir.errors import CaptureError
+from tensormagic.functions.sources import Source, Way, sources_of, ways_of
+from tensormagic.ir.errors import CaptureError, SharedResultError
 from tensormagic.ir.graph import bare_symbol
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, Symbol, evaluate, nodes_of
@@ -32,10 +32,11 @@ Path = tuple[Any, ...]  # the keys, indices and names of fields that lead to a c
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """One run: what the caller has given, and the containers that were put together, by the identity of those of the trace."""
+    """One run: what the caller has given, the containers that were put together, by the identity of those of the trace, and conditions."""
 
     call: Any
     made: dict[int, Any]
+    holds: Callable[[Node], bool]
 
 
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
@@ -65,6 +66,8 @@ class Containers:
     def __init__(self, given: Any, there: Mapping[int, Any] | None, label: str) -> None:
         self.there = there
         self.returned = False  # whether one that was given is given back
+        self.asked: list[Node] = []  # conditions that say which of them is
+        self.unknown: str | None = None  # one of which it is not known whether it is
         self._label = label
         self._found: dict[int, tuple[Any, Path, list[Any]]] = {}
         self._fixed: dict[int, Path] = {}  # tuples, which nothing changes: where each is
@@ -135,12 +138,37 @@ class Containers:
         if isinstance(tree, tuple):
             return usual()
         self._met[key], build = tree, usual()
+        ways = self._ways(tree)
+        self.asked += [holds for holds, _ in ways]
+        self.returned = self.returned or bool(ways)
 
         def made(rest: Iterator[Any]) -> Any:
-            rest.run.made[key] = one = build(rest)  # type: ignore[attr-defined]
+            run: _Run = rest.run  # type: ignore[attr-defined]
+            one = build(rest)
+            taken = next((older for holds, older in ways if run.holds(holds)), None)
+            run.made[key] = one = one if taken is None else taken(run.call)
             return one
 
         return made
+
+    def _ways(self, tree: Any) -> list[tuple[Node, Callable[[Any], Any]]]:
+        """What one of the result is on conditions, of the containers that were given or there, by the arguments of a call."""
+        capture = context.current()
+        for one in reversed(() if capture is None else capture.chosen):
+            if any(tree is made for made in one.made):
+                if one.known and any(self._older(c) for c in one.behind if all(c is not side for *_, side in one.ways)):
+                    self.unknown = one.said
+                found = [(holds, self._older(side)) for made, holds, side in one.ways if made is tree]
+                return [(holds, older) for holds, older in found if older is not None]
+        return []
+
+    def _older(self, container: Any) -> Callable[[Any], Any] | None:
+        """What gives, by the arguments of a call, the container that one of the trace stands for; None for a new one."""
+        key = id(container)
+        if key in self._found:
+            path = self._found[key][1]
+            return lambda call: _reached(call, path)
+        return _Constant(container) if self.there is not None and key in self.there else None
 
 
 class _Constant:
@@ -279,8 +307,14 @@ class Gives:
         Results that are arrays of that.
     classes
         Results that are numbers of data-dependent class: which result says that, and what it may say.
+    ways
+        Results that are one of several inputs or other results, as data decide.
+    unknown
+        What a result may be a part of, where it is not known which part, or when: calls are Python's then.
+    asked
+        Conditions that say which containers results are.
     numbers
-        For integers that decide where results lie in what they are parts of: which result says that.
+        For conditions of these, and for integers that decide where results lie in what they are parts of: which result says that.
     wholes
         Computed arrays of which several results are parts: they follow the results.
     frozen
@@ -305,6 +339,9 @@ class Gives:
     there: Mapping[int, Any]
     own: dict[int, Any] = field(default_factory=dict[int, Any])
     classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
+    ways: dict[int, list[Way]] = field(default_factory=dict[int, "list[Way]"])
+    unknown: str | None = None
+    asked: Sequence[Node] = ()
     numbers: dict[Node, int] = field(default_factory=dict[Node, int])
     wholes: list[Node] = field(default_factory=list[Node])
     frozen: tuple[int, ...] = ()
@@ -315,7 +352,10 @@ class Gives:
     copies: dict[int, tuple[Any, Path]] = field(default_factory=dict[int, tuple[Any, Path]])
 
     def __bool__(self) -> bool:
-        return bool(self.sources or self.own or self.classes or self.same or self.frozen) or self.by_call
+        return (
+            bool(self.sources or self.own or self.ways or self.classes or self.same or self.frozen or self.unknown)
+            or self.by_call
+        )
 
     def with_more(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes of results, and behind them what says of which class numbers are, and where parts lie, where that is data-dependent."""
@@ -325,11 +365,12 @@ class Gives:
             if capture is not None and classes is not None and len(classes.types) > 1:
                 self.classes[k] = len(every), capture.classes.types
                 every.append(classes.code)
-        for place, shape in (part for source in self.sources.values() for part in source.places):
-            for node in _asked(place, shape):
-                if node not in self.numbers:
-                    self.numbers[node] = len(every)
-                    every.append(node)
+        ways = [way for several in self.ways.values() for way in several]
+        sources = [*self.sources.values(), *(way.source for way in ways)]
+        asked = [node for s in sources for place, shape in s.places for node in _asked(place, shape)]
+        for node in dict.fromkeys([*asked, *self.asked, *(way.holds for way in ways if way.holds is not None)]):
+            self.numbers[node] = len(every)
+            every.append(node)
         return every
 
     def is_single(self, count: int, build: Build) -> bool:
@@ -338,7 +379,7 @@ class Gives:
         if count - len(self.classes) - len(self.numbers) - len(self.wholes) != 1 or self.by_call:
             return False
         try:
-            return build(Rest([marker], _Run(None, {}))) is marker
+            return build(Rest([marker], _Run(None, {}, bool))) is marker
         except (TypeError, ValueError):  # of a text, and of one of several values
             return False
 
@@ -347,7 +388,12 @@ class Gives:
         return not self.same or (call is not None and _same(call, self.same) == self.same)
 
     def check(self, call: Any) -> None:
-        """Refuse to change a container that the code has met as another object, too."""
+        """Refuse results of which it is not known what they are, and to change a container that the code has met as another object, too."""
+        if self.unknown:
+            raise SharedResultError(
+                f"{self.label} returns what may be a part of {self.unknown}, depending on data",
+                "Return a copy, made with .copy().",
+            )
         if not self.fits(call):
             raise Changed("another two containers among the arguments are one than when the function was captured")
         for path in self.changed:
@@ -362,23 +408,33 @@ class Gives:
         views: dict[Place, Any] = {}
         for k in self.frozen:
             results[k].flags.writeable = False
+        for k, ways in self.ways.items():
+            taken = next((w for w in ways if w.holds is None or results[self.numbers[w.holds]]), None)
+            if taken is not None:
+                results[k] = self._part(taken.source, results[k], values, results, {})
         for k, source in self.sources.items():
-            whole = (results if source.of_result else values)[source.number]
-            try:
-                for place, shape in source.places:
-                    if place not in views:
-                        views[place] = place.taken_from(whole, lambda s: self._size(s, values, results), shape)
-                    whole = views[place]
-                    if whole is None:
-                        break
-            except LookupError:  # the choice is data-dependent
-                continue
-            results[k] = results[k] if whole is None else whole
+            results[k] = self._part(source, results[k], values, results, views)
         for k, array in self.own.items():
             results[k] = array
         for k, (code, types) in self.classes.items():
             results[k] = of_class(results[k], types[int(results[code])])
         return results
+
+    def _part(
+        self, source: Source, computed: Any, values: Sequence[Any], results: Sequence[Any], views: dict[Place, Any]
+    ) -> Any:
+        """The part of what is there that a result is; what was ``computed`` for it, where that is no part."""
+        whole = (results if source.of_result else values)[source.number]
+        try:
+            for place, shape in source.places:
+                if place not in views:
+                    views[place] = place.taken_from(whole, lambda s: self._size(s, values, results), shape)
+                whole = views[place]
+                if whole is None:
+                    return computed
+        except LookupError:  # the choice is data-dependent
+            return computed
+        return whole
 
     def _size(self, size: Size, values: Sequence[Any], results: Sequence[Any]) -> int:
         def extent(a: Any) -> int:
@@ -399,7 +455,7 @@ class Gives:
 
     def together(self, build: Build, results: list[Any], call: Any) -> Any:
         """What the function gives; the caller's containers hold what they have to then."""
-        run = _Run(call, {})
+        run = _Run(call, {}, lambda holds: bool(results[self.numbers[holds]]))
         found = build(Rest(results, run))
         self.made = run.made if self.keeps else {}
         if not self.changed:
@@ -427,9 +483,9 @@ def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
 
 
 def gives_of(
-    label: str, results: Sequence[Any], tensors: Sequence[Tensor], containers: Containers, changed: Any
+    label: str, results: Sequence[Any], tensors: Sequence[Tensor], containers: Containers, changed: Any, *, users: bool
 ) -> Gives:
-    """What a trace gives, of which ``changed`` are the containers that it has changed."""
+    """What a trace gives, of which ``changed`` are the containers that it has changed; ``users`` says that the results are the user's."""
     extents: dict[Symbol, tuple[int, int]] = {}
     for k, t in enumerate(tensors):
         for axis, size in enumerate(t.place.buffer.first.type.shape):
@@ -439,6 +495,7 @@ def gives_of(
     paths = tuple([path for path, _ in changed])
     by_call = bool(paths) or containers.returned
     sources, several = sources_of(results, tensors)
+    ways, unknown = ways_of(results, tensors) if users else ({}, None)
     frozen = tuple([k for k, v in enumerate(results) if k not in sources and _is_frozen(v)])
     return Gives(
         label,
@@ -449,6 +506,9 @@ def gives_of(
         (containers.there or {}) if paths else {},
         wholes=several,
         frozen=frozen,
+        ways=ways,
+        unknown=unknown or containers.unknown,
+        asked=containers.asked,
     )
 
 

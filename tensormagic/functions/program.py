@@ -135,7 +135,7 @@ def trace(
         known = [*given.values, *(capture.values[node] for node in found)]
         same = same_of(known) if capture.callers.alike else ()
         stores = stores_of(label, tensors, known if matters else None, capture.outside.looked_at, same)
-        gives = gives_of(label, gave.leaves, tensors, containers, changed)
+        gives = gives_of(label, gave.leaves, tensors, containers, changed, users=users)
         gives.identities = capture.callers.identities
         gives.same = containers.same(given.call) if capture.callers.alike else {}
         nodes = gives.with_more(gave.nodes)

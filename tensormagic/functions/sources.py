@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture.stores.alias import Unknown, all_hold, reach
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -49,7 +50,7 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
     first: dict[int, int] = {}
     found: dict[int, Source] = {}
     for k, value in sorted(arrays.items(), key=lambda item: item[1].place.parent is not None):
-        buffer, places = id(value.place.buffer), tuple([(p, p.read().type.shape) for p in _downwards(value.place)])
+        buffer, places = id(value.place.buffer), _shaped(value.place)
         if buffer in inputs:
             found[k] = Source(inputs[buffer], of_result=False, places=places)
         elif wholes.get(buffer, k) != k:
@@ -57,6 +58,71 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
         elif first.setdefault(id(value), k) != k:  # the same part
             found[k] = Source(first[id(value)], of_result=True)
     return found, [buffer.node for buffer in several]
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """What an array of the results is where a condition holds; None where it always does."""
+
+    holds: Node | None
+    source: Source
+
+
+def ways_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, list[Way]], str | None]:
+    """For results of a body that are one of several inputs, or of several other results, as data decide: which of them where.
+
+    Beside them, what one may be a part of where it is not known which part, or when; None where there is no such result.
+    """
+    inputs = {t.place.buffer: k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
+    arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
+    whole = {v.place.buffer: k for k, v in reversed([*arrays.items()]) if v.place.parent is None}
+    found: dict[int, list[Way]] = {}
+    unknown: str | None = None
+    for k, value in arrays.items():
+        if value.place.buffer in inputs:
+            continue
+        unknown = unknown or _not_known(value.place.buffer, inputs, whole)
+        ways = [
+            Way(holds, Source(number, of_result=of_result, places=(*_shaped(place), *_shaped(value.place))))
+            for holds, place, number, of_result in _ends(value.place.buffer, inputs, whole)
+            if not of_result or number != k
+        ]
+        if ways:
+            found[k] = ways
+    return found, unknown
+
+
+_End = tuple[Node | None, Place, int, bool]
+
+
+def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> str | None:
+    """What an array may be a part of, where it is not known which part, or when."""
+    for one in reach(own):
+        if isinstance(one.alias, Unknown):
+            others = (b for b in reach(one) if b is not own and (b in whole or (b in inputs and not one.alias.placed)))
+            if (given := next(others, None)) is not None:
+                return given.name or "another result"
+    return None
+
+
+def _ends(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> list[_End]:
+    """The places in inputs and in other results that an array is, each with its condition."""
+    found: list[_End] = []
+    for one in own.alias.alternatives:
+        buffer = one.place.buffer
+        if buffer in inputs:
+            found.append((one.holds, one.place, inputs[buffer], False))
+            continue
+        inner = _ends(buffer, inputs, whole)
+        if inner and one.place.parent is None:
+            found += [(all_hold(one.holds, holds), *rest) for holds, *rest in inner]  # type: ignore[misc]
+        if buffer in whole:
+            found.append((one.holds, one.place, whole[buffer], True))
+    return found
+
+
+def _shaped(place: Place) -> tuple[tuple[Place, tuple[Size, ...]], ...]:
+    return tuple([(p, p.read().type.shape) for p in _downwards(place)])
 
 
 def _downwards(place: Place) -> list[Place]:
@@ -68,4 +134,4 @@ def _downwards(place: Place) -> list[Place]:
     return found
 
 
-__all__ = ["Source", "sources_of"]
+__all__ = ["Source", "Way", "sources_of", "ways_of"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tensormagic.capture.traces import entries
 from tensormagic.capture.usercode import span_at
 from tensormagic.functions.given import Given, fixed, kind_of
-from tensormagic.ir.errors import GoneOnError, PlainRunWarning, TensorError
+from tensormagic.ir.errors import GoneOnError, PlainRunWarning, SharedResultError, TensorError
 from tensormagic.ir.modules import is_users
 
 _MOST = 1024
@@ -46,10 +46,9 @@ class Written:
         if why in self.told:
             return
         self.told.add(why)
-        message = (
-            f"{name} is run as ordinary Python, {when} ({why}). The results are those of Python, but they have no graph: "
-            "tm.grad, tm.vmap and tm.compile refuse the function"
-        )
+        message = f"{name} is run as ordinary Python, {when} ({why}). The results are those of Python"
+        if not isinstance(refused, SharedResultError):  # which concerns calls alone
+            message += ", but they have no graph: tm.grad, tm.vmap and tm.compile refuse the function"
         if not found:
             warnings.warn(message, PlainRunWarning, stacklevel=2)
             return

@@ -159,6 +159,10 @@ class OtherWideError(OtherNumberError, OverflowError):
     """A float is converted to an integer of more than 64 bits when the graph runs."""
 
 
+class SharedResultError(GoneOnError):
+    """A result may be a part of another array that the caller has, and it is not known which, or where."""
+
+
 class SharedArgumentsError(GoneOnError):
     """An argument that is stored into shares memory with something else that the call is given or reads."""
 

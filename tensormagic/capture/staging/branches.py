@@ -173,7 +173,8 @@ class Choice:
         may = NOTHING if self.older is None else self.older.among((first, second), self.slots, self.outcomes)
         may.refuse(slot)
         (self._in_one if first is UNBOUND or second is UNBOUND else self._in_both)(slot, first, second)
-        self.steps.append(lambda _of: may.note(slot))
+        other = scalar.logical_not(self.predicate)
+        self.steps.append(lambda _of: may.note(slot, [(self.predicate, first), (other, second)]))
 
     def _in_both(self, slot: Slot, first: Any, second: Any) -> None:
         values = first, second
@@ -259,6 +260,9 @@ class Choice:
             made: list[Tensor] = []
             for first, second, n, c, asked, may_be in zip(*sides, numbers, conditions, places, may, strict=True):
                 defined = None if c is None else of(c)
+                if defined is None and first is not None and second is not None and first.place is second.place:
+                    made.append(first)  # neither way has changed which array it is
+                    continue
                 known = self._same(first, second) if defined is None else None
                 made.append(merged.result(of(n), defined, slot.said, self.why) if known is None else known)
                 if known is None:
@@ -266,7 +270,9 @@ class Choice:
                 found = (
                     None if asked is None else [Alternative(of(k) if isinstance(k, int) else k, p) for k, p in asked]
                 )
-                self.bound.append(Joined(made[-1], (first, second), found))
+                told = self._bound_too((first, second)) if found is not None and known is None else {}
+                places_of = None if found is None else [*found, *told.values()]
+                self.bound.append(Joined(made[-1], (first, second), places_of, told=told))
             slot.set(self.once.of(bound, like.build(made)))
 
         self.steps.append(bind)
@@ -288,6 +294,26 @@ class Choice:
         """What stands for an array already that has two names on both ways."""
         exact = (b for b in self.bound if all(way is not None for way in b.ways) and not isinstance(b.value, Partial))
         return next((b.value for b in exact if b.ways[0] is first and b.ways[1] is second), None)
+
+    def _bound_too(self, ways: Sequence[Leaf]) -> dict[int, Alternative]:
+        """The ways on which an array already has another name, with that."""
+        found: dict[int, Alternative] = {}
+        for way, leaf in enumerate(ways):
+            named = [
+                b
+                for b in self.bound
+                if (other := b.ways[way]) is not None and leaf is not None and other.place is leaf.place
+            ]
+            if (
+                named
+                and leaf is not None
+                and leaf.place.parent is None
+                and not self._is_older(leaf.place.buffer)
+                and not isinstance(named[0].value, Partial)
+            ):
+                holds = scalar.logical_not(self.predicate) if way else self.predicate
+                found[way] = Alternative(holds, named[0].value.place)
+        return found
 
     def _is_older(self, buffer: Buffer) -> bool:
         """Whether an array was there before, and somebody else knows it."""

@@ -9,10 +9,11 @@ from typing import Any
 from tensormagic.capture import context, number_classes
 from tensormagic.capture.number_classes import Classes, is_number
 from tensormagic.capture.staging.lifting import aligned
-from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question
+from tensormagic.capture.staging.merged import NONE, Partial, Parts, Question, apart
 from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.regions import grown_type, may_be, of_type
 from tensormagic.capture.staging.slots import UNBOUND, Slot
+from tensormagic.capture.staging.unchanged import Installed, Path, Unchanged
 from tensormagic.capture.staging.world import Journaled
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
@@ -266,6 +267,9 @@ class CarriedSlot:
     conditions: list[Carry | None]
     start: Any = UNBOUND
     given: list[Tensor] = field(default_factory=list[Tensor])
+    stays: Unchanged = field(default_factory=Unchanged)
+    """The entries that iterations hand on as they are: ``start`` and ``parts`` are without them."""
+    installed: Installed | None = None
 
     @property
     def carries(self) -> list[Carry]:
@@ -274,7 +278,14 @@ class CarriedSlot:
 
     def fitted(self, value: Any) -> tuple[Any, Any]:
         """What the slot holds in an iteration, and a value that the iteration leaves, in one form: either may be None."""
-        return aligned(self.parts.build(self.given), value, self.slot.said)
+        return aligned(self.stays.without(self.parts.build(self.given)), self.stays.without(value), self.slot.said)
+
+    def unchanged(self, value: Any) -> list[Path]:
+        """Entries that the iteration has handed on as they were given, leaving ``value``; none where that is all that there is of it."""
+        if self.installed is None or self.start is UNBOUND or any(self.conditions):
+            return []
+        paths = self.installed.unchanged(self.stays.within(self.start), value)
+        return paths if apart(Unchanged(self.start, paths).without(self.start)).numeric else []
 
     def install(self, why: str, lengths: Lengths) -> None:
         """Have the slot hold stand-ins."""
@@ -285,7 +296,9 @@ class CarriedSlot:
                 self.given.append(Tensor(Place(Buffer(node, name=self.slot.said))))
             else:
                 self.given.append(Partial(node, condition.fresh(), self.slot.said, why))
-        self.slot.set(self.parts.build(self.given))
+        built = self.parts.build(self.given)
+        self.installed = Installed(built)
+        self.slot.set(built)
 
 
 def codes_of(carries: Sequence[Carry]) -> list[Carry]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import GeneratorType
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.bodies import Body
@@ -63,10 +64,6 @@ def _of_one(iteration: Iteration, single: bool) -> Iteration:
     return iteration if single else lambda item: iteration(*item)
 
 
-def _later(one: Iteration, item: Any) -> Callable[[], Any]:
-    return lambda: one(item)
-
-
 def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration | None = None) -> Any:
     """``(iteration(item) for item in iterable if test(item))``."""
     refuse_taken(iterable)
@@ -75,8 +72,9 @@ def generated(iterable: Any, iteration: Iteration, single: bool, test: Iteration
     )
 
 
+_LIST = "Make a list of it first."
 _KNOWN = {list, tuple, range}
-_ON_THE_WAY = (zip, map, enumerate, filter, reversed)  # iterators that are made where they are gone over, as a rule
+ON_THE_WAY = (zip, map, enumerate, filter, reversed)  # iterators that are made where they are gone over, as a rule
 _TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that somebody has
 _FEW = 32  # items of which each is asked for where those before it leave that open
 
@@ -102,13 +100,17 @@ class Generated(StandIn):
         self.iterable = iterable if items_of(iterable) is not None else iter(iterable)
         self.few = iterable if type(iterable) in _KNOWN and len(iterable) <= _FEW and test is None else None
         self.running: Any = None
-        named = hasattr(iterable, "__next__") and not isinstance(iterable, (Generated, *_ON_THE_WAY))
+        self.taken = 0  # of the few, those that were asked for
+        self.within: frozenset[int] = frozenset()  # how many trials, each time
+        self.left = ""  # what has taken a data-dependent number of values, if anything has
+        named = hasattr(iterable, "__next__") and not isinstance(iterable, (Generated, *ON_THE_WAY))
         self.takes = type(iterable) in _TAKEN or named
 
     def __iter__(self) -> Any:
         return self
 
     def __next__(self) -> Any:
+        self._goes_on()
         if self.running is None:
             self.running = map(self.one, self.iterable if self.holds is None else filter(self.holds, self.iterable))
         with holding(self.iterable):
@@ -118,8 +120,28 @@ class Generated(StandIn):
         """What computes each of a few items, none of which is computed so far; None of others."""
         if self.few is None or self.running is not None:
             return None
-        self.running = iter(())
-        return [_later(self.one, item) for item in self.few]
+        self.running = self._others(self.few)
+        return [partial(self._asked, k, item) for k, item in enumerate(self.few)]
+
+    def _asked(self, number: int, item: Any) -> Any:
+        capture = context.current()
+        self.taken = max(self.taken, number + 1)
+        self.within |= {0 if capture is None else len(capture.trials)}
+        return self.one(item)
+
+    def _others(self, few: Sequence[Any]) -> Iterator[Any]:
+        while self.taken < len(few):
+            yield self._asked(self.taken, few[self.taken])
+
+    def leave(self, by: str) -> None:
+        """Note that ``by`` has taken a data-dependent number of values: who goes on needs to know how many."""
+        self.left = by
+        if isinstance(self.iterable, Generated):
+            self.iterable.leave(by)
+
+    def _goes_on(self) -> None:
+        if self.left:
+            refuse(f"to go on with a generator of which {self.left} has taken a data-dependent number of values", _LIST)
 
     @property
     def own_class(self) -> type:
@@ -132,6 +154,7 @@ class Generated(StandIn):
 
     def whole(self) -> Any:
         """A list of everything, where it is a region that makes it, after which nothing is left; else itself."""
+        self._goes_on()
         if self.running is not None:
             return self
         self.iterable = gone_over(self.iterable)

@@ -21,7 +21,7 @@ from tensormagic.ir.size import Size
 
 def refuse_held(iterator: Any) -> None:
     """Refuse to take a data-dependent number of values from an iterator that other code can go on with."""
-    if _is_held(iterator):
+    if is_held(iterator):
         kind = getattr(iterator, "own_class", type(iterator))
         raise NeedsPython(
             f"a loop takes a data-dependent number of values from a {kind.__name__} that also has another name",
@@ -74,7 +74,7 @@ def counted_by(value: Any) -> Counted | None:
     if type(value) is not itertools.count:
         return None
     found = _NUMBERS.fullmatch(repr(value))  # its state cannot be asked for otherwise in every version of Python
-    if found is None or _is_held(value):
+    if found is None or is_held(value):
         return None
     return Counted(int(found[1]), int(found[2] or 1))
 
@@ -82,11 +82,12 @@ def counted_by(value: Any) -> Counted | None:
 _NUMBERS = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)")
 
 
-def _is_held(iterator: Any) -> bool:
-    """Whether other code can take from an iterator, or from one that it takes from itself."""
+def is_held(iterator: Any, by: Any = None) -> bool:
+    """Whether other code than what it is held ``by`` can take from an iterator, or from one that it takes from itself."""
     capture, frames = context.current(), list(_frames())
     named = {id(v) for frame in frames if not usercode.is_ours(frame) for v in frame.f_locals.values()}
     ours = {id(v) for v in (capture.held if capture else None, *(f.f_locals for f in frames))}
+    ours |= {id(by), id(getattr(by, "__dict__", None))}
     pending: list[tuple[Any, Any]] = [(iterator, None)]
     seen = set[int]()
     while pending:
@@ -110,7 +111,9 @@ def _frames() -> Iterator[FrameType]:
 
 def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
     """The iterators that one takes from itself."""
-    return [v for v in gc.get_referents(iterator) if hasattr(v, "__next__") and id(v) not in seen]
+    held = gc.get_referents(iterator)
+    held += [v for several in held if type(several) is tuple for v in several]  # those of `zip`
+    return [v for v in held if hasattr(v, "__next__") and id(v) not in seen]
 
 
 def _others(value: Any, known: Container[int]) -> bool:
@@ -123,4 +126,4 @@ def _is_of_ours(value: Any) -> bool:
     return isinstance(value, GeneratorType) and value.gi_frame is not None and usercode.is_ours(value.gi_frame)
 
 
-__all__ = ["counted_by", "refuse_held"]
+__all__ = ["counted_by", "is_held", "refuse_held"]

@@ -15,9 +15,13 @@ from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Outcome
 from tensormagic.capture.staging.world import World
-from tensormagic.capture.tree import is_container, parts_in
+from tensormagic.capture.tree import is_container, items_of, parts_in
+from tensormagic.ir.node import Node
 
 ADVICE = "Change each in its own branch, or work on copies."
+
+
+Way = tuple[Any, Node, Any]  # what stands for a container, and on what condition it is which
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,8 @@ class Chosen:
         What each of them held then.
     known
         Whether others know one of them, or may: none may change any more.
+    ways
+        What stands for one, on what condition, and which one that is then; as far as that is known.
     """
 
     said: str
@@ -44,6 +50,7 @@ class Chosen:
     behind: Sequence[Any]
     contents: Sequence[Sequence[Any]]
     known: bool
+    ways: Sequence[Way] = ()
 
     @property
     def changed(self) -> bool:
@@ -73,18 +80,33 @@ class May:
             kind = type(self.containers[0]).__name__
             raise NeedsPython(f"{slot.said} is one of several {kind}s, depending on data", ADVICE)
 
-    def note(self, slot: Slot, *, alone: bool = True) -> None:
-        """Note that a slot holds what stands for one of them; where it is not ``alone``, another name may mean the same one."""
+    def note(self, slot: Slot, sides: Sequence[tuple[Node, Any]] = (), *, alone: bool = True) -> None:
+        """Note that a slot holds what stands for one of them; where it is not ``alone``, another name may mean the same one.
+
+        ``sides`` are what it holds on conditions.
+        """
         capture = context.current()
         if not self.containers or capture is None:
             return
         made = list(changeable(slot.get()))
         contents = [parts_in(c) for c in (*made, *self.containers)]
         known = self.known or not alone
-        capture.chosen.append(Chosen(slot.said, usercode.here(), made, self.containers, contents, known))
+        ways = [way for holds, side in sides for way in _ways(slot.get(), holds, side)]
+        capture.chosen.append(Chosen(slot.said, usercode.here(), made, self.containers, contents, known, ways))
 
 
 NOTHING = May((), known=False)
+
+
+def _ways(made: Any, holds: Node, side: Any) -> Iterator[Way]:
+    """For the containers in what a name holds, which they are on a condition."""
+    if not is_container(made) or type(made) is not type(side):
+        return
+    inside = items_of(made), items_of(side)
+    if len(inside[0]) == len(inside[1]):
+        yield made, holds, side
+        for one, other in zip(*inside, strict=True):
+            yield from _ways(one, holds, other)
 
 
 def changeable(value: Any) -> Iterator[Any]:

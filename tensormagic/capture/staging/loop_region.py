@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tensormagic.capture import context, number_classes, undecided
@@ -17,6 +17,7 @@ from tensormagic.capture.staging.lists import extend, put, start_of
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.merged import Parts, apart
 from tensormagic.capture.staging.needs_python import Grows, NeedsPython
+from tensormagic.capture.staging.origins import Origins
 from tensormagic.capture.staging.regions import around, fitting, graph_of, settled
 from tensormagic.capture.staging.sharing import Joined, Leaf, arrays_of, keep_out, numbers_of, reached, share, writeable
 from tensormagic.capture.staging.slots import UNBOUND, Slot
@@ -72,11 +73,11 @@ class Leaving:
         asked = values_are_there()
         attempt(self.loop.world, lambda: self._emit(build, asked=asked), lambda _result: True)
         for slot, (may, alone) in choices.items():
-            may.note(slot, alone=alone)
+            sides = [] if self.ran is None else [(scalar.logical_not(self.ran), ends[slot][0])]
+            may.note(slot, sides, alone=alone)
 
     def _emit(self, build: Callable[[list[Carry]], Sequence[Node]], *, asked: bool) -> None:
         last, plain = self._last()
-        ends = self._built(build, last, asked=asked)
         held = {s: s.get() for s in (*self.loop.carried, *(slot for slot, *_ in last))}
         left = {s: self.loop.outcome.slots.get(s, v) for s, v in held.items()}
         starts, after = dict(held), dict(left)
@@ -86,6 +87,8 @@ class Leaving:
                 starts[slot], after[slot] = carried.start, carried.fitted(left[slot])[1]
             elif not self.loop.once:
                 starts[slot], after[slot] = aligned(value, left[slot], slot.said)
+        origins = self._origins(starts, after)
+        ends = self._built(build, last, origins, asked=asked)
         once = Once()
         for slot, value in plain:
             slot.set(value if value is UNBOUND else once.of((self.loop.outcome.slots[slot],), value))
@@ -93,16 +96,16 @@ class Leaving:
             carry = self.loop.buffers[buffer]
             changed = self.loop.outcome.buffers.get(buffer)
             buffer.leave(carry.question.asked(ends[carry]), stored=changed is not None and changed[2])
-        made: list[tuple[Any, Any, list[Tensor]]] = []
+        made: list[tuple[Slot, Any, Any, list[Tensor]]] = []
         for slot, parts, tensors in self._left(ends, last):
             slot.set(once.of((held[slot], left[slot])[self.ran is None :], parts.build(tensors)))
-            made.append((starts[slot], after[slot], tensors))
+            made.append((slot, starts[slot], after[slot], tensors))
         if self.stacks:
             self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks], asked=asked)
-        self._share(made, list(starts))
+        self._share(made, origins, ends, list(starts))
 
     def _built(
-        self, build: Callable[[list[Carry]], Sequence[Node]], last: Sequence[Last], *, asked: bool
+        self, build: Callable[[list[Carry]], Sequence[Node]], last: Sequence[Last], origins: Origins, *, asked: bool
     ) -> dict[Carry, Node]:
         """The region, and what each carry is behind it."""
         carries = [c for s in self.loop.carried.values() for c in s.carries]
@@ -110,6 +113,7 @@ class Leaving:
             *self.loop.buffers.values(),
             *(c for _, _, own, _ in last for c in (*own, *codes_of(own))),
             *self.stacks,
+            *origins.carries,
         ]
         begun = {c: c.start.type.dtype for c in carries if self.ran is not None and not c.type.shape}
         if self.ran is not None:
@@ -155,19 +159,42 @@ class Leaving:
     def _result(self, slot: Slot, node: Node, defined: Node | None) -> Tensor:
         return merged.result(node, defined, slot.said, f"{self.loop.label} may have no iteration that assigns it")
 
-    def _share(self, made: Sequence[tuple[Any, Any, list[Tensor]]], slots: list[Slot]) -> None:
-        """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
+    def _is_older(self, slots: list[Slot]) -> Callable[[Buffer], bool]:
+        """What says of an array whether it was there before the loop, and others than these slots know it."""
         own = {t.place.buffer for t in self.loop.given().values()}
+        return lambda b: b.born < self.loop.opened and b not in own and not is_own(b, slots)
+
+    def _origins(self, starts: Mapping[Slot, Any], after: Mapping[Slot, Any]) -> Origins:
+        """Which of the arrays that were there before each array is that names hold behind the loop."""
+        given = {t.place.buffer: key for key, t in self.loop.given().items()}
+        leaves: dict[tuple[Slot, int], tuple[Leaf, Leaf, bool]] = {}
+        for slot, start in starts.items():
+            last = arrays_of(after[slot])
+            first = arrays_of(start) or [None] * len(last)
+            pairs = zip(first, last, strict=True) if len(first) == len(last) else ()
+            leaves |= {(slot, k): (*pair, slot in self.loop.carried) for k, pair in enumerate(pairs)}
+        return Origins(leaves, given, self._is_older(list(starts)), self.ran)
+
+    def _share(
+        self,
+        made: Sequence[tuple[Slot, Any, Any, list[Tensor]]],
+        origins: Origins,
+        ends: Mapping[Carry, Node],
+        slots: list[Slot],
+    ) -> None:
+        """Note which arrays share memory in Python: with arrays made before the loop, and among each other."""
         found, before = list[Joined](), list[Leaf]()
-        for start, end, tensors in made:
+        for slot, start, end, tensors in made:
             none = [None] * len(tensors)
             arrays, numbers = ([form(v) or none for v in (start, end)] for form in (arrays_of, numbers_of))
-            for value, first, last, *held in zip(tensors, *arrays, *numbers, strict=True):
+            for k, (value, first, last, *held) in enumerate(zip(tensors, *arrays, *numbers, strict=True)):
                 beside = [k for b in reached(last) for k in self.kept.get(b, [])]
-                found.append(Joined(value, (None if self.loop.once else first, last), beside=beside))
+                places = None if beside else origins.of((slot, k), ends)
+                ways = (None if self.loop.once else first, last)
+                found.append(Joined(value, ways, places, beside, (0, 1) if origins.is_exact((slot, k)) else ()))
                 value.place.buffer.writeable = writeable(*(held[1:] if self.loop.once else held))
                 before.append(first)
-        share(found, lambda b: b.born < self.loop.opened and b not in own and not is_own(b, slots))
+        share(found, self._is_older(slots))
         for one, first in zip(found, before, strict=True):
             keep_out(one.value, first)  # an iteration may have had it, even where the value never is it
 

@@ -32,6 +32,7 @@ from tensormagic.capture.staging.sharing import (
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Outcome, attempt
+from tensormagic.capture.staging.unchanged import Unchanged
 from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.staging.world import Journaled, World
 from tensormagic.capture.stores.place import Buffer, serials
@@ -119,9 +120,11 @@ class Loop:
     def _seen(self, name: str) -> Any:
         return next((s.get() for s in self.world.variables.values() if s.name == name), None)
 
-    def _carry(self, slot: Slot, value: Any, like: Parts | None = None) -> None:
-        """Carry what a slot holds: ``value``, or zeros in the form of ``like``, where it holds nothing yet."""
-        parts = apart(value) if like is None else like
+    def _carry(self, slot: Slot, value: Any, like: Parts | None = None, stays: Unchanged | None = None) -> None:
+        """Carry what a slot holds: ``value``, or zeros in the form of ``like``, where it holds nothing yet; not what ``stays``."""
+        stays = stays or Unchanged()
+        value = stays.without(value)
+        parts = stays.built(apart(value)) if like is None else like
         if not parts.numeric:
             raise NeedsPython(
                 f"{slot.said} changes from iteration to iteration, but is not a number", "Use numbers and arrays."
@@ -133,7 +136,8 @@ class Loop:
             start = constant(False) if like is not None else defined
             known = start is None or (like is not None and slot.internal)
             conditions.append(None if known or start is None else Carry(slot.said, start, python(bool)))
-        self.carried[slot] = CarriedSlot(slot, parts, values, conditions, UNBOUND if like is not None else value)
+        start = UNBOUND if like is not None else value
+        self.carried[slot] = CarriedSlot(slot, parts, values, conditions, start, stays=stays)
 
     def _carry_buffer(self, buffer: Buffer) -> None:
         self.buffers.setdefault(buffer, Carry.of_buffer(buffer.name or "an array", buffer.node))
@@ -258,6 +262,8 @@ class Loop:
     def _compare(self, carried: CarriedSlot, value: Any) -> None:
         slot = carried.slot
         check_kept(slot, value)
+        if self._stays(carried, value):
+            return
         like, value = carried.fitted(value)
         parts = self.parts_of(slot, value)
         if parts.form != carried.parts.form and apart(like).form == parts.form:
@@ -281,6 +287,19 @@ class Loop:
             elif defined is not None and not slot.internal:
                 carried.conditions[k] = Carry(slot.said, constant(True), python(bool))
                 self.settled = False
+
+    def _stays(self, carried: CarriedSlot, value: Any) -> bool:
+        """Find entries that the iteration hands on as they are: it is traced again with what they are; whether it is."""
+        slot, known = carried.slot, carried.stays.paths
+        found = [] if slot in self.dropped else carried.unchanged(value)
+        if [*found] == known or (not found and not known):
+            return False
+        if known:  # in another tracing it does not
+            self.dropped.add(slot)
+        start = carried.stays.within(carried.start)
+        self._carry(slot, start, stays=Unchanged(start, () if known else found))
+        self.settled = False
+        return True
 
     def _stores(self) -> None:
         """Carry the arrays that an iteration stores into."""

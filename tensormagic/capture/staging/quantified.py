@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.choices import connected
-from tensormagic.capture.staging.comprehensions import Generated
+from tensormagic.capture.staging.comprehensions import ON_THE_WAY, Generated
+from tensormagic.capture.staging.consumed import is_held
 from tensormagic.capture.staging.conversions import bool_
 from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.truth import truth
@@ -31,8 +32,11 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
     plain: Callable[[Any], bool] = getattr(builtins, name)
 
     def find(values: Any) -> Any:
-        if isinstance(values, Generated) and not values_are_there() and (few := values.one_by_one()) is not None:
-            return connected([*map(_truth, few)], conjunction=name == "all")
+        if isinstance(values, Generated) and not values_are_there():
+            return _of_generated(name, values, of_all)
+        return of_all(values)
+
+    def of_all(values: Any) -> Any:
         takes = isinstance(values, Generated) and values.takes
         before, values = _effects(), values if takes and not values_are_there() else whole(values)
         if before is not _effects():  # a loop has asked all of them
@@ -47,8 +51,25 @@ def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return find
 
 
-def _truth(one: Callable[[], Any]) -> Callable[[], Any]:
-    return lambda: bool_(one())
+def _of_generated(name: str, values: Generated, of_all: Callable[[Any], Any]) -> Any:
+    """The answer for a generator expression: whoever goes on with it needs to know how many values Python would have taken."""
+    goes_on = type(values.iterable) in ON_THE_WAY and values.running is None and is_held(values.iterable, values)
+    few = values.one_by_one()
+    if few is None:
+        found = of_all(values)
+        known = isinstance(found, bool) and not values.left
+    else:
+        found = connected([partial(_truth, one) for one in few], conjunction=name == "all")
+        known = len(values.within) < 2  # none was asked for on trial
+    if not known and goes_on:
+        refuse(f"{name}() that takes a data-dependent number of values from an iterator", _LOOP)
+    if not known:
+        values.leave(f"{name}()")
+    return found
+
+
+def _truth(one: Callable[[], Any]) -> Any:
+    return bool_(one())
 
 
 def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
@@ -70,6 +91,8 @@ def _connected(name: str, values: Iterable[Any], *, takes: bool) -> Any:
         before = _effects()
         if isinstance(known, bool):
             if known is decides:
+                if asked and isinstance(values, Generated):
+                    values.left = f"{name}()"
                 return known
             continue
         if asked and any(map(failing.may_fail, topological([known]))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from tensormagic.capture.staging.merged import Partial, is_number
 from tensormagic.capture.staging.needs_python import ForeignArrayError
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.stores.alias import Alternative, attach, beside, follow, part_of, reach
+from tensormagic.capture.stores.alias import Alternative, attach, beside, follow, knows, part_of, reach
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
@@ -101,12 +101,15 @@ class Joined:
         Those that it may be, of arrays that others know; None where they are not known.
     beside
         What else Python may have it as a part of.
+    told
+        The ways on which it is one of the places for sure.
     """
 
     value: Tensor
     ways: tuple[Leaf, ...]
     places: list[Alternative] | None = None
     beside: Sequence[Buffer] = ()
+    told: Container[int] = ()
 
     @property
     def placed(self) -> bool:
@@ -115,7 +118,11 @@ class Joined:
 
     def unplaced(self, is_older: Callable[[Buffer], bool]) -> list[set[Buffer]]:
         """What it may share memory with on each way, but for the older arrays, where it is known which of them it is."""
-        return [{b for b in reached(leaf) if not (self.placed and is_older(b))} for leaf in self.ways]
+        placed = self.placed
+        return [
+            {b for b in reached(leaf) if not (placed and (way in self.told or is_older(b)))}
+            for way, leaf in enumerate(self.ways)
+        ]
 
     def settle(self) -> bool:
         """Have it be its places; whether these are known, and can be it."""
@@ -137,6 +144,9 @@ def share(joined: Sequence[Joined], is_older: Callable[[Buffer], bool]) -> None:
     settled = [k not in unsettled and one.settle() for k, one in enumerate(joined)]
     known = [() if exact else one.older(is_older) for one, exact in zip(joined, settled, strict=True)]
     join([one.value for one in joined], known, related)
+    for k in unsettled:
+        if joined[k].placed:
+            knows(joined[k].value.place.buffer, joined[k].places or ())
     for one, exact in zip(joined, settled, strict=True):
         if not (exact and one.places):
             keep_out(one.value, *one.ways)
@@ -207,10 +217,12 @@ class Iterations:
             first, last = before.get(key), after.get(key)
             kept = last is not None and last.place.buffer is given[key].place.buffer
             self.writeable[key] = writeable(first, None if kept else last)
-        for key, *reaches in zip(keys, *sides, strict=True):
+        for k, (key, *reaches) in enumerate(zip(keys, *sides, strict=True)):
             old = {b for b in set().union(*reaches) if b.born < opened and b not in own}
             known = self.older.setdefault(key, set())
             known |= {b for b in old - known if self.is_known(b)}
+            for side in sides:
+                side[k] = side[k] - known  # who may be one of these is told of stores there
         self.related.update((keys[i], keys[j]) for i, j in pairs(sides))
         return self._size() > size or any(known_writeable.get(k, True) != w for k, w in self.writeable.items())
 

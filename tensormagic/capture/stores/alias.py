@@ -101,7 +101,7 @@ class Alias:
             inner = places(one.place, is_older) if whole else None
             if inner is None:
                 return None
-            found += [Alternative(_all_hold(one.holds, i.holds), i.place) for i in inner]
+            found += [Alternative(all_hold(one.holds, i.holds), i.place) for i in inner]
         return _once_each(found)
 
     def may_store(self, own: Buffer) -> None:
@@ -172,7 +172,15 @@ class Ended(Alias):
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Alias):
-    """A part of others, perhaps: data decide, or NumPy does, and it is not known which, or where."""
+    """A part of others, perhaps: data decide, or NumPy does, and it is not known which, or where.
+
+    Parameters
+    ----------
+    placed
+        Whether it is known which of the arrays it is that were there before: not, what else it may be.
+    """
+
+    placed: bool = False
 
     def may_be(self, own: Buffer, place: Place) -> bool:
         """Whether the array may be that of a place."""
@@ -240,6 +248,12 @@ def attach(own: Buffer, alternatives: Sequence[Alternative]) -> bool:
     return True
 
 
+def knows(own: Buffer, alternatives: Sequence[Alternative]) -> None:
+    """Note which of several places an array is, where it is not known what else it shares memory with: it is not stored into."""
+    if isinstance(own.alias, Unknown):
+        own.alias = dataclasses.replace(own.alias, alternatives=tuple(alternatives), placed=True)
+
+
 def _equal(left: Size, right: Size) -> bool:
     return left == right or (hint(left) is not None and hint(left) == hint(right))
 
@@ -269,11 +283,13 @@ def places(place: Place, is_older: Callable[[Buffer], bool]) -> list[Alternative
     """The places that one may be, of those that others know: no place for an array of its own, None where that is not known."""
     buffer = place.buffer
     if is_older(buffer):
-        return [Alternative(None, place)] if place.writeable and buffer.alias.takes_stores else None
+        known = place.parent is None or (place.writeable and buffer.alias.takes_stores)
+        return [Alternative(None, place)] if known else None
     return buffer.alias.older(is_older, whole=place.parent is None)
 
 
-def _all_hold(first: Node | None, second: Node | None) -> Node | None:
+def all_hold(first: Node | None, second: Node | None) -> Node | None:
+    """Whether both conditions hold; None for one that always does."""
     return second if first is None else first if second is None else _both(first, second)
 
 

@@ -30,8 +30,9 @@ from tensormagic.transform.rewriting import THEMES, rewrite, rules_in, theme  # 
 PAGES = ROOT / "docs" / "themes"
 MODULES = {theme(module): module for module in THEMES}
 WITHOUT_RULES = {
-    "loops": """Loops on data whose iterations need nothing of each other become operations on whole arrays, what is the same in
-each iteration is computed before the loop, and what nobody reads is not carried along.""",
+    "loops": """Loops on data whose iterations need nothing of each other become operations on whole arrays, loops that store running
+sums or products become scans, what is the same in each iteration is computed before the loop, loops over one range that carry numbers are
+one, and what nobody reads is not carried along.""",
     "fusion": """What goes over the same elements is one kernel: each element is read once, and what is in between is stored
 nowhere.""",
 }

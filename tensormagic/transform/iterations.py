@@ -24,7 +24,8 @@ from tensormagic.ops.scalars.scalar import add
 from tensormagic.ops.update import SET, set_at
 from tensormagic.transform.batch import batch
 
-_SILENT = {"leaf", "pointwise", "move", "fold", "contract"}
+SILENT = frozenset(("leaf", "pointwise", "move", "fold", "contract"))
+"""Kinds of ops that raise nothing."""
 
 
 def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
@@ -37,12 +38,12 @@ def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
         iterations = size_of(node.args[0]) if node.op is LOOP else None
         if iterations is not None and not nodes_of(iterations) and is_at_least(iterations, 2):
             goals |= {
-                old: new for old, new in _Iterations(node, iterations).goals().items() if _pays(old, new, real=real)
+                old: new for old, new in _Iterations(node, iterations).goals().items() if pays(old, new, real=real)
             }
     return goals
 
 
-def _pays(old: Node, new: Node, *, real: bool) -> bool:
+def pays(old: Node, new: Node, *, real: bool) -> bool:
     """Whether ``new`` costs no more, but for what was there before the first iteration being stored or added to."""
     before, after = cost_of_graph([old]), cost_of_graph([new])
     bytes_ = elements(new) * new.type.dtype.itemsize
@@ -114,36 +115,20 @@ class _Iterations:
             if any(a not in sizes for n in nodes for s in n.type.shape for a in atoms(s)):
                 return None
             (outside,) = instantiated([value], known, sizes)
-            stacks = {n: one for n in topological([outside]) if (one := self._side_by_side(n, iteration)) is not None}
+            stacks = {
+                n: one
+                for n in topological([outside])
+                if (one := side_by_side(n, iteration, self.iterations)) is not None
+            }
             (found,) = batch([outside], {iteration: iota((self.iterations,), 0), **stacks}, self.iterations)
         except (TensorError, NotImplementedError):
             return None
         return found
 
-    def _side_by_side(self, node: Node, iteration: Node) -> Node | None:
-        """The parts of all iterations, along a first axis, of an array of which each iteration reads one place along an axis."""
-        at: Any = as_size(iteration)
-        if node.op is not SLICE or iteration in topological([node.args[0]]):
-            return None
-        slices = list(node["slices"])
-        axes = [k for k, s in enumerate(slices) if iteration in {a for e in s[:2] for a in nodes_of(e)}]
-        if len(axes) != 1 or slices[axes[0]][1:] != (1, 1):
-            return None
-        (k,) = axes
-        start = slices[k][0]
-        step = 1 if not nodes_of(start - at) else -1
-        first = start - at if step == 1 else start + at
-        if nodes_of(first):
-            return None
-        slices[k] = (first, self.iterations, step)
-        whole = slice_(node.args[0], tuple(slices))
-        front = transpose(whole, (k, *(j for j in range(whole.type.ndim) if j != k)))
-        return expand_dims(front, (k + 1,))
-
     def _alone(self, value: Node, nodes: Sequence[Node]) -> bool:
         if any(p in nodes for p in self.carries) or self.index not in nodes or self.body.checked:
             return False
-        if any(n.op.kind not in _SILENT or len(n.types) != 1 for n in nodes):
+        if any(n.op.kind not in SILENT or len(n.types) != 1 for n in nodes):
             return False
         moving = {self.index}
         for n in nodes:
@@ -151,3 +136,31 @@ class _Iterations:
                 moving.add(n)
         computed = (n for n in moving if n.type.shape and n.op.kind != "move")
         return all(elements(n) <= elements(value) for n in computed)
+
+
+def side_by_side(node: Node, iteration: Node, iterations: Size) -> Node | None:
+    """The parts of all iterations, along a first axis, of an array of which each iteration reads one place along an axis."""
+    if node.op is not SLICE or iteration in topological([node.args[0]]):
+        return None
+    slices = list(node["slices"])
+    found = moving_axis(slices, iteration)
+    if found is None:
+        return None
+    k, first, step = found
+    slices[k] = (first, iterations, step)
+    whole = slice_(node.args[0], tuple(slices))
+    front = transpose(whole, (k, *(j for j in range(whole.type.ndim) if j != k)))
+    return expand_dims(front, (k + 1,))
+
+
+def moving_axis(slices: Sequence[tuple[Size, Size, int]], iteration: Node) -> tuple[int, Size, int] | None:
+    """The axis along which a part is the next place at each iteration, its first place, and the step; None for another part."""
+    at: Any = as_size(iteration)
+    axes = [k for k, s in enumerate(slices) if iteration in {a for e in s[:2] for a in nodes_of(e)}]
+    if len(axes) != 1 or slices[axes[0]][1:] != (1, 1):
+        return None
+    (k,) = axes
+    start = slices[k][0]
+    step = 1 if not nodes_of(start - at) else -1
+    first = start - at if step == 1 else start + at
+    return None if nodes_of(first) else (k, first, step)

@@ -14,11 +14,12 @@ from tensormagic.ir.node import Node, as_size, make, topological, users
 from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size, is_at_least, nodes_of
 from tensormagic.ops.leaf import size_node, size_of
-from tensormagic.ops.move import SLICE, slice_
+from tensormagic.ops.move import SLICE, reshape, slice_
 from tensormagic.ops.opaque import ITEM, item, items
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import graph_over, matched, stand_in, witnesses
 from tensormagic.ops.update import SET
+from tensormagic.transform.places import bare
 
 _SILENT = {"leaf", "pointwise", "move", "fold", "contract", "update"}
 """Kinds of ops that raise nothing: iterations that nothing is read of may be left out."""
@@ -79,12 +80,8 @@ def _read(loop: Node, k: int, reader: Node, iterations: Size) -> _Read | None:
     outside = [(0, s, 1) for s in reader.args[0].type.shape[1:]]
     if rest != whole or others != outside or first[1:] != (1, 1) or place[1:] != (1, 1):
         return None
-    offset, iteration = first[0] - at, place[0]
-    if (
-        offset != 0
-        or nodes_of(iteration)
-        or not (is_at_least(iteration, 0) and is_at_least(iterations - 1 - iteration, 0))
-    ):
+    iteration = place[0] - (first[0] - at)
+    if nodes_of(iteration) or (not (is_at_least(iteration, 0) and is_at_least(iterations - 1 - iteration, 0))):
         return None
     if carry in topological([store.args[1], *(r for j, r in enumerate(body.results) if j != k), *body.checked]):
         return None
@@ -96,6 +93,9 @@ def _carried(loop: Node, read: _Read) -> dict[Node, Node]:
     body: Graph = loop["body"]
     own, operands, nexts = list(body.parameters[1:]), list(loop.args[1:]), list(body.results)
     k = read.carry
+    same = next((j for j, r in enumerate(nexts) if j != k and bare(r) is bare(read.value)), None)
+    if read.last and same is not None and nexts[same].type.dtype == read.value.type.dtype:
+        return {read.reader: reshape(items(loop)[same], read.reader.type.shape)}
     own[k], nexts[k] = stand_in("iteration", read.value.type), read.value
     operands[k] = slice_(operands[k], read.reader["slices"])
     sizes, _ = matched(unindexed(body, 1), loop.args[1:], "loop")

@@ -18,6 +18,8 @@ from tensormagic.ops.regions.branches import Branches
 from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
 from tensormagic.transform.frames import framed
+from tensormagic.transform.handed import handed_on
+from tensormagic.transform.joined import joined
 from tensormagic.transform.products import at_once_before
 from tensormagic.transform.shared import shared
 from tensormagic.transform.shifts import gathered
@@ -107,15 +109,18 @@ class _Tidy:
             read = _read(results)
             if not read and not self.real:
                 return results
-            goals = (stretched(read) if not self.exact else {}) or _merged(read) or self._narrowed(read)
-            goals = goals or united(results) or unstacked(results) or ({} if self.exact else at_once_before(read))
-            if not goals and not self.exact:
-                goals = _summed(read) or totalled(results) or framed(results)
-            if not goals and self.real:
-                goals = shared(results)
+            goals = self._goals(results, read)
             if not goals:
                 return results
             results = followed(results, goals)
+
+    def _goals(self, results: list[Node], read: Mapping[Node, set[int]]) -> Mapping[Node, Node]:
+        goals = (stretched(read) if not self.exact else {}) or _merged(read) or self._narrowed(read)
+        goals = goals or united(results) or unstacked(results) or handed_on(results)
+        if not self.exact:
+            goals = goals or at_once_before(read) or _summed(read) or totalled(results) or framed(results)
+        goals = goals or joined(results)
+        return goals or (shared(results) if self.real else {})
 
     def _narrowed(self, read: Mapping[Node, set[int]]) -> dict[Node, Node]:
         goals: dict[Node, Node] = {}

@@ -193,6 +193,14 @@ def fewer_steps(A, B, C, P, V, x, y, z, s, t):
 
 
 def two_loops(A, B, C, P, V, x, y, z, s, t):
+    for k in range(5):
+        s = np.tanh(s * x[k])
+    for k in range(5):
+        t = np.sin(t * x[k])
+    return s + t
+
+
+def two_loops_over_arrays(A, B, C, P, V, x, y, z, s, t):
     g, h = x, y
     for _ in range(6):
         g = np.tanh(g * z)
@@ -237,6 +245,7 @@ LOOPS = {
             last_step,
             fewer_steps,
             two_loops,
+            two_loops_over_arrays,
             equal_states,
             unread_state,
         ),
@@ -419,7 +428,8 @@ ROWS: dict[str, Row] = {
     "167": Row("sums_of_products", gone="loop", made="contract", level="real"),
     "168": Row("last_step", gone="set", level="exact"),
     "169": Row("fewer_steps", gone="set", level="exact"),
-    "170": Row("two_loops", gone="loop*1"),
+    "170a": Row("two_loops", gone="loop*1", level="exact"),
+    "170b": Row("two_loops_over_arrays", gone="loop*1"),
     "171a": Row("unread_state", gone="tanh"),
     "171b": Row("equal_states", gone="tanh*1"),
     "173": Row("both_branches", gone="branch*1 if*1"),
@@ -429,7 +439,7 @@ ROWS: dict[str, Row] = {
 MISSING: dict[str, str] = {
     "135b": "one decomposition for a system and a determinant has no function of its own",
     "140": "a Cholesky decomposition reads one triangle: nothing is known of the other one",
-    "170": "nothing is saved by it",
+    "170b": "of arrays each loop has enough to do: 0.5 to 1.3 times as quick, measured (0318)",
     "173": "nothing is saved by it",
     "114": "a product is added to by the loop after it",
     "137": "the order of the eigenvalues would be another one",

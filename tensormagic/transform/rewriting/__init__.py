@@ -33,6 +33,7 @@ from tensormagic.transform.rewriting import (
 )
 from tensormagic.transform.rewriting.beyond import BEYOND, applies
 from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
+from tensormagic.transform.scans import scanned
 from tensormagic.transform.tidy import followed, numbers_within, tidied
 
 THEMES: tuple[ModuleType, ...] = (
@@ -186,9 +187,31 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     """
     level = config.level(level)
     base, off = parted(level)
-    if base != "exact" and "loops" not in off:
+    loops = "loops" not in off
+    if base != "exact" and loops:
         graph = numbers_within(graph)
         graph = graph.with_results(followed(graph.results, at_once(graph.results, real=base == "real")))
+    new, log = _normal(_without_loops(graph, base) if loops else graph, level, extra)
+    if loops:
+        new = new.with_results(tidied(new.results, level=base))
+        again = _without_loops(new, base)  # of what rules have made of iterations
+        if again is not new:
+            new, more = _normal(again, level, extra)
+            new = new.with_results(tidied(new.results, level=base))
+            log = Log([*log.fired, *more.fired], [*log.withheld, *more.withheld])
+    fused = "fusion" not in off
+    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused=fused, rounds=fused and base != "exact")
+
+
+def _without_loops(graph: Graph, base: str) -> Graph:
+    """The graph with scans in the place of loops that store running sums and the like."""
+    goals = scanned(graph.results, parts.ROUNDED if base == "exact" else None)
+    return graph.with_results(followed(graph.results, goals)) if goals else graph
+
+
+def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:
+    """The graph under the rules of a level and a user's own."""
+    base = parted(level)[0]
     own = (*extra, *own_rules(level))
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
     early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
@@ -196,9 +219,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     if base != "exact" and applies(new.nodes, along=base == "real"):
         new, last = rewrite_graph(new, _last(level))
         log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
-    new = new.with_results(tidied(new.results, level=base)) if "loops" not in off else new
-    fused = "fusion" not in off
-    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused=fused, rounds=fused and base != "exact")
+    return new, log
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:

@@ -112,7 +112,8 @@ class _Loop:
     def _recorded(self, m: int) -> Node | None:
         """The value that each iteration stores at its own place of carry ``m``, of which nothing else is known."""
         stack, end = self.own[m], self.body.results[m]
-        if constant_value(self.operands[m]) is None or end.op is not SET or end.args[0] is not stack:
+        stores = end.op is SET and end.args[0] is stack and stack.type.shape
+        if constant_value(self.operands[m]) is None or not stores:
             return None
         others = [r for j, r in enumerate(self.body.results) if j != m]
         readers = [n for n in self.body.nodes if stack in n.args]

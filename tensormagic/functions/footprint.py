@@ -24,6 +24,7 @@ import numpy as np
 
 from tensormagic.capture.makers import is_function, is_library
 from tensormagic.capture.pythons import ELSEWHERE, IN_NAMESPACES
+from tensormagic.capture.random import is_generator
 from tensormagic.capture.staging.special import written
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
@@ -109,12 +110,12 @@ def record_of(
 
 
 def constants_of(tree: Any) -> list[Any]:
-    """What a call is given beside arrays and numbers: objects, and the classes of its containers."""
+    """What a call is given beside arrays, numbers and generators, which are inputs: objects, and the classes of its containers."""
     found: list[Any] = []
     pending = [tree]
     while pending:
         value = pending.pop()
-        if isinstance(value, np.ndarray) or kinds.is_constant(value):
+        if isinstance(value, np.ndarray) or kinds.is_constant(value) or is_generator(value):
             continue
         if type(value) not in _CONTAINERS:
             found.append(type(value) if is_container(value) else value)

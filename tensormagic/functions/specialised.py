@@ -154,7 +154,8 @@ class Specialised(Made):
         objects = fixed_of(given.leaves, given.moving)
         before, reads = self.record(call, ahead=True), (self.reads, self._moving.get(objects))
         asked = kind not in self._asked or (kind in self._met and kind not in self._changing)
-        whole = self._whole(call, math.inf if asked else _COPIED) if asked or kind in self._changing else before
+        known = not (asked or kind in self._changing or before.why)
+        whole = before if known else self._whole(call, math.inf if asked else _COPIED)
         found = self._attempted(given, before, whole, call)
         if isinstance(found, Exception):  # raised here, where no other one is its context
             raise found

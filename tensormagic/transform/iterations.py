@@ -76,7 +76,7 @@ class _Iterations:
         others = [r for j, r in enumerate(self.body.results) if j != k]
         if carry in topological(others):
             return None
-        if result.op is SET and result.args[0] is carry:
+        if result.op is SET and result.args[0] is carry and carry.type.shape:
             value, first, *rest = result.args[1], *result["slices"]
             whole = [(0, s, 1) for s in carry.type.shape[1:]]
             if rest != whole or first != (as_size(self.index), 1, 1):

@@ -73,7 +73,7 @@ def _silent(body: Graph) -> bool:
 def _read(loop: Node, k: int, reader: Node, iterations: Size) -> _Read | None:
     body: Graph = loop["body"]
     carry, store, at = body.parameters[1 + k], body.results[k], as_size(body.parameters[0])
-    if store.op is not SET or store.args[0] is not carry or at is None:
+    if store.op is not SET or store.args[0] is not carry or not carry.type.shape or at is None:
         return None
     (first, *rest), (place, *others) = store["slices"], reader["slices"]
     whole = [(0, s, 1) for s in carry.type.shape[1:]]

@@ -41,12 +41,15 @@ class Body:
         What the syntax says.
     lists
         What iterations append to, beside what the syntax names.
+    beside
+        Functions that an iteration calls, beside what it is made of.
     """
 
     iteration: Callable[..., None]
     asked: Thunk = never
     names: Names = field(default_factory=Names)
     lists: Sequence[list[Any] | Journaled] = ()
+    beside: Sequence[Callable[..., Any]] = ()
 
     @property
     def early(self) -> bool:
@@ -61,7 +64,7 @@ class Body:
     @property
     def users(self) -> list[Any]:
         """The user's functions behind these, for what they reach."""
-        return [getattr(self.iteration, "__wrapped__", self.iteration), *self.functions[1:]]
+        return [getattr(self.iteration, "__wrapped__", self.iteration), *self.functions[1:], *self.beside]
 
 
 def staged_as_needed(stage: Callable[[bool], None], body: Body, *, long: bool) -> Exception | None:

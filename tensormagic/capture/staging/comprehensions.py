@@ -10,6 +10,7 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
+from tensormagic.capture.staging.ahead import ahead, behind
 from tensormagic.capture.staging.aliases import holding
 from tensormagic.capture.staging.bodies import Body
 from tensormagic.capture.staging.branches import staged_branch
@@ -76,6 +77,7 @@ _LIST = "Make a list of it first."
 _KNOWN = {list, tuple, range}
 ON_THE_WAY = (zip, map, enumerate, filter, reversed)  # iterators that are made where they are gone over, as a rule
 _TAKEN = {type(iter(v)) for v in ([], (), "", {}, set[int](), range(0))}  # iterators that somebody has
+_CHOSEN = "choosing among values by a condition on data,"
 _FEW = 32  # items of which each is asked for where those before it leave that open
 
 
@@ -168,7 +170,9 @@ class Generated(StandIn):
         return found
 
     def gone_over(self) -> Any:
-        return self if self.test is None or values_are_there() else self.whole()
+        if self.test is None or values_are_there():
+            return self
+        return ahead((self.iteration, self.test), self.whole, _CHOSEN)
 
 
 class Filtered(Generated):
@@ -218,39 +222,50 @@ def _chosen(iterable: Any, users: tuple[Iteration, Iteration], one: Iteration, h
         with holding(iterable):
             return [one(item) for item in iterable if holds(item)]
 
+    def chosen() -> Any:
+        try:
+            return attempt(World(users), filtered, lambda _result: True).result
+        except CaptureError:  # the condition depends on data
+            return _grown(iterable, users, one, holds)
+
     if values_are_there() or context.current() is None:
         return filtered()
     again = items_of(iterable)
     used(iterable)
+    source, computes = iterable, [] if again is not None else behind(iterable)
+    if computes:
+        iterable = ahead([*users, *computes], lambda: list(source), _CHOSEN)
+        return ahead([*users, *computes], chosen, _CHOSEN, may_print=True)
     iterable = list(iterable) if again is None else again
-    try:
-        return attempt(World(users), filtered, lambda _result: True).result
-    except CaptureError:  # the condition depends on data
-        return _grown(iterable, users, one, holds)
+    return chosen()
 
 
 def _grown(iterable: Any, users: tuple[Iteration, ...], one: Iteration, holds: Iteration | None) -> Any:
     """A list of data-dependent length."""
     items, found = items_of(iterable), GrownList([])
+    reached = list[Any]([*users, found])
 
     def run(item: Any) -> None:
         condition = True if holds is None else truth(holds(item))
         if condition is True:
             found.append(one(item))
         elif condition is not False:
-            staged_branch(condition, (lambda: found.append(one(item)), lambda: None), (), (), (*users, found))
+            staged_branch(condition, (lambda: found.append(one(item)), lambda: None), (), (), reached)
 
     def go_over() -> None:
         if items is not None:
-            staged_each(items, Body(run, lists=[found]), varies=True)
+            staged_each(items, Body(run, lists=[found], beside=users[1:]), varies=True)
             return
         with holding(iterable):
             for item in iterable:
                 run(item)
 
+    def taken_back_where_untyped() -> None:
+        attempt(World(reached), go_over, lambda _none: True)
+
     run.__wrapped__ = users[0]  # type: ignore[attr-defined]
     try:
-        until_typed([found], go_over)
+        until_typed([found], taken_back_where_untyped if items is None else go_over)
     except Exception as error:
         if items is None or not raising.iterations_raise(error, scalar.greater(size_node(items.count()), 0)):
             raise

@@ -14,7 +14,7 @@ from tensormagic.capture.names import computed
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.operators import store_result
 from tensormagic.capture.refusal import not_own, refuse
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.value import Tensor, as_size, done, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply, is_at_least, nodes_of
@@ -81,11 +81,6 @@ def strong(value: Any) -> Tensor:
     """``value`` as a lazy array; a Python number as NumPy's scalar, which is what functions of NumPy make of it."""
     found = tensor(value)
     return wrap(to_form(found.node, "scalar")) if found.type.form == "python" else found
-
-
-def done(node: Node) -> Tensor:
-    """A result, noted as built by the user's current expression."""
-    return wrap(context.record(node))
 
 
 def axis_of(axis: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from tensormagic.capture import context
@@ -10,24 +12,46 @@ from tensormagic.capture.deprecated import telling
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.oracle import in_numpys_words
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.value import Tensor, done
 from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.node import Node
 from tensormagic.ops.op import registry
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 
 def implements(*functions: Any, method: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Say that a function of ours stands for ``functions``: objects, or names in SciPy, which is not imported."""
+    """Say that a function of ours stands for ``functions``: objects, or names in SciPy, which is not imported.
+
+    It may give nodes, one or a tuple: who calls it by NumPy's name gets lazy arrays.
+    """
 
     def decorate(own: Callable[..., Any]) -> Callable[..., Any]:
+        lazy = _lazily(own)
         for function in functions:
-            FUNCTIONS[function] = telling(in_numpys_words(own, function), function) if callable(function) else own
-        hooks.methods.update(dict.fromkeys(method.split(), own))
+            FUNCTIONS[function] = telling(in_numpys_words(lazy, function), function) if callable(function) else lazy
+        hooks.methods.update(dict.fromkeys(method.split(), lazy))
         return own
 
     return decorate
+
+
+def _lazily(own: Callable[..., Any]) -> Callable[..., Any]:
+    """``own``, with lazy arrays for the nodes that it gives; itself where it says that it gives none."""
+    if not isinstance(own, FunctionType) or own.__annotations__.get("return") == "Tensor":
+        return own
+
+    @functools.wraps(own)
+    def call(*args: Any, **options: Any) -> Any:
+        found = own(*args, **options)
+        if isinstance(found, Node):
+            return done(found)
+        if type(found) is tuple and any(isinstance(part, Node) for part in found):
+            return tuple([done(part) if isinstance(part, Node) else part for part in found])
+        return found
+
+    return call
 
 
 def find(function: Any) -> Callable[..., Any] | None:

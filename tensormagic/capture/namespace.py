@@ -3,57 +3,21 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tensormagic.capture import context, fancy, oracle, random_module, tables, ufuncs
+from tensormagic.capture import context, fancy, library, oracle, random_module, tables, ufuncs
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import name_of_list
-from tensormagic.capture.library import (
-    applying,
-    bits,
-    choosing,
-    complex_numbers,
-    creation,
-    densities,
-    densities_table,
-    diagonals,
-    distances,
-    equations,
-    filters,
-    grids,
-    histograms,
-    iterators,
-    joining,
-    kernel_density,
-    linear_algebra,
-    mathematics,
-    norms,
-    ordering,
-    padding,
-    polynomials,
-    products,
-    quadrature,
-    quantiles,
-    reductions,
-    scipy_linalg,
-    selection,
-    sets,
-    shaping,
-    sharing,
-    signal,
-    special,
-    statistics,
-    systems,
-    transforms,
-    windows,
-)
+from tensormagic.capture.library import applying, densities, kernel_density, mathematics
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.stand_ins import real_of
@@ -62,14 +26,10 @@ from tensormagic.capture.value import owned
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
 
-# The files that register what is captured, by being imported.
-LIBRARY: tuple[ModuleType, ...] = (
-    creation, shaping, joining, diagonals, choosing, signal, statistics, quantiles, ordering, fancy, selection, reductions,
-    products, grids, iterators, histograms, padding, sets, windows, polynomials, applying,
-    ufuncs, linear_algebra, transforms,
-    special, storing, views, attributes, norms, equations, scipy_linalg,
-    systems, distances, kernel_density, densities, densities_table, quadrature, filters, complex_numbers, bits, sharing,
-)  # fmt: skip
+# What is captured is registered by being imported: all files of the library, and those beside it.
+for _file in pkgutil.iter_modules(library.__path__, f"{library.__name__}."):
+    import_module(_file.name)
+BESIDE: tuple[ModuleType, ...] = fancy, ufuncs, storing, views, attributes
 oracle.methods_in_numpys_words()
 tables.in_numpys_functions()
 _CREATE = {

@@ -3,24 +3,20 @@
 # tests named elsewhere
 
 import re
+import sys
 import warnings
-import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture import library
 from tests.capture.harness import assert_equal, captured, computed, form, kind_of
 from tests.namespace.cases import Case, all_cases, differences, leaves, weighted
 
 CASES = all_cases()
-SHARE = 6  # one case in so many is compiled too
-
-
-def some(cases: list[Case]) -> list[Case]:
-    """A share of the cases that does not move when others are added."""
-    return [c for c in cases if zlib.crc32(c.id.encode()) % SHARE == 0]
 
 
 def parametrise(cases: list[Case]) -> Any:
@@ -123,8 +119,8 @@ def test_gradient_is_zero_or_refused_where_there_is_none(case: Case):
         np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.share(3)
-@parametrise(some([c for c in CASES if not c.refused and not c.numpy_only]))
+@pytest.mark.share(18)
+@parametrise([c for c in CASES if not c.refused and not c.numpy_only])
 def test_compiled(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tm.config, "tier", "numba")
     with np.errstate(all="ignore"):
@@ -205,3 +201,8 @@ def test_every_function_is_covered_by_a_case_that_is_not_refused():
 def test_names_are_different():
     ids = [c.id for c in CASES]
     assert len(set(ids)) == len(ids)
+
+
+def test_every_file_of_the_library_is_found():
+    folder = Path(library.__file__ or "").parent
+    assert {f"{library.__name__}.{file.stem}" for file in folder.glob("[a-z]*.py")} <= sys.modules.keys()

@@ -15,7 +15,6 @@ import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import computed
 from tests.namespace.cases import Case, all_cases, leaves
-from tests.namespace.test_cases import some
 
 
 def masked(case: Case, names: list[str]) -> Any:
@@ -82,8 +81,8 @@ def test_as_numpy_or_refused(case: Case, monkeypatch: pytest.MonkeyPatch):
         alike(case, chosen, slice(-1))
 
 
-@pytest.mark.share(5)
-@parametrise([c for c in some(MASKABLE) if not c.numpy_only])
+@pytest.mark.share(30)
+@parametrise([c for c in MASKABLE if not c.numpy_only])
 def test_compiled(case: Case, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tm.config, "math", "exact")
     monkeypatch.setattr(tm.config, "tier", "numba")

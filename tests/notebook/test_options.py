@@ -85,4 +85,7 @@ def test_the_page_of_options_names_every_choice():
     page = (Path(__file__).parents[2] / "docs" / "options.md").read_text()
     for option, choices in CHOICES.items():
         assert option in page
-        assert [choice for choice in choices if not re.search(rf"`[^`\n]*\b{choice}\b", page)] == []
+        missing = [choice for choice in choices if not re.search(rf"`[^`\n]*\b{choice}\b", page)]
+        assert not missing, (
+            f"docs/options.md does not name these choices of {option}, in backticks: {', '.join(missing)}"
+        )

@@ -14,7 +14,7 @@ from tensormagic.capture.operands import as_converted, has_lazy, node_of
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import lies_as
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.value import Tensor, as_size, done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -28,10 +28,6 @@ from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
 _SMALLEST = 5e-324  # the smallest float above 0
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
 
 
 def _shape(shape: Any) -> tuple[Size, ...]:
@@ -55,7 +51,7 @@ def _kind(dtype: Any, usual: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _stretched(value: Node, shape: tuple[Size, ...]) -> Tensor:
-    return _done(broadcast(value, shape) if shape else to_form(value, "array"))
+    return done(broadcast(value, shape) if shape else to_form(value, "array"))
 
 
 def _laid_out(value: Node, shape: tuple[Size, ...], order: str, like: Tensor | None = None) -> Tensor:
@@ -164,7 +160,7 @@ def array(
     x = node_of(value) if dtype is None else astype(value_of(value, np.dtype(dtype)), dtype)
     if ndmin > x.type.ndim:
         x = reshape(x, (*[1] * (ndmin - x.type.ndim), *x.type.shape))
-    made = _done(x if x.type.shape else to_form(x, "array"))
+    made = done(x if x.type.shape else to_form(x, "array"))
     return _in_order(made, letter) if letter in {"C", "F"} else made
 
 
@@ -229,7 +225,7 @@ def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype:
     ramp = iota((length,), 0)
     ramp = ramp * by if by != 1 else ramp
     ramp = ramp + size_node(low) if low != 0 else ramp
-    return _done(astype(ramp, dtype) if dtype is not None else ramp)
+    return done(astype(ramp, dtype) if dtype is not None else ramp)
 
 
 def _is_float(value: Any) -> bool:
@@ -279,7 +275,7 @@ def linspace(
         values = transpose(values, (*range(1, position + 1), 0, *range(position + 1, rank)))
     if dtype is not None:
         values = astype(scalar.floor(values) if np.dtype(dtype).kind in "iu" else values, dtype)
-    return (_done(values), _done(step)) if retstep else _done(values)
+    return (done(values), done(step)) if retstep else done(values)
 
 
 def _inexact(nodes: list[Node]) -> np.dtype[Any]:
@@ -320,7 +316,7 @@ def logspace(
     if np.ndim(base):
         refuse("np.logspace with several bases", "Call it for each base.")
     powers = linspace(start, stop, num, endpoint, axis=axis)
-    result = _done(scalar.power(node_of(base), powers.node))
+    result = done(scalar.power(node_of(base), powers.node))
     return result if dtype is None else result.astype(dtype)
 
 
@@ -335,7 +331,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     sign = scalar.sign(low)
     low, high = low / sign, high / sign
     n = context.settle(as_size(num))
-    values = node_of(logspace(_done(scalar.log10(low)), _done(scalar.log10(high)), num, endpoint))
+    values = node_of(logspace(done(scalar.log10(low)), done(scalar.log10(high)), num, endpoint))
     place = iota(values.type.shape, 0)
     values = scalar.where(scalar.equal(place, 0), low, values)
     if endpoint and n != 1:
@@ -345,7 +341,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
         order = [*range(1, values.type.ndim)]
         order.insert(normalise_axis(axis, values.type.ndim), 0)
         values = transpose(values, tuple(order))
-    return _done(values if dtype is None else astype(values, dtype))
+    return done(values if dtype is None else astype(values, dtype))
 
 
 def _not_zero(x: Node) -> Node:
@@ -360,7 +356,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = float, order: str = "C",
     order_letter(order, "CF")
     shape = _shape((N, N if M is None else M))
     on = scalar.equal(iota(shape, 0) + k if k else iota(shape, 0), iota(shape, 1))
-    return _done(astype(on, dtype))
+    return done(astype(on, dtype))
 
 
 implements(np.identity)(lambda n, dtype=None, **_: eye(n, dtype=dtype or float))
@@ -371,4 +367,4 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float, **options: Any) -
     """``np.tri``."""
     del options
     shape = _shape((N, N if M is None else M))
-    return _done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))
+    return done(astype(scalar.greater_equal(iota(shape, 0) + k, iota(shape, 1)), dtype))

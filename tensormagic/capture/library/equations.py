@@ -11,7 +11,7 @@ from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, done
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, hint, product
@@ -24,10 +24,6 @@ from tensormagic.ops.move import broadcast, expand_dims, reshape, transpose
 from tensormagic.ops.move_kind import same
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
 
 
 @implements(np.linalg.tensorsolve)
@@ -43,7 +39,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     if not same(x.type.size, n * n):
         raise np.linalg.LinAlgError("a is not a square system: prod(a.shape[b.ndim:]) is not prod(a.shape[:b.ndim])")
     flat = reshape(right, (n,))
-    return _done(to_form(reshape(linalg.solve(reshape(x, (n, n)), flat), shape), "array"))
+    return done(to_form(reshape(linalg.solve(reshape(x, (n, n)), flat), shape), "array"))
 
 
 @implements(np.linalg.tensorinv)
@@ -56,7 +52,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     if not shape:
         raise TypeError("np.linalg.tensorinv takes an array with axes")
     n = product(shape[ind:])
-    return _done(reshape(linalg.inv(reshape(x, (n, -1))), (*shape[ind:], *shape[:ind])))
+    return done(reshape(linalg.inv(reshape(x, (n, -1))), (*shape[ind:], *shape[:ind])))
 
 
 @implements(np.linalg.lstsq)
@@ -73,18 +69,18 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     found = least_squares.lstsq(x, columns, bound)
     values = astype(linalg.svdvals(x), found.type.dtype.type(0).real.dtype)
     return (
-        _done(reshape(found, found.type.shape[:1]) if single else found),
+        done(reshape(found, found.type.shape[:1]) if single else found),
         residuals(x, columns, bound, values.type.dtype),
-        _done(_rank(x, values, bound)),
-        _done(values),
+        done(_rank(x, values, bound)),
+        done(values),
     )
 
 
 def residuals(x: Node, columns: Node, bound: float | None, dtype: Any) -> Tensor:
     """Sums of squares, or nothing, where there are not more equations than unknowns."""
     if taller(*x.type.shape):
-        return _done(least_squares.residuals(x, columns, bound))
-    return _done(constant(np.zeros(0, dtype)))
+        return done(least_squares.residuals(x, columns, bound))
+    return done(constant(np.zeros(0, dtype)))
 
 
 def taller(rows: Size, columns: Size) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
 from tensormagic.capture.arguments import strong, tensor
 from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.diagonals import diagonal
@@ -19,7 +18,7 @@ from tensormagic.capture.library.shaping import moveaxis
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import apply
@@ -44,19 +43,15 @@ EigResult, EighResult, SVDResult = _numpys.EigResult, _numpys.EighResult, _numpy
 QRResult, SlogdetResult = _numpys.QRResult, _numpys.SlogdetResult
 
 
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
-
-
-implements(np.linalg.inv)(lambda a: _done(linalg.inv(node_of(a))))
-implements(np.linalg.solve)(lambda a, b: _done(linalg.solve(node_of(a), node_of(b))))
-implements(np.linalg.det)(lambda a: _done(determinants.det(node_of(a))))
-implements(np.linalg.slogdet)(lambda a: SlogdetResult(*map(_done, determinants.slogdet(node_of(a)))))
-implements(np.linalg.cholesky)(lambda a, /, *, upper=False: _done(linalg.cholesky(node_of(a), upper=upper)))
-implements(np.linalg.eigh)(lambda a, UPLO="L": EighResult(*map(_done, linalg.eigh(node_of(a), UPLO))))
-implements(np.linalg.eigvalsh)(lambda a, UPLO="L": _done(linalg.eigvalsh(node_of(a), UPLO)))
-implements(np.linalg.svdvals)(lambda x, /: _done(linalg.svdvals(node_of(x))))
-implements(np.linalg.matmul)(lambda x1, x2, /: _done(matmul(node_of(x1), node_of(x2))))
+implements(np.linalg.inv)(lambda a: done(linalg.inv(node_of(a))))
+implements(np.linalg.solve)(lambda a, b: done(linalg.solve(node_of(a), node_of(b))))
+implements(np.linalg.det)(lambda a: done(determinants.det(node_of(a))))
+implements(np.linalg.slogdet)(lambda a: SlogdetResult(*map(done, determinants.slogdet(node_of(a)))))
+implements(np.linalg.cholesky)(lambda a, /, *, upper=False: done(linalg.cholesky(node_of(a), upper=upper)))
+implements(np.linalg.eigh)(lambda a, UPLO="L": EighResult(*map(done, linalg.eigh(node_of(a), UPLO))))
+implements(np.linalg.eigvalsh)(lambda a, UPLO="L": done(linalg.eigvalsh(node_of(a), UPLO)))
+implements(np.linalg.svdvals)(lambda x, /: done(linalg.svdvals(node_of(x))))
+implements(np.linalg.matmul)(lambda x1, x2, /: done(matmul(node_of(x1), node_of(x2))))
 implements(np.linalg.tensordot)(lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes))
 implements(np.linalg.trace)(lambda x, /, *, offset=0, dtype=None: trace(x, offset, -2, -1, dtype))
 implements(np.linalg.diagonal)(lambda x, /, *, offset=0: diagonal(x, offset, -2, -1))
@@ -81,22 +76,22 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     if hermitian:
         return _svd_of_hermitian(a, compute_uv)
     if not compute_uv:
-        return _done(linalg.svdvals(node_of(a)))
-    return SVDResult(*map(_done, linalg.svd(node_of(a), full_matrices=full_matrices)))
+        return done(linalg.svdvals(node_of(a)))
+    return SVDResult(*map(done, linalg.svd(node_of(a), full_matrices=full_matrices)))
 
 
 def _svd_of_hermitian(a: Any, compute_uv: bool) -> Any:
     """Singular values are the sizes of eigenvalues, descending; their signs go to the right vectors."""
     if not compute_uv:
         sizes = sorting.sort(scalar.absolute(linalg.eigvalsh(node_of(a))))
-        return _done(flip(sizes, (sizes.type.ndim - 1,)))
+        return done(flip(sizes, (sizes.type.ndim - 1,)))
     values, vectors = linalg.eigh(node_of(a))
     last = values.type.ndim - 1
     order = flip(sorting.argsort(scalar.absolute(values)), (last,))
     sign = take_along_axis(scalar.copysign(1.0, values), order, last)
     left = take_along_axis(vectors, expand_dims(order, (last,)), last + 1)
     right = linalg.adjoint(linalg.scaled(left, linalg.as_row(sign)))
-    return SVDResult(*map(_done, (left, take_along_axis(scalar.absolute(values), order, last), right)))
+    return SVDResult(*map(done, (left, take_along_axis(scalar.absolute(values), order, last), right)))
 
 
 @implements(np.linalg.qr)
@@ -105,7 +100,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode == "raw":
         refuse("np.linalg.qr with mode='raw'", "Use mode='reduced'.")
     mode = {"full": "reduced", "f": "reduced"}.get(mode, mode)  # NumPy's former names
-    found = tuple(_done(n) for n in linalg.qr(node_of(a), mode))
+    found = tuple(done(n) for n in linalg.qr(node_of(a), mode))
     return found[0] if mode == "r" else QRResult(*found)
 
 
@@ -117,11 +112,11 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _MIS
     matrix = node_of(a)
     if matrix.type.size == 0:
         *outer, rows, columns = matrix.type.shape
-        return _done(reshape(matrix, (*outer, columns, rows)))
+        return done(reshape(matrix, (*outer, columns, rows)))
     bound = rtol if rcond is None else rcond
     bound = 1e-15 if bound is _MISSING else "size" if bound is None else bound
     if not hermitian and isinstance(bound, float | int | str):
-        return _done(linalg.pinv(matrix, bound))
+        return done(linalg.pinv(matrix, bound))
     x = linalg.prepared(matrix)
     size = max_extent(x) * float(np.finfo(x.type.dtype).eps)
     return _pinv_by_vectors(x, size if isinstance(bound, str) else node_of(bound), hermitian)
@@ -134,7 +129,7 @@ def _pinv_by_vectors(x: Node, bound: Node, hermitian: bool) -> Tensor:
     bound = expand_dims(bound, (bound.type.ndim,)) if bound.type.ndim else bound
     large = scalar.greater(s, bound * fold(folds.MAX, s, (last,), keepdims=True))
     inverse = scalar.where(large, 1 / scalar.where(large, s, 1), 0)
-    return _done(matmul(linalg.scaled(linalg.adjoint(vh), linalg.as_row(inverse)), linalg.adjoint(u)))
+    return done(matmul(linalg.scaled(linalg.adjoint(vh), linalg.as_row(inverse)), linalg.adjoint(u)))
 
 
 def max_extent(x: Node) -> Node:
@@ -164,14 +159,14 @@ def _may_be_real() -> bool:
 def eig(a: Any) -> Any:
     """``np.linalg.eig``: of a real matrix, real where the values are."""
     x = node_of(a)
-    return EigResult(*map(_done, spectral.eig(x, **_kind(x))))
+    return EigResult(*map(done, spectral.eig(x, **_kind(x))))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """``np.linalg.eigvals``: of a real matrix, real where the values are."""
     x = node_of(a)
-    return _done(spectral.eigvals(x, **_kind(x)))
+    return done(spectral.eigvals(x, **_kind(x)))
 
 
 # powers ---------------------------------------------------------------------------------------------------------------
@@ -190,11 +185,11 @@ def matrix_power(a: Any, n: int) -> Any:
     if power == 0:
         shape = x.type.shape[-2:]
         unit = astype(scalar.equal(iota(shape, 0), iota(shape, 1)), x.type.dtype)
-        return _done(broadcast(unit, x.type.shape))
+        return done(broadcast(unit, x.type.shape))
     if power < 0:
         x, power = linalg.inv(x), -power
     if power <= 3:
-        return _done([x, matmul(x, x) if power > 1 else x, matmul(matmul(x, x), x) if power == 3 else x][power - 1])
+        return done([x, matmul(x, x) if power > 1 else x, matmul(matmul(x, x), x) if power == 3 else x][power - 1])
     square: Node | None = None
     result: Node | None = None
     while power:
@@ -202,7 +197,7 @@ def matrix_power(a: Any, n: int) -> Any:
         power, bit = divmod(power, 2)
         if bit:
             result = square if result is None else matmul(result, square)
-    return _done(result if result is not None else x)
+    return done(result if result is not None else x)
 
 
 @implements(np.linalg.multi_dot)
@@ -219,7 +214,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     if any(len(t) != n.type.ndim for t, n in zip(terms, nodes, strict=True)):
         raise ShapeError("multi_dot takes matrices, with vectors allowed at the two ends")
     ends = (terms[0][0] if nodes[0].type.ndim == 2 else "") + (terms[-1][-1] if nodes[-1].type.ndim == 2 else "")
-    return _done(einsum(f"{','.join(terms)}->{ends}", *nodes))
+    return done(einsum(f"{','.join(terms)}->{ends}", *nodes))
 
 
 # products -------------------------------------------------------------------------------------------------------------
@@ -237,7 +232,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         x, y = (wrap(v).transpose(order).node for v, order in zip((x, y), orders, strict=True))
     x = scalar.conjugate(x) if x.type.dtype.kind == "c" else x
     rows = matmul(expand_dims(x, (x.type.ndim - 1,)), expand_dims(y, (y.type.ndim,)))
-    return _done(reshape(rows, rows.type.shape[:-2]))
+    return done(reshape(rows, rows.type.shape[:-2]))
 
 
 @implements(np.cross)
@@ -252,7 +247,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
             f"but they are {len(x)} and {len(y)} dimensional instead."
         )
     if len(x) == len(y) == 2:
-        return _done(to_form(x[0] * y[1] - x[1] * y[0], "array"))
+        return done(to_form(x[0] * y[1] - x[1] * y[0], "array"))
     parts = [_minor(x, y, k, m) for k, m in ((1, 2), (2, 0), (0, 1))]
     return stack([wrap(part) for part in parts], axis=axisc)
 
@@ -305,4 +300,4 @@ def kron(a: Any, b: Any) -> Any:
     left = expand_dims(x, tuple(range(1, 2 * rank, 2)))
     right = expand_dims(y, tuple(range(0, 2 * rank, 2)))
     shape = tuple(m * n for m, n in zip(x.type.shape, y.type.shape, strict=True))
-    return _done(reshape(scalar.multiply(left, right), shape))
+    return done(reshape(scalar.multiply(left, right), shape))

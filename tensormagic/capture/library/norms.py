@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
 from tensormagic.capture.arguments import pad_empty_axes
 from tensormagic.capture.library.linear_algebra import max_extent
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
@@ -26,10 +25,6 @@ from tensormagic.ops.move import broadcast, expand_dims, reshape, transpose
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.squares import is_sum_of_squares
 from tensormagic.ops.scalars import scalar
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
 
 
 def _root(total: Node) -> Node:
@@ -64,12 +59,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     rank = node.type.ndim
     if axis is None and (ord is None or (ord in ("f", "fro") and rank == 2) or (ord == 2 and rank == 1)):
         whole = _root(_square_sum(node))
-        return _done(expand_dims(whole, tuple(range(rank))) if keepdims else whole)
+        return done(expand_dims(whole, tuple(range(rank))) if keepdims else whole)
     axes = tuple(range(rank)) if axis is None else _as_axes(axis)
     if len(axes) == 1:
-        return _done(_vector_norm(node, ord, axes_of(node, axes), keepdims))
+        return done(_vector_norm(node, ord, axes_of(node, axes), keepdims))
     if len(axes) == 2:
-        return _done(_matrix_norm(node, ord, axes, keepdims))
+        return done(_matrix_norm(node, ord, axes, keepdims))
     raise ShapeError("Improper number of dimensions to norm.")
 
 
@@ -150,13 +145,13 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """``np.linalg.vector_norm``: over all axes, or those given, taken together."""
     node = _floating(node_of(x))
     axes = axes_of(node, axis_of(axis))
-    return _done(_vector_norm(node, ord, axes, keepdims))
+    return done(_vector_norm(node, ord, axes, keepdims))
 
 
 @implements(np.linalg.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """``np.linalg.matrix_norm`` of the last two axes."""
-    return _done(_matrix_norm(_floating(node_of(x)), ord, (-2, -1), keepdims))
+    return done(_matrix_norm(_floating(node_of(x)), ord, (-2, -1), keepdims))
 
 
 # how near to singular --------------------------------------------------------------------------------------------------
@@ -171,7 +166,7 @@ def cond(x: Any, p: Any = None) -> Any:
     result = _by_singular_values(node, p) if p in {None, 2, -2} else _by_inverse(node, p)
     unknown = fold(folds.ANY, scalar.isnan(node), (node.type.ndim - 2, node.type.ndim - 1))
     infinite = scalar.logical_and(scalar.isnan(result), scalar.logical_not(unknown))
-    return _done(scalar.where(infinite, result.type.dtype.type(np.inf).item(), result))
+    return done(scalar.where(infinite, result.type.dtype.type(np.inf).item(), result))
 
 
 def _by_singular_values(node: Node, p: Any) -> Node:
@@ -200,7 +195,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     x = node_of(A)
     if x.type.ndim < 2:
         found = fold(folds.ANY, scalar.not_equal(x, 0), tuple(range(x.type.ndim)))
-        return _done(to_form(astype(found, np.int64), "python"))
+        return done(to_form(astype(found, np.int64), "python"))
     values = scalar.absolute(linalg.eigvalsh(x)) if hermitian else linalg.svdvals(x)
     last = values.type.ndim - 1
     if tol is None:
@@ -208,7 +203,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         bound = _largest(values, (last,), keepdims=True) * bound
     else:
         bound = _column(tol)
-    return _done(reduce_sum(astype(scalar.greater(values, bound), np.int64), (last,)))
+    return done(reduce_sum(astype(scalar.greater(values, bound), np.int64), (last,)))
 
 
 def _column(bound: Any) -> Node:

@@ -16,7 +16,7 @@ from tensormagic.capture.names import implements
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.stores.views import einsum_view
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, done, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -30,10 +30,6 @@ from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.ops.scalars import scalar
 
 
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
-
-
 @implements(np.dot, method="dot")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """``np.dot``."""
@@ -45,11 +41,11 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return found if found.ndim not in {1, 2} or not found.type.inexact else _added(found)
     _fit("dot", x, y, -1, -2 if y.type.ndim > 1 else -1)
     if x.type.ndim <= 2 and y.type.ndim <= 2:
-        return _done(_of_singles(x, y, x.type.ndim + y.type.ndim - 2) or contract.matmul(x, y))
+        return done(_of_singles(x, y, x.type.ndim + y.type.ndim - 2) or contract.matmul(x, y))
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim]
     right = right[:-2] + left[-1] + right[-1:] * (y.type.ndim > 1)
-    return _done(einsum(f"{left},{right}->{left[:-1]}{right.replace(left[-1], '')}", x, y))
+    return done(einsum(f"{left},{right}->{left[:-1]}{right.replace(left[-1], '')}", x, y))
 
 
 def _added(product: Tensor) -> Tensor:
@@ -106,7 +102,7 @@ def vdot(a: Any, b: Any) -> Any:
     x, y = (reshape(v, (-1,)) if v.type.ndim != 1 else v for v in (node_of(a), node_of(b)))
     x = scalar.conjugate(x) if x.type.dtype.kind == "c" else x
     _fit("vdot", x, y, -1, -1)
-    return _done(einsum("a,a->", x, y))
+    return done(einsum("a,a->", x, y))
 
 
 @implements(np.inner)
@@ -117,10 +113,10 @@ def inner(a: Any, b: Any) -> Any:
         return build(scalar.multiply, strong(a), strong(b))
     _fit("inner", x, y, -1, -1)
     if max(x.type.ndim, y.type.ndim) <= 2 and (product := _of_singles(x, y, x.type.ndim + y.type.ndim - 2)) is not None:
-        return _done(product)
+        return done(product)
     left = LETTERS[: x.type.ndim]
     right = LETTERS[x.type.ndim : x.type.ndim + y.type.ndim - 1]
-    return _done(einsum(f"{left},{right}{left[-1]}->{left[:-1]}{right}", x, y))
+    return done(einsum(f"{left},{right}{left[-1]}->{left[:-1]}{right}", x, y))
 
 
 @implements(np.outer)
@@ -153,7 +149,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         c for k, c in enumerate(right) if k not in right_axes
     ]
     result = _of_singles(x, y, len(out)) or einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, y)
-    return _done(result if out else to_form(result, "array"))
+    return done(result if out else to_form(result, "array"))
 
 
 def _tensordot_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
@@ -178,7 +174,7 @@ def einsum_(subscripts: Any, *operands: Any, optimize: Any = False, out: Any = N
     view = einsum_view(operands[0], *spelt.split("->")) if len(nodes) == 1 and isinstance(operands[0], Tensor) else None
     if view is not None:
         return view if view.ndim else wrap(context.record(to_form(view.node, "scalar")))
-    return _done(einsum(*_without_ones(spelt, nodes)))
+    return done(einsum(*_without_ones(spelt, nodes)))
 
 
 _LABELS = string.ascii_uppercase + string.ascii_lowercase

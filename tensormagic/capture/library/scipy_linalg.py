@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
 from tensormagic.capture.library.complex_numbers import taken_for_real
 from tensormagic.capture.library.equations import residuals, taller
 from tensormagic.capture.library.finite import finite
@@ -19,7 +18,7 @@ from tensormagic.capture.library.norms import norm as numpy_norm
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.value import Tensor, as_size, done, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import apply
@@ -38,10 +37,6 @@ from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import set_at, zeros_like
 
 _HARMLESS = {"check_finite", "overwrite_a", "overwrite_b", "lapack_driver", "lwork", "driver"}
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
 
 
 def _only(name: str, options: dict[str, Any], **defaults: Any) -> None:
@@ -87,7 +82,7 @@ def solve(
 ) -> Any:
     """``scipy.linalg.solve``: a right side with one axis is a vector."""
     x = _structured(node_of(a), assume_a, lower)
-    return _done(linalg.solve(linalg.swap(x) if transposed else x, node_of(b)))
+    return done(linalg.solve(linalg.swap(x) if transposed else x, node_of(b)))
 
 
 @implements("scipy.linalg.inv")
@@ -96,14 +91,14 @@ def inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
 ) -> Any:
     """``scipy.linalg.inv``."""
-    return _done(linalg.inv(_structured(node_of(a), assume_a, lower)))
+    return done(linalg.inv(_structured(node_of(a), assume_a, lower)))
 
 
 @implements("scipy.linalg.det")
 @finite("a")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.det``."""
-    return _done(determinants.det(node_of(a)))
+    return done(determinants.det(node_of(a)))
 
 
 def _turned(x: Node, trans: Any, lower: bool) -> tuple[Node, bool]:
@@ -124,14 +119,14 @@ def solve_triangular(
     """``scipy.linalg.solve_triangular``."""
     _only("solve_triangular", options)
     x, low = _turned(node_of(a), trans, lower)
-    return _done(linalg.solve_triangular(x, node_of(b), lower=low, unit_diagonal=unit_diagonal))
+    return done(linalg.solve_triangular(x, node_of(b), lower=low, unit_diagonal=unit_diagonal))
 
 
 @implements("scipy.linalg.cholesky")
 @finite("a")
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.cholesky``: the upper factor, unless ``lower``."""
-    return _done(linalg.cholesky(node_of(a), upper=not lower))
+    return done(linalg.cholesky(node_of(a), upper=not lower))
 
 
 @implements("scipy.linalg.cho_factor")
@@ -142,7 +137,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     factor = linalg.cholesky(x, upper=not lower)
     kept = scalar.greater_equal if lower else scalar.less_equal
     other, said = _other_triangle()
-    return _done(scalar.where(matrix.mask(x, kept), factor, x if other else zeros_like(x))), said(lower)
+    return done(scalar.where(matrix.mask(x, kept), factor, x if other else zeros_like(x))), said(lower)
 
 
 @cache
@@ -163,7 +158,7 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
     x = node_of(c)
     first, second = (x, linalg.adjoint(x)) if lower else (linalg.adjoint(x), x)
     half = linalg.solve_triangular(first, node_of(b), lower=True)
-    return _done(linalg.solve_triangular(second, half, lower=False))
+    return done(linalg.solve_triangular(second, half, lower=False))
 
 
 @implements("scipy.linalg.lstsq")
@@ -186,7 +181,7 @@ def lstsq(a: Any, b: Any, cond: Any = None, **options: Any) -> Any:
         sums = wrap(to_form(sums[0].node, _forms_of_lstsq()[0]))
     large = scalar.greater(values, bound * fold(folds.MAX, values, (0,), keepdims=True))
     rank = to_form(reduce_sum(astype(large, np.int64), (0,)), _forms_of_lstsq()[1])
-    return _done(reshape(found, found.type.shape[:1]) if single else found), sums, _done(rank), _done(values)
+    return done(reshape(found, found.type.shape[:1]) if single else found), sums, done(rank), done(values)
 
 
 @cache
@@ -205,7 +200,7 @@ def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = Fals
     """``scipy.linalg.pinv``."""
     if return_rank or atol is not None or not isinstance(rtol, int | float | None):
         refuse("scipy.linalg.pinv with atol, return_rank, or a bound that is captured", "Write rtol as a number.")
-    return _done(linalg.pinv(node_of(a), "size" if rtol is None else float(rtol)))
+    return done(linalg.pinv(node_of(a), "size" if rtol is None else float(rtol)))
 
 
 # factorisations -------------------------------------------------------------------------------------------------------
@@ -217,15 +212,15 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, **options: 
     """``scipy.linalg.svd``: a tuple."""
     _only("svd", options)
     if not compute_uv:
-        return _done(linalg.svdvals(node_of(a)))
-    return tuple(map(_done, linalg.svd(node_of(a), full_matrices=full_matrices)))
+        return done(linalg.svdvals(node_of(a)))
+    return tuple(map(done, linalg.svd(node_of(a), full_matrices=full_matrices)))
 
 
 @implements("scipy.linalg.svdvals")
 @finite("a")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """``scipy.linalg.svdvals``."""
-    return _done(linalg.svdvals(node_of(a)))
+    return done(linalg.svdvals(node_of(a)))
 
 
 @implements("scipy.linalg.qr")
@@ -243,18 +238,18 @@ def qr(
         refuse("scipy.linalg.qr with pivoting or mode='raw'", "Leave the option out.")
     x = node_of(a)
     if mode == "economic":
-        return tuple(map(_done, linalg.qr(x, "reduced")))
+        return linalg.qr(x, "reduced")
     if mode == "full":
-        return tuple(map(_done, linalg.qr(x, "complete")))
+        return linalg.qr(x, "complete")
     if mode != "r":
         raise ValueError("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
     (r,) = linalg.qr(x, "r")
     m, n = x.type.shape[-2:]
     if not taller(m, n):
-        return (_done(r),)
+        return (r,)
     lead = r.type.shape[:-2]
     below = broadcast(zeros_like(slice_(r, tuple((0, 1, 1) for _ in r.type.shape))), (*lead, m - n, n))
-    return (_done(concatenate([r, below], len(lead))),)
+    return (concatenate([r, below], len(lead)),)
 
 
 @implements("scipy.linalg.lu")
@@ -265,11 +260,11 @@ def lu(
     """``scipy.linalg.lu``; its derivative is that for the order of rows that the values have."""
     rows, low, up = spectral.lu(node_of(a))
     if p_indices and not permute_l:
-        return _done(rows), _done(low), _done(up)
+        return rows, low, up
     swap = spectral.permutation(rows, linalg.real_dtype(low.type.dtype))
     if permute_l:
-        return _done(matmul(astype(swap, low.type.dtype), low)), _done(up)
-    return _done(swap), _done(low), _done(up)
+        return matmul(astype(swap, low.type.dtype), low), up
+    return swap, low, up
 
 
 _SUBSETS: dict[str, Any] = {"subset_by_index": None, "subset_by_value": None, "type": 1}
@@ -281,7 +276,7 @@ def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = Fals
     """``scipy.linalg.eigh``, of one matrix or two."""
     _only("eigh", options, **_SUBSETS)
     values, vectors = spectral.scipy_eigh(node_of(a), None if b is None else node_of(b), lower=lower)
-    return _done(values) if eigvals_only else (_done(values), _done(vectors))
+    return values if eigvals_only else (values, vectors)
 
 
 @implements("scipy.linalg.eigvalsh")
@@ -319,7 +314,7 @@ def _function(name: str, dtype: Any, *, principal: bool = False) -> Any:
             whole, site = taken_for_real(x, lambda v: matrix_function.apply(name, v))
             common = common if whole else np.result_type(common, np.complex64)
             site = matrix_function.OF_REAL if site < 0 and not whole else site
-        return _done(matrix_function.matrix_function(name, x, common, site))
+        return done(matrix_function.matrix_function(name, x, common, site))
 
     return call
 
@@ -337,8 +332,8 @@ def _vector(value: Any) -> Node:
     return reshape(node, (1,)) if not node.type.ndim else node
 
 
-def _taken(values: Node, index: Node) -> Tensor:
-    return _done(gather(values, index, values.type.ndim - 1))
+def _taken(values: Node, index: Node) -> Node:
+    return gather(values, index, values.type.ndim - 1)
 
 
 @implements("scipy.linalg.toeplitz")
@@ -398,4 +393,4 @@ def block_diag(*arrs: Any) -> Any:
             part = astype(broadcast(block, (*lead, m, n)), dtype)
             result = set_at(result, part, (*((0, s, 1) for s in lead), (row, m, 1), (column, n, 1)))
         row, column = row + m, column + n
-    return _done(result)
+    return result

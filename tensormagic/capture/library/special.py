@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context
 from tensormagic.capture.arguments import pad_empty_axes
 from tensormagic.capture.library.reductions import axis_of
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, wrap
+from tensormagic.capture.value import Tensor, done, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops import fold as folds
@@ -27,11 +26,6 @@ from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise, astype
 from tensormagic.ops.scalars import bessel, scalar, special
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
-
 
 # functions of one element ---------------------------------------------------------------------------------------------
 
@@ -54,7 +48,7 @@ def in_loop(name: str, operands: Sequence[Any]) -> list[Node]:
 
 def _elementwise(name: str, build: Callable[..., Node]) -> None:
     def call(*operands: Any) -> Tensor:
-        return _done(build(*in_loop(name, operands)))
+        return done(build(*in_loop(name, operands)))
 
     implements(f"scipy.special.{name}")(call)
 
@@ -133,13 +127,13 @@ def softplus(x: Any, **options: Any) -> Any:
     if options:
         refuse(f"scipy.special.softplus with {', '.join(options)}", "Leave the option out.")
     node = node_of(x)
-    return _done(scalar.softplus(to_form(node, "scalar") if node.type.form == "python" else node))
+    return done(scalar.softplus(to_form(node, "scalar") if node.type.form == "python" else node))
 
 
 @implements("scipy.special.polygamma")
 def polygamma(n: Any, x: Any) -> Any:
     """``scipy.special.polygamma``, by x."""
-    return _done(special.polygamma(astype(node_of(n), np.float64), astype(node_of(x), np.float64)))
+    return done(special.polygamma(astype(node_of(n), np.float64), astype(node_of(x), np.float64)))
 
 
 @implements("scipy.special.zeta")
@@ -147,7 +141,7 @@ def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """``scipy.special.zeta`` of two operands."""
     if q is None or out is not None:
         refuse("scipy.special.zeta without q, or with out=", "For x > 1 write zeta(x, 1).")
-    return _done(special.zeta(*in_loop("huber", (x, q))))
+    return done(special.zeta(*in_loop("huber", (x, q))))
 
 
 @implements("scipy.special.yn")
@@ -156,7 +150,7 @@ def yn(n: Any, x: Any) -> Any:
     order, value = in_loop("yn", (n, x))
     if order.type.dtype.kind == "f":
         refuse("scipy.special.yn of an order that is not an integer", "Use scipy.special.yv.")
-    return _done(bessel.yv(astype(order, value.type.dtype), value))
+    return done(bessel.yv(astype(order, value.type.dtype), value))
 
 
 @implements("scipy.special.multigammaln")
@@ -167,7 +161,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     total = terms[0]
     for term in terms[1:]:
         total = total + term
-    return _done(total + int(d) * (int(d) - 1) * 0.25 * math.log(math.pi))
+    return done(total + int(d) * (int(d) - 1) * 0.25 * math.log(math.pi))
 
 
 def _strong(value: Any) -> Node:
@@ -185,12 +179,12 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
         whole, part = node_of(N), node_of(k)
         n, m = in_loop("binom", (wrap(whole + part - 1), part))
         none = scalar.logical_and(scalar.equal(part, 0), scalar.greater_equal(whole, 0))
-        return _done(scalar.where(none, _number(1, n), special.binom(n, m)))
+        return done(scalar.where(none, _number(1, n), special.binom(n, m)))
     n, m = in_loop("binom", [_strong(v) for v in (N, k)])
     known = scalar.logical_and(
         scalar.less_equal(m, n), scalar.logical_and(*(scalar.greater_equal(v, 0) for v in (n, m)))
     )
-    return _done(scalar.where(known, special.binom(n, m), _number(0, n)))
+    return done(scalar.where(known, special.binom(n, m), _number(0, n)))
 
 
 @implements("scipy.special.factorial")
@@ -204,7 +198,7 @@ def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     x = astype(node, node.type.dtype if node.type.dtype in {np.dtype("f4"), np.dtype("f8")} else np.float64)
     negative = scalar.less(x, 0)
     value = astype(special.gamma(1 + scalar.where(negative, 0, x)), np.float64)
-    return _done(scalar.where(negative, _number(0, value), value))
+    return done(scalar.where(negative, _number(0, value), value))
 
 
 # along axes -----------------------------------------------------------------------------------------------------------
@@ -225,7 +219,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     """``scipy.special.softmax``."""
     node = _real("softmax", x)
     found = folds.whole_softmax(node, axes_of(node, axis_of(axis)))
-    return _done(found if node.type.shape else to_form(found, "scalar"))
+    return done(found if node.type.shape else to_form(found, "scalar"))
 
 
 @implements("scipy.special.log_softmax")
@@ -233,7 +227,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     """``scipy.special.log_softmax``."""
     node = _real("log_softmax", x)
     found = row(folds.LOG_SOFTMAX, node, axes_of(node, axis_of(axis)))
-    return _done(found if node.type.shape else to_form(found, "scalar"))
+    return done(found if node.type.shape else to_form(found, "scalar"))
 
 
 @implements("scipy.special.logsumexp")
@@ -248,7 +242,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     x = x if x.type.ndim else reshape(x, (1,))
     if dtype.kind != "c" and w is None and not return_sign:
         axes = axes_of(x, axis_of(axis))
-        return _done(fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes, keepdims=keepdims))
+        return done(fold(folds.LOGSUMEXP, pad_empty_axes(x, axes, -np.inf), axes, keepdims=keepdims))
     if return_sign and dtype.kind == "c":
         refuse("logsumexp of complex numbers with return_sign", "Take the sign of the sum of the exponentials.")
     if w is not None:
@@ -280,4 +274,4 @@ def _weighted(x: Node, w: Node | None, axis: Any, keepdims: bool, return_sign: b
     if not return_sign and not is_complex:
         result = scalar.where(scalar.less(sign, 0), np.nan, result)
     found = [expand_dims(n, axes) if keepdims else n for n in (result, sign)]
-    return tuple(map(_done, found)) if return_sign else _done(found[0])
+    return tuple(map(done, found)) if return_sign else done(found[0])

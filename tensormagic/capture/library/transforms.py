@@ -12,7 +12,7 @@ from tensormagic.capture import context
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.value import Tensor, as_size, done
 from tensormagic.capture.words import said
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
@@ -23,10 +23,6 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
-
-
-def _done(node: Node) -> Tensor:
-    return wrap(context.record(node))
 
 
 def _no_out(name: str, out: Any) -> None:
@@ -43,7 +39,7 @@ def _one_axis(name: str) -> Callable[..., Any]:
 
     def transform(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
         _no_out(name, out)
-        return _done(op(node_of(a), None if n is None else as_size(n), int(axis), norm))
+        return done(op(node_of(a), None if n is None else as_size(n), int(axis), norm))
 
     return transform
 
@@ -54,7 +50,7 @@ def _several(name: str, default: Any) -> Callable[..., Any]:
     def transform(a: Any, s: Any = None, axes: Any = default, norm: str | None = None, out: Any = None) -> Any:
         _no_out(name, out)
         sizes = None if s is None else tuple(as_size(n) for n in s)
-        return _done(to_form(op(node_of(a), sizes, _axes(axes), norm), "array"))
+        return done(to_form(op(node_of(a), sizes, _axes(axes), norm), "array"))
 
     return transform
 
@@ -66,7 +62,7 @@ def _shift(name: str) -> Callable[..., Any]:
         node = node_of(x)
         if not node.type.ndim:
             raise ValueError(f"np.fft.{name} takes an array with axes")
-        return _done(op(node, int(axes) if isinstance(axes, int | np.integer) else _axes(axes)))
+        return done(op(node, int(axes) if isinstance(axes, int | np.integer) else _axes(axes)))
 
     return shift
 
@@ -106,4 +102,4 @@ def _scaled(steps: Node, count: Any, d: Any, *, strong: bool) -> Tensor:
     length = astype(size_node(count), np.float64) * node_of(d)
     if not is_at_least(count, 1) and not strong:
         length = not_zero(length, said(operator.truediv, 1.0, 0))
-    return _done(steps * (1.0 / length))
+    return done(steps * (1.0 / length))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import linecache
+import warnings
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def alike(case: Case, names: list[str], keep: slice) -> None:
 
     def outcome(called: Any) -> Any:
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", tm.PlainRunWarning)  # what Python runs is NumPy's, too
                 return list(leaves(computed(called(*case.values(), *masks))))
         except CaptureError:
             return None

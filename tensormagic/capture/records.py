@@ -69,6 +69,8 @@ class Attempts:
     raising, caught
         Whether the code has asked for errors that were not asked for then; and whether there is a ``try`` around what might meet some,
         where they were asked for.
+    changing
+        Whether code changes something before it raises an error, as data decide.
     """
 
     depth: int = 0
@@ -78,6 +80,7 @@ class Attempts:
     filters: Any = field(default_factory=lambda: warnings.filters)
     raising: bool = False
     caught: bool = False
+    changing: bool = False
 
 
 @dataclass

@@ -311,6 +311,8 @@ class Gives:
         Results that are one of several inputs or other results, as data decide.
     unknown
         What a result may be a part of, where it is not known which part, or when: calls are Python's then.
+    halfway
+        Whether the code changes something before it raises an error, as data decide.
     asked
         Conditions that say which containers results are.
     numbers
@@ -341,6 +343,7 @@ class Gives:
     classes: dict[int, tuple[int, list[Type]]] = field(default_factory=dict[int, tuple[int, list[Type]]])
     ways: dict[int, list[Way]] = field(default_factory=dict[int, "list[Way]"])
     unknown: str | None = None
+    halfway: bool = False
     asked: Sequence[Node] = ()
     numbers: dict[Node, int] = field(default_factory=dict[Node, int])
     wholes: list[Node] = field(default_factory=list[Node])

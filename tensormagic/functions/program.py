@@ -136,6 +136,7 @@ def trace(
         same = same_of(known) if capture.callers.alike else ()
         stores = stores_of(label, tensors, known if matters else None, capture.outside.looked_at, same)
         gives = gives_of(label, gave.leaves, tensors, containers, changed, users=users)
+        gives.halfway = capture.attempts.changing
         gives.identities = capture.callers.identities
         gives.same = containers.same(given.call) if capture.callers.alike else {}
         nodes = gives.with_more(gave.nodes)
@@ -206,8 +207,8 @@ class Specialisation:
 
     @property
     def commits(self) -> bool:
-        """Whether a run changes what the caller has, once everything has worked."""
-        return bool(self.stores.inputs) or bool(self.gives.changed)
+        """Whether a run changes what the caller has, once everything has worked, or before it raises an error."""
+        return bool(self.stores.inputs) or bool(self.gives.changed) or self.gives.halfway
 
     def run(self, sizes: dict[Any, int], values: Sequence[Any], given: Sequence[Any], call: Any = None) -> Any:
         """The result as the user's function would give it, stored into arrays that were ``given`` and containers of the ``call``."""

@@ -10,14 +10,13 @@ from typing import Any
 from tensormagic.capture import context
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.staging.alone import alone
 from tensormagic.capture.staging.choices import connected
 from tensormagic.capture.staging.comprehensions import ON_THE_WAY, Generated
 from tensormagic.capture.staging.consumed import is_held
 from tensormagic.capture.staging.conversions import bool_
-from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.truth import truth
 from tensormagic.capture.staging.world import CHECKS, World
-from tensormagic.capture.stores.place import serials
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects import failing
@@ -107,15 +106,8 @@ def _taken(values: Iterable[Any], left: Iterator[Any]) -> tuple[Any, bool]:
     capture = context.current()
     if not isinstance(values, Generated) or capture is None:
         return next(left, _NOTHING), True
-    start = next(serials)
     world = World([f for f in (values.iteration, values.one, values.test, values.holds) if f is not None])
-
-    def taken() -> tuple[Any, bool]:
-        value = next(left, _NOTHING)
-        stores = any(b.born < start for b in capture.journals[-1])
-        return value, not stores and not any(s.name != CHECKS for s in world.changes()) and not world.grown
-
-    return attempt(world, taken, lambda result: result[1]).result
+    return alone(world, lambda: next(left, _NOTHING), checks=True)
 
 
 _NOTHING = object()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import astuple
 from functools import wraps
-from types import TracebackType
+from types import CellType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -246,11 +246,31 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
     before = next((v for s, v in outcome.slots.items() if s.holder is checks), None)
     if outcome.raised is None:
         raise AssertionError
+    _changes_before(outcome)
     if before is None:
         note(wait(holds, outcome.raised, outcome.place))
         return
-    own = wait(holds, outcome.raised, outcome.place, before)
+    with _inside():
+        own = wait(holds, outcome.raised, outcome.place, before)
     note(choose(*((own, checks[CHECKS]) if way == 0 else (checks[CHECKS], own))))
+
+
+def _changes_before(outcome: Outcome) -> None:
+    """Note that code changes something before it raises, as data decide: where it does, the call is Python's."""
+    capture, checks = context.current(), _checks()
+    items = any(not isinstance(s.holder, CellType) and s.holder is not checks for s in outcome.slots)
+    if capture is not None and (outcome.buffers or outcome.grown or items):
+        capture.attempts.changing = True
+
+
+@contextmanager
+def _inside() -> Generator[None]:
+    """Have what is built be a part of a branch, whatever else may fail: it is not computed beside that."""
+    capture = context.current()
+    made: list[Node] = [] if capture is None else (capture.trials[-1] if capture.trials else capture).made
+    count = len(made)
+    yield
+    del made[count:]
 
 
 def iterations_raise(error: Exception, ran: Node) -> bool:

@@ -19,6 +19,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, is_none, now
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import compared_parts, raising, special, told
+from tensormagic.capture.staging.alone import message
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.choices import both, chosen, either, is_settled, taken_for
@@ -208,7 +209,8 @@ def asserted(test: Any, told: Thunk | None) -> None:
         raise fail_trial("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")
     if known:
         return
-    error = AssertionError(*(() if told is None else (told(),)))
+    made = [] if told is None else [told() if known is False else message(told)]
+    error = AssertionError(*made)
     if known is False:
         raise raising.raising(error)
     raising.note(raising.wait(condition, error))  # type: ignore[arg-type]

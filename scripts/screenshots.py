@@ -146,20 +146,20 @@ SHOTS = {
             f"%%tensor --grad w,b\n{LOSS}",
         ),
         ".jp-Cell",
-        after(click(".tm-header"), button("rewritten"), click(NODE, has="softplus")),
+        after(click(".tm-header"), button("after rewriting"), click(NODE, has="softplus")),
     ),
     "graph-view-steps-of-rewriting": Shot(
         GRAPH,
         ".tm-graph",
         after(
             click(".tm-header"),
-            button("rewritten"),
+            button("after rewriting"),
             press(".tm-graph input[type=range]", "ArrowLeft"),
             click(NODE, has="log1p"),
         ),
     ),
     "graph-view-kernels-and-values": Shot(
-        GRAPH, ".tm-graph", after(click(".tm-header"), button("kernels"), click(f"{NODE}.input", has="X"))
+        GRAPH, ".tm-graph", after(click(".tm-header"), button("as kernels"), click(f"{NODE}.input", has="X"))
     ),
     "graph-view-loops-and-branches": Shot(
         (DATA, LOOPS),

@@ -52,7 +52,8 @@ class Errors:
     def __str__(self) -> str:
         cut = f", axes cut to {self.extent}" if self.extent else ""
         worst = f", worst of {self.looked} elements" if self.looked > 1 else ""
-        return f"error {_told(self.before)} -> {_told(self.after)} units in the last place{worst}{cut}"
+        both = ", both within rounding" if max(self.before, self.after) <= 1 and self.before != self.after else ""
+        return f"error {_told(self.before)} -> {_told(self.after)} units in the last place{both}{worst}{cut}"
 
 
 def _told(error: float) -> str:

@@ -20,6 +20,7 @@ from tensormagic.functions.glance import Calls
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.into import arrays_for, check_shapes, filled, fits, usable
 from tensormagic.functions.needs import Memory, Sizes, Work, memory_of, numbers_of, sizes_of, work_of
+from tensormagic.functions.origin import made_here
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.tensor import checked_place
 from tensormagic.functions.tracing import COMPILE, Traced, code_of, stands_for_array, traced
@@ -46,8 +47,8 @@ class Compiled(Made):
         What runs it: the rewritten graph, and its machine code.
     math
         Which rewrites were used.
-    origin
-        Where it comes from: ``"compiled here"``, or the file, and whether its machine code is used.
+    read_from
+        The file that it was read from, and whether its machine code is used; empty where it was made here.
     """
 
     offered: ClassVar[tuple[str, ...]] = (
@@ -70,7 +71,7 @@ class Compiled(Made):
     traced: Traced = field(repr=False)
     arguments: tuple[Any, ...] = field(repr=False)  # the types, and what else was given in their place
     _record: Record
-    origin: str = "compiled here"
+    read_from: str = ""
     again: Again = field(default=lambda _made, _sizes: None, repr=False)
     named: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, ...]] | None = field(default=None, repr=False)
     _small: dict[str, Compiled | None] = field(default_factory=dict[str, "Compiled | None"], repr=False)
@@ -189,6 +190,11 @@ class Compiled(Made):
                 if str(size).isidentifier() and found.setdefault(str(size), extent) != extent:
                     return ""
         return ",".join(f"{name}={extent}" for name, extent in sorted(found.items()) if extent in {0, 1})
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from: ``"compiled here"``, who runs it where nothing is compiled, or the file, and whether its code is used."""
+        return self.read_from or made_here(self.executable)
 
     @property
     def kernels(self) -> tuple[Any, ...]:

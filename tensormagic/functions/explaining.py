@@ -22,6 +22,7 @@ from tensormagic.ir.rule_text import expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.meaning import brought_in
 from tensormagic.transform.rewriting import Rewritten
 from tensormagic.transform.rewriting.replay import replayed
 
@@ -203,6 +204,7 @@ def explained(
         lines += [*_whole(found, graph, name), *_by_steps(found, lens, name)]
     else:
         lines += _once(map(str, fired))
+    lines += [f"{name}: {text}" for name, text in brought_in([f.rule.name for f in fired]).items()]
     lines += tidying(len(rewritten.fired) - len(fired))
     lines += [f"assumed: {text}" for text in Log(fired).assumptions]
     lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]

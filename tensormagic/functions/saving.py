@@ -26,6 +26,7 @@ from tensormagic.config import config, parted
 from tensormagic.functions import archive
 from tensormagic.functions.compiled import ARRAY, SYMBOL, Compiled
 from tensormagic.functions.forms import Form, UnwritableError, form_of, tree_of
+from tensormagic.functions.origin import made_here
 from tensormagic.functions.record import Record
 from tensormagic.functions.small import sizes_text, small_sizes
 from tensormagic.functions.tracing import Traced
@@ -377,12 +378,10 @@ def _value(parts: Mapping[str, bytes], number: int, parameter: Node) -> Any:
 
 def _start(executable: session.Executable, parts: Mapping[str, bytes], about: Mapping[str, Any], why: str) -> str:
     """Have it compiled, or take the code that is there; what was done, in words."""
-    if executable.device != "cpu":
-        return f"for {executable.device}"
+    if executable.device != "cpu" or config.tier == "numpy" or not executable.plan.sources:
+        return made_here(executable)
     found, reason = ({}, why) if why or not about["machines"] else _own_code(executable, parts, about)
-    here = "compiled here" if config.tier != "numpy" and native.compiles() else "run by NumPy"
-    if config.tier == "numpy":
-        return here
+    here = "compiled here" if native.compiles() else "run by NumPy"
     native.lend(found)
     handle = executable.compile()
     if found and handle.wait():

@@ -20,6 +20,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.plain_texts import holds_users, plain_text
 from tensormagic.ir.type import hint
+from tensormagic.notebook.beneath import BY_PYTHON, as_html, beneath, is_numbers, told
 from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pairs import pairs_told
@@ -193,7 +194,7 @@ def headline(
     below = slopes if len(slopes) > MOST_BESIDE else []
     parts += [] if below else slopes
     parts.append(session.reasons.get(value.node, "") if isinstance(value, Tensor) else "")
-    parts.append(digits_text(formed | (shown.levels if shown is not None else set())))
+    parts.append(shown.digits(formed) if shown is not None else digits_text(formed))
     text = " · ".join(part for part in parts if part)
     below = [*below[:MOST_ROWS], *([f"… {len(below) - MOST_ROWS} more"] if len(below) > MOST_ROWS else [])]
     if not items:
@@ -210,7 +211,7 @@ def _items(value: Any, labels: Sequence[str] = ()) -> list[tuple[str, Any]]:
     """The items of a container that holds lazy values, each with what it is called."""
     if isinstance(value, dict) and tensors_in(value):
         return [(f"[{plain_text(key)}]", item) for key, item in cast("dict[Any, Any]", value).items()]
-    if isinstance(value, tuple | list) and tensors_in(value):
+    if isinstance(value, tuple | list) and (tensors_in(value) or (type(value) is tuple and is_numbers(value))):
         parts = cast("tuple[Any, ...] | list[Any]", value)
         fields: Sequence[str] = getattr(parts, "_fields", ())
         known = labels if len(labels) == len(parts) else fields if len(fields) == len(parts) else [""] * len(parts)
@@ -242,6 +243,9 @@ def _value_part(value: Any, computed: bool) -> str:
         found = seen(value)
         text = value_text(found)
         return " · ".join(filter(None, [text, actual_type(found), extremes(found) if "…" in text else ""]))
+    if type(value) is np.ndarray and is_numbers(value):
+        text = value_text(value)
+        return " · ".join(filter(None, [text, actual_type(value), extremes(value) if "…" in text else ""]))
     return value_text(value) if value is not None else ""
 
 
@@ -303,8 +307,18 @@ class Report:
             formed=out.formed,
         )
         stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
-        line = " · ".join(filter(None, [text, stored, self.note]))
+        python = self._by_python if self.is_plain and is_numbers(value) else []
+        line = " · ".join(filter(None, [text, *python, stored, self.note]))
         return "\n".join(filter(None, [line, self._slip if computed else ""]))
+
+    @property
+    def _by_python(self) -> list[str]:
+        """Of a number or array that is no graph: its class, and who has computed it; the graph beside it is of other values."""
+        others = self.portrait is not None and self.portrait.computes
+        beside = (
+            f"{BY_PYTHON}; the graph is of {', '.join(self.outcome.results)}" if others else f"{BY_PYTHON}, no graph"
+        )
+        return [*([] if type(self.value) in {np.ndarray, tuple} else [actual_type(self.value)]), beside]
 
     @cached_property
     def _slip(self) -> str:
@@ -317,15 +331,21 @@ class Report:
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
-        scene = shown.scene(out.source) if shown is not None and self._graph else None
+        drawn = shown is not None and self._graph and (shown.computes or out.options.opened)
+        scene = shown.scene(out.source) if shown is not None and drawn else None
         made = bundle(self.line, scene, self._views, self._rich, self._panels, expanded=out.options.opened)
         self.__dict__.pop("portrait", None)  # IPython keeps every report, and the graph's picture is large
         return made
 
     @property
-    def foreign(self) -> bool:
-        """Whether the cell ends in a value that holds nothing lazy: it is shown as in any cell, and what the cell is about beside it."""
+    def is_plain(self) -> bool:
+        """Whether the cell ends in a value that holds nothing lazy."""
         return self.outcome.code.last is not None and not tensors_in(self.value) and not self.outcome.gradients
+
+    @property
+    def foreign(self) -> bool:
+        """Whether that is no number: it is shown as in any cell, and what the cell is about beside it."""
+        return self.is_plain and not is_numbers(self.value)
 
     @property
     def says_more(self) -> bool:
@@ -364,7 +384,7 @@ class Reporting:
             if marked and not silent and report.says_more:
                 publish_display_data(*report.bundle())
             return None
-        if not marked and report.foreign:
+        if not marked and report.is_plain:
             return value
         if type(report.given) is Tensor:
             return ShownTensor(value, report)
@@ -380,7 +400,7 @@ class Reporting:
             return report.bundle()
         if report.says_more:
             publish_display_data(*report.bundle())
-        return usual(value)
+        return beneath(usual(value), told(report.outcome))
 
 
 def portrait_of(outcome: Outcome) -> Portrait | None:
@@ -439,13 +459,8 @@ def bundle(
         return {"text/plain": "\n".join(words)}, {}
     if scene is None or not scene.views:
         made: Bundle = {"text/plain": "\n".join(words)}
+        made["text/html"] = "".join([as_html(_unbroken(line)), *(page for page, _ in panels)])
         if panels:
-            made["text/html"] = "".join(
-                [
-                    f'<div class="tm-line" style="white-space:pre-line">{escape(_unbroken(line))}</div>',
-                    *(page for page, _ in panels),
-                ]
-            )
             pictures = [panel.picture for panel in panels if isinstance(panel, Drawn)]
             made |= {"image/svg+xml": pictures[0]} if len(pictures) == 1 else {}
         return made, {}

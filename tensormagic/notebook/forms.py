@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Self
 from xml.sax.saxutils import escape, quoteattr
 
@@ -26,10 +27,11 @@ class Drawn(tuple[str, str]):  # noqa: SLOT001 (a tuple has no slots for the pic
 _BESIDE = 3  # columns that a narrow page has room for; with more, the cells of a row stand one below the other there
 _WHOLE = 24  # letters of a cell beside the first that stays in one line
 _STACKED = (
-    ".tm-table{container-type:inline-size}@container (max-width:480px){.tm-table thead{display:none}"
+    ".tm-table{container-type:inline-size}@container (max-width:640px){.tm-table thead{display:none}"
     ".tm-table table,.tm-table tbody,.tm-table tr,.tm-table td{display:block}.tm-table tr{padding:6px 0}"
     ".tm-table td{padding:1px 0}.tm-table td+td:not(:empty)::before{content:attr(data-head)': ';font-weight:600}}"
 )
+_ARROW = '<span style="white-space:nowrap">-&gt;</span>'  # no line ends within the arrow of a rule
 _YELLOW = "background:#f5e27a;color:#111"
 _PRE = "margin:2px 0;white-space:pre;overflow-x:auto;font-family:var(--jp-code-font-family,monospace)"
 
@@ -41,8 +43,19 @@ def forms_of(panel: Panel) -> dict[str, str]:
     return {"text/plain": text, "text/html": page, **picture}
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] = ()) -> Panel:
-    """A table as HTML and as text; the first column is code, marked rows are yellow (and have a sign in the text)."""
+def table(
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    marked: Sequence[bool] = (),
+    *,
+    meant: Mapping[str, str] = MappingProxyType({}),
+    notes: Sequence[str] = (),
+) -> Panel:
+    """A table as HTML and as text; the first column is code, marked rows are yellow (and have a sign in the text).
+
+    ``meant`` says more of columns, where a pointer rests on their heads; ``notes`` stand below.
+    """
     marks = [*marked, *[False] * (len(rows) - len(marked))]
     cells = [[str(cell) for cell in row] for row in rows]
     wide = [max(len(row[k]) for row in [list(head), *cells]) for k in range(len(head))]
@@ -57,14 +70,20 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked
             title,
             *([line(head, mark=False)] if any(head) else []),
             *(line(row, mark) for row, mark in zip(cells, marks, strict=True)),
+            *notes,
         ]
     )
-    top = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in head)
+    told = {name: f" title={quoteattr(text)}" for name, text in meant.items()}
+    top = "".join(f'<th style="text-align:left"{told.get(name, "")}>{escape(name)}</th>' for name in head)
     word = max((len(word) for row in cells for word in row[0].split()), default=0) if head else 0
     body = "".join(_row(row, mark, head, min(word, 12)) for row, mark in zip(cells, marks, strict=True))
     inside = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>" if cells or top else ""
+    below = "".join(f'<div style="margin:2px 0;text-align:left">{escape(note)}</div>' for note in notes)
     stacked = (f"<style>{_STACKED}</style>", ' class="tm-table"') if len(head) > _BESIDE else ("", "")
-    return f'{stacked[0]}<div{stacked[1]} style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}</div>', text
+    return (
+        f'{stacked[0]}<div{stacked[1]} style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}{below}</div>',
+        text,
+    )
 
 
 def _row(cells: Sequence[str], mark: bool, head: Sequence[str], wide: int) -> str:
@@ -72,7 +91,7 @@ def _row(cells: Sequence[str], mark: bool, head: Sequence[str], wide: int) -> st
     short = [f"text-align:left{';white-space:nowrap' * (len(cell) <= _WHOLE)}" for cell in cells[1:]]
     styles = [code, *short]
     inside = "".join(
-        f'<td style="{style}" data-head={quoteattr(name)}>{escape(cell)}</td>'
+        f'<td style="{style}" data-head={quoteattr(name)}>{_ARROW.join(escape(cell).split("-&gt;"))}</td>'
         for style, cell, name in zip(styles, cells, head or [""] * len(cells), strict=True)
     )
     return f'<tr style="{_YELLOW}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"

@@ -9,14 +9,21 @@ from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait
-from tensormagic.notebook.pictures.labels import placeholders, symbol
+from tensormagic.notebook.pictures.labels import changes, placeholders, symbol
+from tensormagic.ops.meaning import brought_in
 
 __all__ = ["PANELS", "Draw", "nan", "rules"]
 
 
-_HEAD = ("rule", "level", "where", "source")
+_HEAD = ("rule", "what may change", "your line", "rule written in")
+_COLUMNS = {  # what the columns mean, where a pointer rests on their heads
+    "rule": "what stood there, and what stands there now",
+    "what may change": "what the rule may do to the digits of a result; --math exact, stable or real chooses which rules are used",
+    "your line": "the cell and the line in which the rule has changed something",
+    "rule written in": "the file of tensormagic, or the cell of yours, that states the rule, and the line there",
+    "what it gained": "measured on your values: the error before and after, operations, and bytes read and written",
+}
 _UNIT = "a unit in the last place is the distance from the result to the next float"
-_MEANT = {"exact": "the same bits", "stable": "never less accurate", "real": "true of real numbers"}
 
 
 def rewrites(shown: Portrait) -> Panel:
@@ -36,7 +43,7 @@ def rules(shown: Portrait) -> Panel:
         rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
     said = [_UNIT] if any("units in the last place" in row[-1] for row in rows) else []
-    return _table((*_HEAD, "gain"), rows, [shown.first], of=" of the value", said=said)
+    return _table((*_HEAD, "what it gained"), rows, [shown.first], of=" of the value", said=said)
 
 
 def _table(
@@ -47,16 +54,16 @@ def _table(
     of: str = "",
     said: Sequence[str] = (),
 ) -> Panel:
-    """The rows under a title that says what their levels mean, and after them how many steps only tidied up."""
+    """The rows, after them how many steps only tidied up, and what the operations are that rules have brought in."""
     if not rows:
         return table("rewrites: no rule has changed anything", (), [])
-    levels = {row[1] for row in rows}
     letters = placeholders(" ".join(row[0] for row in rows), "{} in a rule: whatever stands there")
-    meanings = [*(f"{level}: {text}" for level, text in _MEANT.items() if level in levels), letters, *said]
-    meant = "; ".join(filter(None, meanings))
+    meant = "; ".join(filter(None, [letters, *said]))
+    notes = [f"{name}: {text}" for name, text in brought_in([row[0] for row in rows]).items()]
     left = tidying(max(len(log.fired) - len(log.notable) for log in logs))
     blank = [""] * (len(head) - 2)
-    return table(f"rewrites{of} ({meant})", head, [*rows, *([line, "exact", *blank] for line in left)])
+    rows = [*rows, *((line, changes("exact"), *blank) for line in left)]
+    return table(f"rewrites{of}{f' ({meant})' * bool(meant)}", head, rows, meant=_COLUMNS, notes=notes)
 
 
 def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -> tuple[str, ...]:
@@ -66,7 +73,7 @@ def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -
     where = _lines(shown, node)
     return (
         rule.name,
-        rule.level,
+        changes(rule.level),
         where if of_value or not where else f"{where}, gradient",
         rule.source.rpartition("/")[2],
     )
@@ -75,10 +82,17 @@ def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -
 def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
     """What was withheld, and what is assumed."""
     withheld = [
-        (f"withheld: {w.rule.name}", w.rule.level, _lines(shown, w.node), f"{symbol(w.shared.op.name)} {w.why}")
+        (
+            f"withheld: {w.rule.name}",
+            f"not used, {changes(w.rule.level)}",
+            _lines(shown, w.node),
+            f"{symbol(w.shared.op.name)} {w.why}",
+        )
         for w in logs[-1].withheld
     ]
-    return withheld + [(f"assumed: {text}", "real", "", "") for log in logs for text in log.assumptions]
+    return withheld + [
+        (f"assumed: {text}", "holds where this is so", "", "") for log in logs for text in log.assumptions
+    ]
 
 
 def _lines(shown: Portrait, node: Node) -> str:

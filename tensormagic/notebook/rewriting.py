@@ -15,6 +15,7 @@ from tensormagic.notebook.display import Page
 from tensormagic.notebook.errors import Place
 from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.options import CHOICES, arguments, describe
+from tensormagic.notebook.pictures.labels import changes
 
 __all__ = ["TensorRewriting"]
 
@@ -77,7 +78,9 @@ class TensorRewriting(Magics):
         return _page(
             table(
                 title,
-                ("rule", "level", "assumes") if any(r.assumed for r in stated) else ("rule", "level"),
+                ("rule", "what may change", "assumes")
+                if any(r.assumed for r in stated)
+                else ("rule", "what may change"),
                 _rows(stated, cell),
             )
         )
@@ -105,7 +108,7 @@ def _rows(stated: list[AnyStated], cell: str) -> list[list[str]]:
     written = ("\n" + cell).splitlines()
     assumes = any(rule.assumed for rule in stated)
     return [
-        [_written(written[rule.line - 1]), rule.rule.level, *([" and ".join(rule.assumed)] if assumes else [])]
+        [_written(written[rule.line - 1]), changes(rule.rule.level), *([" and ".join(rule.assumed)] if assumes else [])]
         for rule in stated
     ]
 
@@ -127,7 +130,7 @@ def _trials(stated: list[AnyStated]) -> Panel:
         rows.append(
             [
                 rule.rule.name,
-                rule.rule.level,
+                changes(rule.rule.level),
                 str(found.points),
                 f"{found.apart:.1e}" if found.apart else "0",
                 found.fault or "holds",
@@ -135,7 +138,10 @@ def _trials(stated: list[AnyStated]) -> Panel:
         )
         marks.append(bool(found.fault))
     return table(
-        "rules, tested but not used", ("rule", "level", "points", "largest difference", "verdict"), rows, marks
+        "rules, tested but not used",
+        ("rule", "what may change", "points tried", "largest difference", "verdict"),
+        rows,
+        marks,
     )
 
 

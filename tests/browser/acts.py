@@ -128,7 +128,7 @@ def drag(page: Page, *, back: bool) -> None:
     # by its middle: Notebook 7 shows what is long through a window with a scroll bar
     pull(graph.locator(".tm-stage"), *[(0.1, 0.5), (0.2, 0.6)][ends])
     expect(graph.locator(".tm-world")).not_to_have_attribute("transform", was)
-    graph.get_by_role("button", name="rewritten", exact=True).click()
+    graph.get_by_role("button", name="after rewriting", exact=True).click()
     pull(graph.get_by_role("slider", name="step of rewriting"), *[(0.95, 0.5), (0.05, 0.5)][ends])
     expect(graph.locator(".tm-live")).to_have_text(re.compile(r"^step [1-9]" if back else r"^step 0 of \d+: as it was"))
 
@@ -175,7 +175,7 @@ def work_graph(page: Page) -> None:
     for wide in ("false", "true"):
         page.keyboard.press("Enter")
         assert header.get_attribute("aria-expanded") == wide
-    come_to(graph.get_by_role("button", name="rewritten", exact=True))
+    come_to(graph.get_by_role("button", name="after rewriting", exact=True))
     page.keyboard.press("Enter")
     slider = graph.get_by_role("slider", name="step of rewriting")
     come_to(slider)

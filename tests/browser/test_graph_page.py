@@ -64,7 +64,7 @@ def opened(browser: BrowserContext, tmp_path: Path) -> Iterator[Any]:
 def test_it_opens_on_click_and_on_enter(opened: Any) -> None:
     shown = opened(demo_scenes.logistic(), expanded=False)
     header = shown.page.locator(".tm-header")
-    assert header.inner_text() == "graph: 8 ops, 13 with the gradient → 3 kernels"
+    assert header.inner_text() == "graph: 8 ops as captured → 6 after rewriting → 13 with the gradient → 3 kernels"
     assert header.get_attribute("aria-expanded") == "false"
     assert shown.page.locator(".tm-stage").count() == 0
     header.click()
@@ -91,13 +91,13 @@ def test_views_share_elements_so_that_nodes_move(opened: Any) -> None:
     page = shown.page
     page.evaluate("window.kept = document.querySelector('.tm-boxes [data-key=mean]')")
     before = page.evaluate("window.kept.style.transform")
-    page.get_by_role("button", name="rewritten", exact=True).click()
+    page.get_by_role("button", name="after rewriting", exact=True).click()
     assert page.evaluate(
         "window.kept.isConnected && window.kept === document.querySelector('.tm-boxes [data-key=mean]')"
     )
     assert page.evaluate("window.kept.style.transform") != before
     assert page.evaluate("getComputedStyle(window.kept).transitionDuration") == "0.4s, 0.2s"
-    assert shown.said() == "rewritten: 6 ops"
+    assert shown.said() == "after rewriting: 6 ops"
     still = opened(demo_scenes.logistic(), reduced_motion="reduce")
     assert still.page.evaluate("getComputedStyle(document.querySelector('.tm-boxes > g')).transitionDuration") == "0s"
 
@@ -250,7 +250,7 @@ def test_a_slider_goes_through_the_rewriting_and_nodes_move(opened: Any) -> None
     page = shown.page
     slider = page.get_by_role("slider", name="step of rewriting")
     assert slider.count() == 0  # nothing led to what was captured
-    page.get_by_role("button", name="rewritten", exact=True).click()
+    page.get_by_role("button", name="after rewriting", exact=True).click()
     assert (slider.input_value(), slider.get_attribute("max")) == ("2", "2")
     page.evaluate("window.kept = document.querySelector('.tm-boxes [data-key=log]')")
     slider.focus()
@@ -268,14 +268,14 @@ def test_a_slider_goes_through_the_rewriting_and_nodes_move(opened: Any) -> None
     page.keyboard.press("]")
     assert shown.said().startswith("step 2 of 2: log1p(exp(x)) -> softplus(x)")
     assert page.locator('.tm-boxes [data-key="log"]').text_content().startswith("logaddexp")
-    page.get_by_text("Rules, in order (2)").click()
+    page.get_by_text("Rules of this stage, in order (2)").click()
     assert page.locator(".tm-rules li").count() == 3
     page.locator(".tm-rules li button").nth(1).click()
     assert slider.input_value() == "1"
     page.keyboard.press("1")  # on a button of the list: no key of the stage
     page.locator(".tm-stage").focus()
     page.keyboard.press("1")
-    assert shown.said() == "captured: 8 ops"
+    assert shown.said() == "as captured: 8 ops"
     assert slider.count() == 0
 
 

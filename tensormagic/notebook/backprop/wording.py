@@ -143,12 +143,15 @@ class Headings:
         return text if len(text) <= _INSIDE else _DOT
 
     def put(self, node: Node) -> str:
-        """What the array that a node is a part of gets: ``zeros[2] += adjoint``; nothing for other nodes."""
-        written = self._calls[node].written if node in self._calls else self._part(node)
+        """What the array that a node is a part of gets: ``adjoint, added into x[2]``; nothing for other nodes."""
+        call = self._calls.get(node)
+        written = call.written if call else self._part(node)
         text = written.text if written else ""
         if not text.startswith(f"{_DOT}["):
             return ""
-        return f"zeros{text[1:] if len(text) <= _SHORT_INDEX else '[…]'} += adjoint"
+        of = self._slot(call, written.slots[0]) if call and written else self.operand(node.args[0])
+        array = _bracketed(of) if of != _DOT else ""
+        return f"adjoint, added into {array}{text[1:] if len(text) <= _SHORT_INDEX else '[…]'}"
 
     def chosen(self, local: Local) -> str:
         """Of the largest and the smallest elements along axes: ``adjoint where z is largest``; nothing for other nodes."""

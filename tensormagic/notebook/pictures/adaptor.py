@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,13 +28,14 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
 from tensormagic.notebook.pictures.html import to_html
-from tensormagic.notebook.pictures.labels import digits_text
+from tensormagic.notebook.pictures.labels import LEVEL_WORDS, digits_text
 from tensormagic.notebook.pictures.measure import measure
 from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.notebook.pictures.scene import Scene, View
 from tensormagic.notebook.pictures.scope import Scope, short
 from tensormagic.notebook.pictures.views import Drawing, computes, functions_of, kind_of, newest, places
 from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.regions.region import Region
 from tensormagic.transform.rewriting.replay import replayed
 from tensormagic.transform.rewriting.trial import changes_digits
@@ -133,12 +135,27 @@ class Portrait:
     @property
     def levels(self) -> set[str]:
         """The levels of these rules; ``"neutral"`` for those of the level stable that are not there for digits."""
-        return {"neutral" if f.rule.neutral and f.rule.level == "stable" else f.rule.level for f in self.changed}
+        return {_level(f.rule) for f in self.changed}
+
+    def digits(self, formed: AbstractSet[str] = frozenset()) -> str:
+        """``stabilised in line 3: softplus``: what rules did to digits, in which lines of the cell, and what stands there now.
+
+        ``formed`` are the levels of rules that plain numbers were computed by.
+        """
+        word = digits_text(formed | self.levels)
+        fired = [f for f in self.changed if digits_text({_level(f.rule)}) == word]
+        lines = sorted({s.line for f in fired for s in self.lens.within(f.before) if s.cell == self.cell})
+        if not lines:
+            return word
+        there = self.first.graph.ops | self.executable.graph.ops
+        ops = [name for name in brought_in([f.rule.name for f in fired]) if name in there]
+        told = f"{word} in line{'s' * (len(lines) > 1)} {_some(lines)}"
+        return f"{told}: {_some(ops)}" if ops else told
 
     @property
     def rules(self) -> tuple[str, ...]:
         """These rules, each once, with their levels."""
-        return tuple(dict.fromkeys(f"{f.rule.level}: {f.rule.name}" for f in self.changed))
+        return tuple(dict.fromkeys(f"{LEVEL_WORDS[f.rule.level]}: {f.rule.name}" for f in self.changed))
 
     @cached_property
     def values(self) -> list[Any]:
@@ -224,6 +241,15 @@ class Portrait:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
         return Scene(self.cell, source, views.views(), views.details, self.rules, digits_text(self.levels))
+
+
+def _level(rule: Any) -> str:
+    return "neutral" if rule.neutral and rule.level == "stable" else rule.level
+
+
+def _some(told: Sequence[Any]) -> str:
+    """The first three."""
+    return ", ".join([*map(str, told[:3]), *["…"] * (len(told) > 3)])
 
 
 def portrait(
@@ -365,7 +391,11 @@ class _Views:
         """A rule that fired, in words, and what it bought."""
         spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before)
         where = ", ".join(dict.fromkeys(map(str, spans)))
-        return Rewrite(firing.rule.name, firing.rule.level, where, firing.rule.source.rpartition("/")[2], bought)
+        rule = firing.rule
+        source = f"rule written in {rule.source.rpartition('/')[2]}" if rule.source else ""
+        meant = brought_in([rule.name])
+        told = "; ".join(f"{name} is {text}" for name, text in meant.items())
+        return Rewrite(rule.name, LEVEL_WORDS[rule.level], where, source, bought, told)
 
 
 def steps_of(plan: Plan | Outline | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:

@@ -16,16 +16,17 @@ __all__ = ["Details", "Rewrite", "Step"]
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One use of a rule: its text and level, the user's lines behind it, where the rule itself stands, and what it bought."""
+    """One use of a rule: its text, what it may change, where it fired and stands, what it bought, what the new operations are."""
 
     rule: str
     level: str
     where: str
     source: str
     bought: str = ""
+    meant: str = ""
 
 
-_LENGTHS = {"rule": 300, "level": 20, "where": 200, "source": 80, "bought": 200}
+_LENGTHS = {"rule": 300, "level": 40, "where": 200, "source": 80, "bought": 200, "meant": 300}
 
 
 @dataclass(frozen=True)

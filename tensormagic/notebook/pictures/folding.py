@@ -47,11 +47,25 @@ class _Folding:
                 self.users[edge.source].append(edge.target)
             edges.sort(key=lambda edge: edge.port)
         outputs = [v for v in view.vertices if v.kind == "output"]
+        self.names = self._given_names()
         # a result that is called as its box needs no box of its own
         self.named = {e.source: v.id for v in outputs for e in self.given[v.id] if self._is(e.source, v)}
 
+    def _given_names(self) -> dict[str, str]:
+        """The names of library calls that give several values, of which one alone has a name: it stands in their own boxes."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for v in self.whole.vertices:
+            for edge in self.given[v.id] if v.label == ITEM.name and v.name else ():
+                found[edge.source].append(v.name)
+        return {
+            key: names[0]
+            for key, names in found.items()
+            if len(names) == 1 and self.vertex[key].kind == "opaque" and not self.vertex[key].name
+        }
+
     def _is(self, key: str, output: Vertex) -> bool:
-        name = self.vertex[self.maker(key, last=True)].name
+        made = self.maker(key, last=True)
+        name = self.vertex[made].name or self.names.get(made, "")
         return name == output.label or (
             bool(name) and output.label == "value"
         )  # the one result: its box is marked as such
@@ -62,8 +76,9 @@ class _Folding:
         if vertex.label not in CARRIES or not self.given[key] or vertex.kind == "output":
             return False
         # a loop has the names of its results in its own title
+        source = self.given[key][0].source
         return not vertex.name or (
-            vertex.label == ITEM.name and self.vertex[self.given[key][0].source].kind == "region"
+            vertex.label == ITEM.name and (self.vertex[source].kind == "region" or source in self.names)
         )
 
     def maker(self, key: str, *, last: bool = False) -> str:
@@ -158,6 +173,8 @@ class _Folding:
         """A vertex with the numbers that it is given in its label: ``· + 0.1``, ``1 / ·``, ``maximum(·, 0)``."""
         if any(texts) and vertex.label == "broadcast":
             return replace(vertex, label=texts[0])
+        if vertex.id in self.names:
+            return replace(vertex, name=self.names[vertex.id])
         if not any(texts) or vertex.kind != "pointwise":
             return vertex
         if vertex.label in _BINARY and len(texts) == 2:

@@ -155,7 +155,7 @@ class _Joining:
             kind = v.kind
         elif label.endswith(STORED) or label.startswith("["):
             label, v = _index(label), replace(v, name="")
-        return replace(v, label=label, kind=kind, written="", calls=(), number=-v.number, parts=numbers)
+        return replace(v, label=label, kind=kind, written="", calls=(), meaning="", number=-v.number, parts=numbers)
 
     def operands(self, v: Vertex) -> list[Edge]:
         """The edges into a vertex; into a call those that come from elsewhere, each once, without the numbers that its label has."""

@@ -16,8 +16,11 @@ from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
 
 __all__ = [
     "KIND_WORDS",
+    "LEVEL_WORDS",
+    "STAGES",
     "SYMBOLS",
     "VIEW_WORDS",
+    "changes",
     "clean",
     "counted",
     "digits_text",
@@ -64,12 +67,23 @@ _OF_ONE = {  # operations of one operand that have an operator in Python, or are
     square.name: "· ** 2",
     reciprocal.name: "1 / ·",
 }
+STAGES = {  # what the views are called: one computation, as it goes from what was written to what runs
+    "captured": "as captured",
+    "rewritten": "after rewriting",
+    "gradient": "with the gradient",
+    "kernels": "as kernels",
+}
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "the cell as you wrote it: ",
     "rewritten": "after rules have made it safer and faster: ",
     "gradient": "with the derivatives that were asked for: ",
     "where it runs": "each frame is a place; between these stands what has moved in the last call, and how many bytes: ",
     "kernels": "each frame is one compiled loop, or one call of a library: ",
+}
+LEVEL_WORDS = {  # what a rule of each level may change
+    "exact": "same digits",
+    "stable": "never less accurate",
+    "real": "equal for real numbers",
 }
 KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
     "pointwise": "element by element",
@@ -148,6 +162,15 @@ def digits_text(levels: AbstractSet[str]) -> str:
     if "real" in levels:
         return "simplified"
     return "stabilised" if "stable" in levels else "rewritten" if levels else ""
+
+
+def changes(level: str) -> str:
+    """What a rule of a level may change, for a column of a table.
+
+    >>> changes("exact"), changes("stable")
+    ('nothing: same digits', 'digits: never less accurate')
+    """
+    return f"{'nothing' if level == 'exact' else 'digits'}: {LEVEL_WORDS[level]}"
 
 
 def placeholders(rule: str, text: str = "{}") -> str:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.forms import bytes_text, seconds_text
-from tensormagic.notebook.pictures.labels import KIND_WORDS, VIEW_WORDS, clean
+from tensormagic.notebook.pictures.labels import KIND_WORDS, LEVEL_WORDS, STAGES, VIEW_WORDS, clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
 from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
@@ -59,9 +59,10 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         views.append(
             {
                 "name": clean(view.name, 60),
+                "stage": STAGES.get(view.name, clean(view.name, 60)),
                 "told": VIEW_WORDS.get(view.name, ""),
                 "ops": view.ops,
-                "kernels": view.kernels,
+                "counted": view.counted,
                 "groupings": list(view.groupings),
                 "picture": tables.picture(view.picture, deep=whole) if eager else None,
             }
@@ -71,7 +72,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         "title": clean(scene.title, 200),
         "summary": scene.summary,
         "rules": [clean(rule, 200) for rule in scene.rules[:40]],
-        "word": scene.word,
+        "ruled": _ruled(scene),
         "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
         **tables.message(),
         "head": HEAD,
@@ -82,6 +83,13 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         "more": scene.later is not None,
         "parts": parts,
     }
+
+
+def _ruled(scene: Scene) -> str:
+    """The word that stands under the cell, how many rules did that, and what the weakest of these keeps."""
+    count, real = len(scene.rules), any(rule.startswith(LEVEL_WORDS["real"]) for rule in scene.rules)
+    kept = LEVEL_WORDS["real" if real else "stable"]
+    return f"{scene.word}: {count} rule{'s' * (count != 1)}, {kept}" if count else ""
 
 
 def _legend(scene: Scene) -> list[list[str]]:

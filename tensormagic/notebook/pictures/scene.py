@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from tensormagic.notebook.pictures.details import Details
 from tensormagic.notebook.pictures.draw import draw
 from tensormagic.notebook.pictures.folding import folded
-from tensormagic.notebook.pictures.labels import SYMBOLS, clean, counted, operation, symbol
+from tensormagic.notebook.pictures.labels import STAGES, SYMBOLS, clean, counted, operation, symbol
 from tensormagic.notebook.pictures.picture import COLLAPSE_ABOVE
+from tensormagic.ops.opaque import ITEM
 
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Picture
@@ -83,6 +84,8 @@ class Vertex:
         The numbers of the vertices that are joined in it.
     derived : bool
         Whether rules have made it, and only gradients need it.
+    meaning : str
+        What the operation is, in a line, where the user's text does not have it.
     """
 
     id: str
@@ -105,6 +108,7 @@ class Vertex:
     calls: tuple[str, ...] = ()
     parts: tuple[int, ...] = ()
     derived: bool = False
+    meaning: str = ""
 
     @property
     def title(self) -> str:
@@ -114,6 +118,8 @@ class Vertex:
             return clean(f"{self.written} = ·" if self.kind == "update" else f"{named}{self.written}", 60)
         called = operation if self.is_op else symbol
         label = called(clean(self.type if self.label == "form" else self.label, 60)) or "?"
+        if self.name and self.label == ITEM.name:
+            return clean(self.name, 60)
         if not self.name or not self.is_op:
             return label
         return f"{clean(self.name, 40)} = {f'· {label} ·' if label in SYMBOLS.values() else label}"
@@ -178,6 +184,12 @@ class View:
         return sum(vertex.is_op for vertex in self.drawn.everything())
 
     @property
+    def counted(self) -> str:
+        """``12 ops``; of what is grouped by kernels ``2 kernels``."""
+        count, what = (self.kernels, "kernel") if self.kernels else (self.ops, "op")
+        return f"{count} {what}{'s' * (count != 1)}"
+
+    @property
     def kernels(self) -> int:
         """How many kernels the vertices name."""
         return len({vertex.kernel for vertex in self.vertices} - {None})
@@ -239,19 +251,17 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """One line: ``graph: 12 ops → 2 kernels``; with a gradient, which the kernels compute too, its ops as well.
+        """One line with the stages of the computation: ``graph: 12 ops as captured → 9 after rewriting → 2 kernels``.
 
         >>> Scene("", "", (View("captured", (Vertex("a", "exp", "pointwise"),), ()),)).summary
         'graph: 1 op'
         """
         if not self.views:
             return "graph: nothing"
-        ops = self.views[0].ops
-        text = f"graph: {ops} op{'s' * (ops != 1)}"
-        more = next((view.ops for view in self.views if view.name == "gradient"), ops)
-        text += f", {more} with the gradient" if more != ops else ""
-        kernels = max(view.kernels for view in self.views)
-        return f"{text} → {kernels} kernel{'s' * (kernels != 1)}" if kernels else text
+        first, *later = self.views
+        told = [f"{first.counted}{f' {STAGES[first.name]}' * bool(later and first.name in STAGES)}"]
+        told += [view.counted if view.kernels else f"{view.ops} {STAGES.get(view.name, view.name)}" for view in later]
+        return f"graph: {' → '.join(told)}"
 
     def text(self, lines: int = 12) -> str:
         """Return the scene in words: the summary, and for each source line its ops."""

@@ -108,7 +108,7 @@ def describe(vertex: Vertex) -> str:
     told.append(f"{vertex.cell} line {vertex.line}".strip() if vertex.line is not None else "")
     told.append(f"kernel {vertex.kernel}" if vertex.kernel is not None else "")
     told.append("runs in NumPy" if vertex.yellow else "")
-    told.append(vertex.place)
+    told += [vertex.place, vertex.meaning]
     return ", ".join(clean(part, 120) for part in told if part)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from tensormagic.notebook.pictures.draw import draw
-from tensormagic.notebook.pictures.labels import clean, shorten, width
+from tensormagic.notebook.pictures.labels import STAGES, clean, shorten, width
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD
 from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
@@ -82,10 +82,8 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
 
 
 def _panel(view: View) -> _Panel:
-    name = shorten(view.name, 200, 14, bold=True)
-    count = f"{view.ops} op{'s' * (view.ops != 1)}"
-    if view.kernels:
-        count += f", {view.kernels} kernel{'s' * (view.kernels != 1)}"
+    name = shorten(STAGES.get(view.name, view.name), 200, 14, bold=True)
+    count = view.counted
     start = width(name, 14, bold=True) + 12
     heading = f'<text class="view" y="12">{escape(name)}</text><text class="note" x="{_n(start)}" y="12">{count}</text>'
     picture = view.picture

@@ -7,6 +7,7 @@ to the next.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import nodes_of
 from tensormagic.notebook.pictures.carrying import CARRYING
+from tensormagic.notebook.pictures.labels import operation
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.needed import Needed, needed
 from tensormagic.notebook.pictures.passes import is_derived
@@ -26,6 +28,7 @@ from tensormagic.notebook.pictures.scene import KINDS, Edge, Vertex, View
 from tensormagic.notebook.pictures.scope import REGIONS, Scope, short
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.leaf import INPUT, PARAMETER
+from tensormagic.ops.meaning import of_node
 from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.ops.regions.loops import LOOP, WHILE
 
@@ -63,6 +66,7 @@ class Drawing:
     ids: dict[Node, str] = field(default_factory=dict[Node, str])
     numbers: dict[Any, int] = field(default_factory=dict[Any, int])  # of nodes; inside regions, of their places
     known: dict[Known, str] = field(default_factory=dict[Known, str])  # names, by operation and place
+    texts: dict[str, str] = field(default_factory=dict[str, str])  # of cells
     _count: int = 0
 
     @cached_property
@@ -77,6 +81,15 @@ class Drawing:
             found = self.ids[node] = f"v{self._count}"
             self._count += 1
         return found
+
+    def meaning(self, node: Node, label: str, cell: str) -> str:
+        """What an operation is, where the cell that it comes from does not have it: rules, and NumPy's functions, have brought it in."""
+        if cell not in self.texts:
+            self.texts[cell] = self.source_of(cell)
+        is_operator = "@" in label or operation(node.op.name) != node.op.name
+        names = {node.op.name, label} if label.isidentifier() else {node.op.name}
+        written = is_operator or any(re.search(rf"\b{name}\b", self.texts[cell]) for name in names)
+        return "" if written else of_node(node)
 
     def follow(self, old: Graph, new: Graph) -> None:
         """Call the nodes of `new` as those of `old` in whose places they stand."""
@@ -289,12 +302,13 @@ class _Writer:
         kind = kind_of(fixed or node)
         spans = drawing.spans(node)
         is_op = computes(kind)
+        label = drawing.naming.spelt(node, scope.label(node)) if fixed is None else short(fixed["bits"].array()[()])
         line = min((s.line for s in spans if s.cell == drawing.cell), default=None) if is_op else None
         cell = drawing.cell if line is not None else newest(spans).cell if spans else ""
         at = line if line is not None else newest(spans).line if spans else 0
         return Vertex(
             key,
-            drawing.naming.spelt(node, scope.label(node)) if fixed is None else short(fixed["bits"].array()[()]),
+            label,
             kind,
             ", ".join(map(scope.type_text, types)),
             scope.symbolics(types) if is_op else "",
@@ -310,6 +324,7 @@ class _Writer:
             self.parts.get(node, ""),
             drawing.numbers.setdefault((*place, node) if place else node, len(drawing.numbers) + 1),
             calls=drawing.naming.calls(node),
+            meaning=drawing.meaning(node, label, cell) if is_op and fixed is None and kind != "region" else "",
         )
 
 

@@ -27,7 +27,7 @@ _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache
 _NONE = "–"
 _TITLE = "speed of the cell's value, without gradients"
-_LINES = "time of each line in NumPy: one profiled run"
+_LINES = "where NumPy's {} go, line by line: shares as in one profiled run"
 _FIRST_LINES = "time of each line in NumPy: the first seconds of one profiled run"
 _ROOF = "roofline: the limits of one core, and the speed that was reached"
 _EXACT = 0.1  # a relative spread above which a ratio has two digits
@@ -53,7 +53,7 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
     own_first
         Whether tensormagic's first result came with gradients.
     """
-    parts = strip.parts(_LINES if found.lines.whole else _FIRST_LINES, found.lines, source)
+    parts = _lines(found, source)
     text = _text(found, parts, own_first=own_first)
     sheet = Sheet(_WIDE)
     y = _sentences(sheet, _said(found), _two_bars(sheet, found, MARGIN + 12) + 18)
@@ -64,6 +64,14 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
         f"{_table(found)[0]}{_notes(_figured(found, own_first=own_first))}{_roofline(found)}</details></div>"
     )
     return Drawn(page, text, sheet.picture(_headline(found), text))
+
+
+def _lines(found: Speed, source: str) -> list[Part]:
+    """The lines, with their shares of the time that stands beside NumPy's bar: one run that was followed may be slower, or quicker."""
+    seconds = found.run(found.numpy)
+    if not found.lines.whole or not seconds:
+        return strip.parts(_FIRST_LINES, found.lines, source)
+    return strip.parts(_LINES.format(seconds_text(seconds)), found.lines.shared_out(seconds), source)
 
 
 def nothing(why: str) -> Drawn:
@@ -167,7 +175,7 @@ def _said(found: Speed) -> list[str]:
     if own.compiling is not None:
         pays = found.pays_after
         after = (
-            f"pays off after {pays:,} run{'s' * (pays != 1)}{', by the fastest' * found.varies}"
+            f"pays off after {pays:,} run{'s' * (pays != 1)}{', counted by the fastest' * found.varies}"
             if pays
             else "does not pay off: a run takes longer than with NumPy"
         )

@@ -4,12 +4,12 @@ const MOST_SVG = 500; // boxes; a canvas draws more
 function addDrawing(graph) {
   graph.vertexOf = (key) => (graph.table.leaves.has(key) ? graph.scene.vertices[graph.table.leaves.get(key).box.v] : null);
   graph.written = (vertex) => (vertex.line === undefined ? "" : `${vertex.cell || ""} line ${vertex.line}`.trim());
-  graph.title = ({ name, label }) => (name ? `${name} = ${label}` : label);
+  graph.title = ({ name, label }) => (name && label === "item" ? name : name ? `${name} = ${label}` : label);
   graph.words = function words(key) {
     const vertex = graph.vertexOf(key);
     if (!vertex) return graph.table.groups.has(key) ? `group ${graph.table.groups.get(key).g.title}` : "";
     return [graph.title(vertex), vertex.type, vertex.role, graph.written(vertex),
-      vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : "", vertex.place].filter(Boolean).join(", ");
+      vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : "", vertex.place, vertex.meaning].filter(Boolean).join(", ");
   };
   graph.say = (text) => { graph.live.textContent = text; };
 

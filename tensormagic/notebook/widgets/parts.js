@@ -1,12 +1,8 @@
 // The parts of the page around the picture, and its buttons.
-const MEANT = {
-  captured: "what you wrote", rewritten: "after rules have made it safer and faster", gradient: "with what the gradients take",
-  kernels: "as it is computed; a kernel is one compiled loop, or one call of a library",
-};
-
 function addParts(graph, body) {
   graph.tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": "graph" });
-  graph.names = node("div", { class: "tm-views", role: "group", "aria-label": "view" });
+  graph.names = node("div", { class: "tm-stages", role: "group", "aria-label": "stages" });
+  if (graph.scene.views.length > 1) graph.names.append(node("span", { class: "tm-as" }, "stages"));
   graph.search = node("input", { type: "search", placeholder: "search: press /", "aria-label": "search the graph" });
   graph.groupings = node("select", { "aria-label": "group the nodes" });
   graph.stepBar = node("div", { class: "tm-steps", role: "group", "aria-label": "steps of rewriting" });
@@ -35,11 +31,11 @@ function addParts(graph, body) {
   graph.main.append(graph.stage, graph.side);
   graph.tip.hidden = graph.iterations.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
 
-  graph.counted = ({ ops, kernels }) => `${ops} op${ops === 1 ? "" : "s"}${kernels ? `, ${kernels} kernel${kernels === 1 ? "" : "s"}` : ""}`;
   graph.viewButtons = graph.scene.views.map((each) => {
-    const made = button(each.name, each.name, () => graph.show(each.name));
-    made.title = `${each.told || (MEANT[each.name] ? `${MEANT[each.name]}: ` : "")}${graph.counted(each)}`;
-    made.append(" ", node("span", { class: "tm-count" }, String(each.kernels || each.ops)));
+    const made = button(each.stage, each.stage, () => graph.show(each.name));
+    made.title = `${each.told}${each.counted}`;
+    made.append(" ", node("span", { class: "tm-count" }, each.counted));
+    if (each !== graph.scene.views[0]) graph.names.append(node("span", { class: "tm-then", "aria-hidden": "true" }, "\u2192"));
     graph.names.appendChild(made);
     return made;
   });
@@ -52,10 +48,10 @@ function addParts(graph, body) {
   zoom.append(button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
     button("fit", "fit the graph into the view", () => graph.fit(true)));
   graph.tools.append(graph.names, graph.groupings, graph.groupButton, zoom, graph.search, files);
-  const { line, summary, rules = [], word } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
+  const { line, summary, rules = [], ruled } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
   // the line above says "graph" already, and without it the summary stands there
-  const told = [line ? summary.replace("graph: ", "") : "", rules.length ? byRules(rules, word) : ""];
-  counts.append(node(rules.length ? "summary" : "span", { title: "operations that you wrote, and the compiled loops and library calls that compute them" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
+  const told = [line ? summary.replace("graph: ", "") : "", ruled];
+  counts.append(node(rules.length ? "summary" : "span", { title: "one computation: as you wrote it, as rules have changed it, and as the compiled loops and library calls that run it" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
   body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }
 
@@ -73,12 +69,6 @@ function legendOf(rows = []) {
     }
   });
   return all;
-}
-
-// the word that stands under the cell, how many rules did that, and what the weakest level of these keeps
-function byRules(rules, word) {
-  const meant = rules.some((rule) => rule.startsWith("real:")) ? "true of real numbers" : "never less accurate";
-  return `${word}: ${rules.length} rule${rules.length === 1 ? "" : "s"}, ${meant}`;
 }
 
 function layersIn(world) {

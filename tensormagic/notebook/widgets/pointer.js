@@ -51,7 +51,7 @@ function addPointer(graph) {
       graph.tip.dataset.key = box;
       const measured = vertex ? graph.measures(vertex).filter(([, value]) => value && value !== "none").map(([name, value]) => `${name}: ${value}`) : [];
       const told = vertex
-        ? [vertex.label, vertex.type, vertex.symbolic === vertex.type ? "" : vertex.symbolic, vertex.role, graph.written(vertex), ...measured]
+        ? [graph.title(vertex), vertex.meaning, vertex.type, vertex.symbolic === vertex.type ? "" : vertex.symbolic, vertex.role, graph.written(vertex), ...measured]
         : [group.g.title];
       if (group) told.push("click twice to open");
       graph.tip.replaceChildren(...told.filter(Boolean).map((text, k) => node(k ? "div" : "strong", {}, text)));

@@ -42,7 +42,7 @@ function addSteps(graph) {
         told(step, k).forEach((line, n) => item.appendChild(n ? node("div", {}, line) : button(line, "", () => graph.stepTo(k))));
         list.appendChild(item);
       });
-      graph.rules.replaceChildren(node("summary", {}, `Rules, in order (${steps.length - 1})`), list);
+      graph.rules.replaceChildren(node("summary", {}, `Rules of this stage, in order (${steps.length - 1})`), list);
     }
     [...graph.rules.lastChild.children].forEach((item, k) => item.classList.toggle("on", k === now));
   };

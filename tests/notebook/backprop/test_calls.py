@@ -163,10 +163,10 @@ def test_parts_and_extremes_are_told_in_words_on_their_arrows():
         for u in sheet.uses
         if u.part is not None
     }
-    assert texts["p = x[rows, T]"] == "zeros[rows, T] += adjoint"
-    assert texts["p[np.arange(6), T]"] == "zeros[np.arange(6), T] += adjoint"
-    assert texts["x[::2, 0]"] == "zeros[::2, 0] += adjoint"
-    assert texts["x[0]"] == "zeros[0] += adjoint"
+    assert texts["p = x[rows, T]"] == "adjoint, added into x[rows, T]"
+    assert texts["p[np.arange(6), T]"] == "adjoint, added into p[np.arange(6), T]"
+    assert texts["x[::2, 0]"] == "adjoint, added into x[::2, 0]"
+    assert texts["x[0]"] == "adjoint, added into x[0]"
     assert texts["max(x, axis=1, keepdims=True)"] == "adjoint where x is largest"
     assert texts["min(x, axis=0)"] == "adjoint where x is smallest"
     assert not [text for text in texts.values() if "add_at" in text]

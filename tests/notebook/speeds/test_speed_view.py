@@ -204,7 +204,7 @@ def test_bars_are_as_long_as_the_headline_says():
     wide = [float(found) for found in re.findall(r"width:([\d.]+)%", page)][:2]
     assert wide[0] == pytest.approx(2 * wide[1], rel=0.01)
     assert "NumPy 4 ms ± 4 ms, 7 × 9 runs; tensormagic 5 ms ± 5 ms, 7 × 9 runs" in text
-    assert "compiling took 90 ms and pays off after 181 runs, by the fastest" in text
+    assert "compiling took 90 ms and pays off after 181 runs, counted by the fastest" in text
 
 
 def test_the_roof_is_that_of_the_memory_or_of_the_cache():

@@ -1,0 +1,27 @@
+"""Where what a compiled function runs comes from, in words: said when somebody asks, since until then it may change."""
+
+from __future__ import annotations
+
+from tensormagic import session
+from tensormagic.backend import native
+from tensormagic.config import config
+
+__all__ = ["NOTHING", "made_here"]
+
+NOTHING = "nothing to compile: NumPy's own functions run it"
+
+
+def made_here(executable: session.Executable) -> str:
+    """``compiled here``; or who runs what has no machine code, and why."""
+    if executable.device != "cpu":
+        return f"for {executable.device}"
+    if config.tier == "numpy":
+        return "run by NumPy"
+    if not executable.plan.sources:
+        return NOTHING
+    if not native.compiles():
+        return "run by NumPy: there is no compiler"
+    handle = executable.compile()
+    if handle.state == "pending":
+        return "being compiled here"
+    return "compiled here" if handle.ready() else f"run by NumPy: {handle.error}"

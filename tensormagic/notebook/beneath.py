@@ -1,0 +1,87 @@
+"""Values of a cell that are no graph: numbers and arrays get the one line, other objects keep their look, with a line below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from tensormagic.capture.summary import is_computed
+from tensormagic.capture.tree import tensors_in
+from tensormagic.capture.value import Tensor
+
+if TYPE_CHECKING:
+    from tensormagic.notebook.outcome import Outcome
+
+__all__ = ["BY_PYTHON", "LINE", "as_html", "beneath", "is_numbers", "told"]
+
+BY_PYTHON = "computed by Python"
+LINE = (  # in the letters, and at the place, of the line above a graph
+    '<div class="tm-line" style="white-space:pre-line;padding:2px 3px;background:var(--jp-layout-color1,transparent);'
+    'overflow-wrap:anywhere;font:13px var(--jp-ui-font-family,system-ui,sans-serif);font-size:var(--jp-ui-font-size1,13px)">{}</div>'
+)
+_MOST = 4  # names that are listed
+_NUMBERS = (bool, int, float, complex)
+_TEXTS = (str, bytes)
+
+
+def is_numbers(value: Any) -> bool:
+    """Whether a value is a number or an array of numbers of Python's and NumPy's own classes, or a tuple of such: one line says it."""
+    if type(value) is tuple:
+        return bool(value) and all(map(_is_number, value))
+    return _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    if type(value) is np.ndarray or isinstance(value, np.generic):
+        return value.dtype.kind in "biufc"
+    return type(value) in _NUMBERS
+
+
+def told(outcome: Outcome) -> str:
+    """What an object is that a cell ends in, who made it, and what was captured beside it; nothing for texts, lists and the like.
+
+    ``returned: OdeResult of scipy, as Python computed it · captured as a graph: rate (computed when it is read)``
+    """
+    value = outcome.result
+    if value is None or isinstance(value, _TEXTS) or outcome.plain:
+        return ""
+    kind = type(value)
+    package = (kind.__module__ or "").partition(".")[0]
+    what = kind.__name__ if package in {"builtins", "__main__", ""} else f"{kind.__name__} of {package}"
+    ran = list(dict.fromkeys(outcome.on_values))
+    if package in {"builtins", ""} and not ran:
+        return ""
+    lazy = [_captured(name, tensors_in(v)) for name, v in outcome.outputs.items() if tensors_in(v)]
+    parts = {
+        f"returned: {what}, as Python computed it": True,
+        f"run on values: {_listed(ran)}": bool(ran),
+        f"captured as a graph: {_listed(lazy) or 'nothing'}": True,
+    }
+    return " \N{MIDDLE DOT} ".join(text for text, there in parts.items() if there)
+
+
+def _captured(name: str, values: list[Tensor]) -> str:
+    """A name of lazy values, and whether these are there."""
+    return f"{name} ({'computed' if all(map(is_computed, values)) else 'computed when it is read'})"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join([*names[:_MOST], *["…"] * (len(names) > _MOST)])
+
+
+def as_html(line: str) -> str:
+    """The line as a page shows it."""
+    return LINE.format(escape(line))
+
+
+def beneath(made: Any, line: str) -> Any:
+    """What IPython shows of a value, with a line below it; as it is where that is no text and no page."""
+    data, metadata = made
+    if not line or not {"text/plain", "text/html"} >= {*data}:
+        return made
+    data = {**data, "text/plain": f"{data.get('text/plain', '')}\n\n{line}"}
+    if "text/html" in data:
+        data["text/html"] += as_html(line)
+    return data, metadata

@@ -1,0 +1,74 @@
+"""What an operation is, in one line for somebody who did not write it: its own doc, and how NumPy or SciPy calls it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.operation import Operation
+from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.op import registry
+
+__all__ = ["brought_in", "meaning", "of_node"]
+
+_LETTERS = ("x", "y", "z", "u", "v", "w")
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\()")
+_LONGEST = 60  # of a notation
+
+
+def meaning(op: Operation) -> str:
+    """Its doc, and in brackets what NumPy or SciPy calls it, where one of them has it.
+
+    >>> meaning(registry["softplus"]), meaning(registry["xlogy"])
+    ('log(1 + exp(x)), without overflow (np.logaddexp(x, 0))', 'x log(y), which is 0 for x = 0 (scipy.special.xlogy)')
+    """
+    return _joined(op.doc, _notation(op))
+
+
+def of_node(node: Node) -> str:
+    """The same; of a product of arrays with its letters, as ``np.einsum`` takes them."""
+    if node.op is not CONTRACT:
+        return meaning(node.op)
+    return _joined(node.op.doc, f'np.einsum("{node["subscripts"]}", ...)')
+
+
+def brought_in(rules: Sequence[str], wanted: Collection[str] = ()) -> dict[str, str]:
+    """The operations that rules have put in the place of others, as the rules' texts say, each with its meaning.
+
+    Those of ``wanted`` names alone, where these are given.
+
+    >>> brought_in(["log1p(exp(x)) -> softplus(x)"])
+    {'softplus': 'log(1 + exp(x)), without overflow (np.logaddexp(x, 0))'}
+    """
+    found: dict[str, str] = {}
+    for rule in rules:
+        left, arrow, right = rule.partition("->")
+        names = _CALL.findall(right) if arrow else [rule.strip()]
+        for name in names:
+            op = CONTRACT if name == "einsum" else registry.get(name)
+            if op is not None and op.doc and not op.infix and name not in _CALL.findall(left if arrow else ""):
+                found[name] = meaning(op)
+    return {name: text for name, text in found.items() if not wanted or name in wanted}
+
+
+def _joined(doc: str, notation: str) -> str:
+    text = doc.rstrip(".")
+    return f"{text} ({notation})" if text and notation and notation not in text else text or notation
+
+
+def _notation(op: Operation) -> str:
+    """``np.logaddexp(x, 0)``, ``scipy.special.xlogy``, ``np.log1p``; nothing where neither has it, or it is long."""
+    text = op.in_numpy
+    if "{" in text:
+        try:
+            text = text.format(*_LETTERS)
+        except (LookupError, ValueError):  # names parameters, too
+            text = ""
+    elif not text and hasattr(np, op.name) and not op.infix:
+        text = f"np.{op.name}"
+    if op is CONTRACT:
+        text = "np.einsum"
+    return text if "." in text and len(text) <= _LONGEST else ""

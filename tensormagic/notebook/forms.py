@@ -78,7 +78,7 @@ def table(
     word = max((len(word) for row in cells for word in row[0].split()), default=0) if head else 0
     body = "".join(_row(row, mark, head, min(word, 12)) for row, mark in zip(cells, marks, strict=True))
     inside = f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>" if cells or top else ""
-    below = "".join(f'<div style="margin:2px 0;text-align:left">{escape(note)}</div>' for note in notes)
+    below = "".join(f'<div style="margin:2px 0;text-align:left;font-size:13px">{escape(note)}</div>' for note in notes)
     stacked = (f"<style>{_STACKED}</style>", ' class="tm-table"') if len(head) > _BESIDE else ("", "")
     return (
         f'{stacked[0]}<div{stacked[1]} style="overflow-x:auto"><strong>{escape(title)}</strong>{inside}{below}</div>',

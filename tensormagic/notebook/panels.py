@@ -21,7 +21,7 @@ _COLUMNS = {  # what the columns mean, where a pointer rests on their heads
     "what may change": "what the rule may do to the digits of a result; --math exact, stable or real chooses which rules are used",
     "your line": "the cell and the line in which the rule has changed something",
     "rule written in": "the file of tensormagic, or the cell of yours, that states the rule, and the line there",
-    "what it gained": "measured on your values: the error before and after, operations, and bytes read and written",
+    "gain and cost": "measured on your values: the error before and after, operations, and bytes read and written",
 }
 _UNIT = "a unit in the last place is the distance from the result to the next float"
 
@@ -43,7 +43,7 @@ def rules(shown: Portrait) -> Panel:
         rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
     said = [_UNIT] if any("units in the last place" in row[-1] for row in rows) else []
-    return _table((*_HEAD, "what it gained"), rows, [shown.first], of=" of the value", said=said)
+    return _table((*_HEAD, "gain and cost"), rows, [shown.first], of=" of the value", said=said)
 
 
 def _table(

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tensormagic.notebook.pictures.labels import STAGES, changes
+from tensormagic.notebook.pictures.scene import Scene, Vertex, View
 from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.op import registry
 
@@ -42,6 +43,12 @@ def test_the_line_the_tabs_and_the_pictures_count_alike(there, name, options):
         assert message["stage"] == STAGES[view.name]
         assert message["counted"].split()[0] == told.split()[0]
         assert told.endswith(STAGES[view.name]) or view.name == "kernels"
+
+
+def test_a_scene_of_other_places_than_stages_has_a_summary():
+    views = View("where it runs", (Vertex("a", "exp", "pointwise"),), ()), View("again", (), ())
+    assert Scene("", "", views[:1]).summary == "graph: 1 op"
+    assert Scene("", "", views).summary == "graph: 1 op → 0 again"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +107,7 @@ def test_the_table_of_rules_has_words_for_strangers(there):
     there.ok(f"%%tensor\n{CELLS['rows']}")
     data = there.ok("%tensor_rules").data
     head = data["text/plain"].splitlines()[1]
-    assert re.split(r"  +", head) == ["rule", "what may change", "your line", "rule written in", "what it gained"]
+    assert re.split(r"  +", head) == ["rule", "what may change", "your line", "rule written in", "gain and cost"]
     assert changes("stable") in data["text/plain"]
     assert data["text/html"].count("<th ") == data["text/html"].count(" title=") == 5
     assert data["text/plain"].splitlines()[-1].startswith("logsumexp: log(sum(exp(x)))")

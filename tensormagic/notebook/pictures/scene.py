@@ -259,7 +259,7 @@ class Scene:
         if not self.views:
             return "graph: nothing"
         first, *later = self.views
-        told = [f"{first.counted}{f' {STAGES[first.name]}' * bool(later and first.name in STAGES)}"]
+        told = [f"{first.counted} {STAGES.get(first.name, '')}".rstrip() if later else first.counted]
         told += [view.counted if view.kernels else f"{view.ops} {STAGES.get(view.name, view.name)}" for view in later]
         return f"graph: {' → '.join(told)}"
 

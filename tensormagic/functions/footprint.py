@@ -363,6 +363,8 @@ class _Walk(Notes):
             space = vars(base)
             own = {n for n in space if self._wanted(n) and (called or n not in kinds.MAKING)}
             if base is kind or kinds.is_users_class(base):
+                if not self.fixed:  # what an object lacks it may get from its class
+                    self.check("names", space, len(space), tuple(space), f"the attributes of {base.__name__}")
                 for name in sorted(own | found):
                     self.entry(space, name, f"{base.__name__}.{name}", owner=base)
                 found |= own

@@ -159,7 +159,8 @@ def _ufunc_result(ufunc: Any, method: str, operands: tuple[Any, ...], options: d
     if name == "matmul" and not options:
         return wrap(context.record(matmul(node_of(operands[0]), node_of(operands[1]))))
     if name == "divmod":
-        return divmod_of(wrap(node_of(operands[0])), operands[1])
+        left, right = map(node_of, _scalars(operands))
+        return divmod_of(wrap(left), right)
     own = None if ufunc in UFUNCS else FUNCTIONS.get(ufunc) or FUNCTIONS.get(f"scipy.special.{name}")
     if own is not None:
         return own(*operands, **options)

@@ -12,7 +12,7 @@ import types
 import uuid
 from collections import OrderedDict, defaultdict, deque
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -57,6 +57,7 @@ _CONSTANT: tuple[Any, ...] = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType, types.GenericAlias, types.UnionType, types.CodeType,
     operator.itemgetter, operator.attrgetter, operator.methodcaller,
+    type(vars(NamedTuple("Named", [("field", int)]))["field"]),
 )  # fmt: skip
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (functools.partial, ("func", "args", "keywords")),

@@ -15,6 +15,7 @@ from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ops import bits
+from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast, reshape
 from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.pointwise import astype
@@ -69,7 +70,7 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     """``np.frexp``: a fraction and a power of two."""
     node = strong(x).node
     dtype = np.frexp.resolve_dtypes((node.type.dtype, None, None))[0]
-    fraction, exponent = bits.frexp(astype(node, dtype))
+    fraction, exponent = (n if n.type.shape else to_form(n, "scalar") for n in bits.frexp(astype(node, dtype)))
     return done(fraction), done(exponent)
 
 

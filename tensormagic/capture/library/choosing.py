@@ -204,7 +204,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     if index.type.dtype.kind not in "biu":
         raise DTypeError(f"Cannot cast array data from {index.type.dtype!r} to dtype('int64')")
     parts = [node_of(c) for c in (tensor(choices) if isinstance(choices, Tensor | np.ndarray) else choices)]
-    dtype = np.result_type(*(p.type.dtype for p in parts))
+    dtype = np.result_type(*(p.type.dtype.type(0).item() if p.type.form == "python" else p.type.dtype for p in parts))
     index = astype(index, np.int64)
     index = by_mode(index, len(parts), mode)
     if mode == "raise":
@@ -294,7 +294,16 @@ def _signed_inf(limit: float) -> Callable[[Tensor], Tensor]:
 
 implements(np.isposinf)(_of_kind("isposinf", _signed_inf(np.inf)))
 implements(np.isneginf)(_of_kind("isneginf", _signed_inf(-np.inf)))
-implements(np.isreal)(_of_kind("isreal", lambda x: build(scalar.equal, x.imag, 0)))
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """``np.isreal``: of a Python number Python's truth value."""
+    value = tensor(x)
+    found = build(scalar.equal, strong(value).imag, 0)
+    return _python_bool(found) if value.type.form == "python" else found
+
+
 implements(np.iscomplex)(_of_kind("iscomplex", lambda x: build(scalar.not_equal, x.imag, 0)))
 
 

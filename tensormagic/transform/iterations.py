@@ -38,7 +38,7 @@ def at_once(results: Sequence[Node], *, real: bool = False) -> dict[Node, Node]:
         iterations = size_of(node.args[0]) if node.op is LOOP else None
         if iterations is not None and not nodes_of(iterations) and is_at_least(iterations, 2):
             goals |= {
-                old: new for old, new in _Iterations(node, iterations).goals().items() if pays(old, new, real=real)
+                old: new for old, new in Iterations(node, iterations).goals().items() if pays(old, new, real=real)
             }
     return goals
 
@@ -54,7 +54,7 @@ def pays(old: Node, new: Node, *, real: bool) -> bool:
 _BEGIN = 4  # an addition and a store
 
 
-class _Iterations:
+class Iterations:
     """One counted loop."""
 
     def __init__(self, loop: Node, iterations: Size) -> None:
@@ -81,27 +81,27 @@ class _Iterations:
             whole = [(0, s, 1) for s in carry.type.shape[1:]]
             if rest != whole or first != (as_size(self.index), 1, 1):
                 return None
-            stack = self._stack(value)
+            stack = self.stack(value)
             start = self.loop.args[1 + k]
             slices = ((0, self.iterations, 1), *((0, s, 1) for s in start.type.shape[1:]))
             shape = (self.iterations, *start.type.shape[1:])
             return None if stack is None else set_at(start, reshape(stack, shape), slices)
         if result.op is add and carry in result.args and result.type.dtype.kind == "f":
             value = result.args[1 - result.args.index(carry)]
-            stack = self._stack(value) if self._is_there(value) else None
+            stack = self.stack(value) if self.is_there(value) else None
             if stack is None:
                 return None
             return add(self.loop.args[1 + k], reduce_sum(stack, (0,)))
         return None
 
-    def _is_there(self, value: Node) -> bool:
+    def is_there(self, value: Node) -> bool:
         """Whether a stack of ``value`` is no larger than an array that the iterations read."""
         nodes = set(topological([value]))
         read = [a for a, p in zip(self.loop.args[1:], self.own, strict=True) if p in nodes]
         whole = elements(value) * max(elements_of(self.iterations), 1)
         return any(elements(a) >= whole for a in read)
 
-    def _stack(self, value: Node) -> Node | None:
+    def stack(self, value: Node) -> Node | None:
         """The values of all iterations, along a first axis; None where an iteration needs another one or holds more than it gives."""
         nodes = topological([value])
         if not self._alone(value, nodes):

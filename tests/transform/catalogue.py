@@ -440,7 +440,7 @@ MISSING: dict[str, str] = {
     "135b": "one decomposition for a system and a determinant has no function of its own",
     "140": "a Cholesky decomposition reads one triangle: nothing is known of the other one",
     "170b": "of arrays each loop has enough to do: 0.5 to 1.3 times as quick, measured (0318)",
-    "173": "nothing is saved by it",
+    "173": "one way of a branch runs, so nothing is saved: measured (0319)",
     "114": "a product is added to by the loop after it",
     "137": "the order of the eigenvalues would be another one",
     "156": "the length is a size that follows from the longer array",

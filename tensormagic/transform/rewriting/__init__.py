@@ -14,6 +14,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.ir.table import Table
+from tensormagic.transform.hoisted import hoisted
 from tensormagic.transform.iterations import at_once
 from tensormagic.transform.rewriting import (
     algebra,
@@ -195,7 +196,9 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     if loops:
         new = new.with_results(tidied(new.results, level=base))
         again = _without_loops(new, base)  # of what rules have made of iterations
-        if again is not new:
+        if base != "exact":
+            again = again.with_results(followed(again.results, hoisted(again.results)))
+        if again.results != new.results:
             new, more = _normal(again, level, extra)
             new = new.with_results(tidied(new.results, level=base))
             log = Log([*log.fired, *more.fired], [*log.withheld, *more.withheld])

@@ -279,9 +279,11 @@ def _values(graph: Graph, point: Any) -> list[Any]:
 
 def _gradient(function: Any, exactly: Any, points: Sequence[Any], columns: list[Any]) -> np.ndarray | None:
     graph = tm.trace(function, *columns)
-    slopes = gradient(reduce_sum(graph.results[0], (0,)), list(graph.parameters))
+    total = [reduce_sum(graph.results[0], (0,))]
     values: list[list[Any]] = []
     for level in ("exact", "stable", "real"):
+        (first,), _ = rewrite_nodes(total, level, differentiated=True)  # as tm.grad does
+        slopes = gradient(first, list(graph.parameters))
         of = Graph(tuple(graph.parameters), tuple(rewrite_nodes(slopes, level)[0]))
         with np.errstate(all="ignore"):
             values.append([np.broadcast_to(v, columns[0].shape) for v in evaluate_graph(of, columns)])

@@ -41,7 +41,7 @@ def normal_form(results: Sequence[Node], keep: Sequence[Node] = ()) -> list[Node
         return []
     stand_ins = {n: input_node(Source(f"kept{k}"), n.type) for k, n in enumerate(keep) if n.op is not INPUT}
     replaced = unnamed(replace(results, stand_ins))
-    rewritten, _ = rewrite_nodes(replaced, config.math)
+    rewritten, _ = rewrite_nodes(replaced, config.math, differentiated=True)
     return replace(rewritten, {v: k for k, v in stand_ins.items()})
 
 

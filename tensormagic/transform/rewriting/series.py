@@ -8,9 +8,8 @@ quotient of two operands alone, but for a power of one of them, that of ``(x - y
 from __future__ import annotations
 
 import math
-import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -23,9 +22,10 @@ from tensormagic.ir.cost import weight
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import absolute, divide, less, log, logical_and, square, subtract, where
+from tensormagic.transform.rewriting.numbers_near import number_at
 from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, number, power_of_x
 from tensormagic.transform.rewriting.power_series import raised as raised_to
-from tensormagic.transform.rewriting.terms import Sum, as_text, logarithm_of, number_of, raised, sum_of, written
+from tensormagic.transform.rewriting.terms import Sum, logarithm_of, number_of, raised, sum_of, written
 
 _LOOK = 9
 """How many terms the first look takes."""
@@ -44,11 +44,15 @@ _QUOTIENTS = frozenset(("divide", "reciprocal"))
 
 @dataclass(frozen=True)
 class Remainder:
-    """A sum by its series: its ``value``, where the operand is ``near`` 0, and the nodes whose roundings it does not show."""
+    """A sum by its series: its ``value``, where the operand is ``near`` 0, and the nodes whose roundings it does not show.
+
+    ``within`` is what was read beside these: nodes of differences that have become forms.
+    """
 
     value: Node
     near: Node
     parts: tuple[Node, ...]
+    within: tuple[Node, ...] = ()
 
 
 _Read = tuple[Counter[Node], Series]
@@ -56,10 +60,14 @@ _Read = tuple[Counter[Node], Series]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an operand is looked at: near 0, near 1, far out (``at`` is -1), or, beside another one, ``over``, small or near it."""
+    """Where an operand is looked at: near 0, near 1, far out (``at`` is -1), or, beside another one, ``over``, small or near it.
+
+    Of a product, ``factor`` is read as the product over the other factor.
+    """
 
     at: int = 0
     over: Node | None = None
+    factor: Node | None = None
 
     def read(self, known: int) -> _Read:
         """The operand by what is small there, as other factors and a series."""
@@ -78,8 +86,16 @@ class Place:
             return divide(sum_of(base).minus(sum_of(self.over)).largest_first(), self.over)
         return _less_one(base) if self.at else base
 
+    def other(self, base: Node) -> Node:
+        """The other factor of the product ``base``."""
+        first, second = map(bare, base.args)
+        return second if first is self.factor else first
+
     def number(self, known: dict[Node, float], base: Node) -> None:
         """The operands near there, as numbers of the machine."""
+        if self.factor is not None:
+            known[self.other(base)] = _ELSEWHERE
+            known[self.factor] = _NEAR / _ELSEWHERE
         if self.over is not None:
             known[self.over] = _ELSEWHERE
         known[base] = 1 / _NEAR if self.at < 0 else (_ELSEWHERE if self.over is not None else 1) * (self.at + _NEAR)
@@ -112,6 +128,8 @@ class _Reading:
     def _read(self, node: Node, depth: int) -> _Read:
         if node is self.base:
             return self.place.read(self.known)
+        if node is self.place.factor:
+            return Counter({self.place.other(self.base): -1}), power_of_x(1, self.known)
         value = number_of(node)
         if value is not None:
             return Counter(), number(value, self.known)
@@ -141,7 +159,10 @@ class _Reading:
         if name == "xlogy":
             return self._product("multiply", [self.of(node.args[0], depth - 1), self.of(log(node.args[1]), depth - 1)])
         if name == "power" and (exponent := number_of(bare(node.args[1]))) is not None and exponent > 0:
-            return Counter(), raised_to(self._alone(node.args[0], depth), exponent)
+            others, own = self.of(node.args[0], depth)
+            if others and exponent.denominator != 1:
+                raise NoSeriesError
+            return Counter({n: k * int(exponent) for n, k in others.items()}), raised_to(own, exponent)
         if name in FUNCTIONS:
             return Counter(), FUNCTIONS[name](self._alone(node.args[0], depth))
         del self.through[node]
@@ -272,6 +293,8 @@ def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node,
     for base in islice(_operands(total), 3):
         for place in _PLACES:
             yield base, place
+        for factor in _factors(base):
+            yield base, Place(factor=factor)
     if len(atoms) == 2:
         first, second = atoms
         yield first, Place(1, second)
@@ -279,8 +302,13 @@ def _looked_at(total: Node | Sum, atoms: Sequence[Node]) -> Iterator[tuple[Node,
         yield second, Place(0, first)
 
 
+def _factors(base: Node) -> Sequence[Node]:
+    """The two factors of a product."""
+    found = tuple(map(bare, base.args)) if base.op.name == "multiply" else ()
+    return found if len(set(found)) == 2 and all(number_of(n) is None for n in found) else ()
+
+
 _NEAR = 2.0**-6
-_MANY = 20
 _LEFT = 0.25
 """What is left of the terms at the point ``_NEAR``, at most, of a sum that cancels at 0."""
 
@@ -298,60 +326,6 @@ def _small(total: Node | Sum, base: Node, place: Place) -> bool:
         return abs(sum(terms)) < _LEFT * max(map(abs, terms))
     except (ArithmeticError, ValueError):
         return False
-
-
-def number_at(node: Node, known: dict[Node, float], depth: int) -> float:
-    """The value of a node near 0; anything for what is no function of the operand."""
-    node = bare(node)
-    found = known.get(node)
-    if found is None:
-        found = known[node] = _computed(node, known, depth)
-    return found
-
-
-def _computed(node: Node, known: dict[Node, float], depth: int) -> float:
-    name = node.op.name
-    if name == "constant":
-        value = number_of(node)
-        return 1.37 if value is None else float(value)
-    function = _NUMBERS.get(name)
-    if depth and function is not None:
-        return function(*[number_at(a, known, depth - 1) for a in node.args])
-    if depth and name == "where":
-        if (of := logarithm_of(node)) is not None:
-            return math.log(number_at(of, known, depth - 1))
-        sides = written(node)
-        if sides is not None:
-            return number_at(sides[0], known, depth - 1) - number_at(sides[1], known, depth - 1)
-        if (text := bare(as_text(node))) is not node:
-            return number_at(text, known, depth - 1)
-    return 0.5 + (hash(node) % 1021) / 1021
-
-
-_NUMBERS: dict[str, Callable[..., float]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "negative": lambda x: -x,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "square": lambda x: x * x,
-    "reciprocal": lambda x: 1 / x,
-    "power": math.pow,
-    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
-    "softplus": lambda x: math.log1p(math.exp(x)),
-    "log1mexp": lambda x: math.log(-math.expm1(x)),
-    "cbrt": math.cbrt,
-    "xlogy": lambda x, y: x * math.log(y),
-    "erf": math.erf,
-    "erfc": math.erfc,
-    "erfcx": lambda x: math.exp(x * x) * math.erfc(x) if x < _MANY else (1 - 0.5 / (x * x)) / (x * math.sqrt(math.pi)),
-    "gammaln": math.lgamma,
-    **{
-        name: getattr(math, name)
-        for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
-    },
-    **{name: getattr(math, name.replace("arc", "a")) for name in ("arcsin", "arctan", "arcsinh", "arctanh")},
-}
 
 
 def _cancelled(
@@ -391,7 +365,8 @@ def _form(total: Node | Sum, base: Node, dtype: np.dtype[Any], place: Place) -> 
         for other, times in others.items():
             value = scaled(value, other, times)
         if isinstance(value, Node) and not dear(value, near, parts):
-            return Remainder(value, near, tuple(p for p in parts if p not in reading.within))
+            own = tuple(p for p in parts if p not in reading.within)
+            return Remainder(value, near, own, tuple(reading.within))
     return None
 
 
@@ -415,26 +390,43 @@ def evaluated(base: Node, near: Node, order: int, terms: list[float], step: int)
 
 
 def over_powers(form: Node, below: Node) -> Remainder | None:
-    """A sum in its form by a series, over what has a series of the same operand: one series, which does not run under."""
+    """A sum in its form by a series, over what has a series of the same operand: one series, which does not run under.
+
+    Where the operand is a product, what is below may be of one of its factors: ``(x * y - sin(x * y)) / x**3`` is ``y**3`` times a series.
+    """
     near = bare(form.args[0])
     total = sum_of(form, text=True)
     for base in islice(_operands(total), 3):
         if near is not less(absolute(base), near.args[1]):
             continue
-        try:
-            cancelled = _cancelled(total, base, _TERMS, Place())
-            if cancelled is None:
-                continue
-            others, found, reading = cancelled
-            more, divisor = reading.of(below)
-            found = found / divisor
-        except NoSeriesError:
-            continue
-        own = number_of(bare(near.args[1]))
-        for radius, terms, step in chosen(found, np.finfo(form.type.dtype.type).nmant):
-            if not others and not more and radius == own:
-                value = evaluated(base, near, found.order, terms, step)
-                return Remainder(value, near, (base,)) if isinstance(value, Node) else None
+        for factor in (None, *_factors(base)):
+            value = _quotient(form, total, below, base, Place(factor=factor))
+            if value is not None:
+                return Remainder(value, near, (base,))
+    return None
+
+
+def _quotient(form: Node, total: Sum, below: Node, base: Node, place: Place) -> Node | None:
+    try:
+        cancelled = _cancelled(total, base, _TERMS, place)
+        if cancelled is None:
+            return None
+        others, found, reading = cancelled
+        more, divisor = reading.of(below)
+        found = found / divisor
+    except NoSeriesError:
+        return None
+    left = {n: k for n in (*others, *more) if (k := others[n] - more[n])}
+    near = bare(form.args[0])
+    own = number_of(bare(near.args[1]))
+    if (place.factor is None and left) or any(k < 0 for k in left.values()):
+        return None
+    for radius, terms, step in chosen(found, np.finfo(form.type.dtype.type).nmant):
+        if radius == own:
+            value = evaluated(base, near, found.order, terms, step)
+            for node, times in left.items():
+                value = scaled(value, node, times)
+            return value if isinstance(value, Node) else None
     return None
 
 

@@ -1,0 +1,81 @@
+"""What is rewritten otherwise before a derivative is taken: the value gets its forms afterwards, with the derivative.
+
+The derivative of ``x**2 - y**2`` is ``2 * x`` for the one and ``-2 * y`` for the other: nothing cancels in it. That of the accurate form,
+``(x - y) * (x + y)``, is ``(x - y) + (x + y)``, which has no digit of ``x`` where ``y`` is large. So sums that cancel are rewritten where
+their sides change together. And a form that is divided by something is divided on each side, so that its slope has one sum for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tensormagic.ir.node import Node, is_constant
+from tensormagic.ir.rules import Found, Rule, bare
+from tensormagic.ops.scalars.scalar import divide, logical_and, multiply, not_equal, where
+from tensormagic.transform.rewriting.notation import stable
+from tensormagic.transform.rewriting.terms import written
+
+_MOST = 64
+"""How many nodes of a side are looked through; what goes on further counts as dependent on everything."""
+
+
+def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """The rules for what a derivative is taken of."""
+    for rule in rules:
+        yield _dependent(rule) if rule.cancels else rule
+    yield from quotients_of_forms
+
+
+def _dependent(rule: Rule) -> Rule:
+    """The same rule for sums whose sides depend on an input in common, or one of which is a number."""
+
+    def apply(node: Node) -> Found | None:
+        found = rule.apply(node)
+        return None if found is None or _independent(node) else found
+
+    return replace(rule, apply=apply)
+
+
+def _independent(node: Node) -> bool:
+    left, *right = map(_inputs, node.args)
+    return bool(left) and all(bool(r) and left.isdisjoint(r) for r in right)
+
+
+def _inputs(node: Node) -> set[Node]:
+    """What ``node`` is made of beside numbers; empty where that is not known."""
+    seen, stack, found = {node}, [node], set[Node]()
+    while stack:
+        one = stack.pop()
+        if not one.needs and not is_constant(one):
+            found.add(one)
+        below = [n for n in one.needs if n not in seen]
+        seen.update(below)
+        stack += below
+        if len(seen) > _MOST:
+            return set()
+    return found
+
+
+@stable(roots="divide", heads="where", fuel=1, judged=True)
+def quotients_of_forms(node: Node) -> Found | None:
+    """``(sqrt(1 + x) - 1) / x -> 1 / (sqrt(1 + x) + 1) near 0, and all forms of differences divided on each side``."""
+    form = bare(node.args[0])
+    if node.type.dtype.kind != "f" or form.type.shape != node.type.shape or written(form) is None:
+        return None
+    (near, value, text), below = form.args, node.args[1]
+    other = _without(bare(value), bare(below))
+    if other is None:
+        return Found(where(near, value / below, text / below), absorbs=(form,))
+    return Found(where(logical_and(near, not_equal(below, 0)), other, text / below), absorbs=(form,))
+
+
+def _without(product: Node, factor: Node) -> Node | None:
+    """What is left of a product or quotient without a factor."""
+    if product.op is divide and bare(product.args[0]) is factor:
+        return 1 / product.args[1]
+    if product.op is multiply:
+        for one, other in (product.args, product.args[::-1]):
+            if bare(one) is factor:
+                return other
+    return None

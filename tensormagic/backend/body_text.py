@@ -408,7 +408,7 @@ class Body:
             self._finish_total(stage, total)
         elif any(reduced[:suffix]):
             self._fill(stage, reduced)
-            self._accumulate(stage, total, suffix, self.endings, whole=True)
+            self._accumulate(stage, total, suffix, self.endings)
         else:
             name, offset, _ = self.address(stage.root, stage.identity())
             self.endings[suffix].append((f"{name}[{offset}] = {total}", stage.root))
@@ -433,15 +433,12 @@ class Body:
         self.emit(innermost, f"{folded} = {step_text(root, folded, value, free=True)}", root)
         return total
 
-    def _accumulate(
-        self, stage: Stage, value: str, depth: int, sections: list[list[Line]], *, whole: bool = False
-    ) -> None:
-        """One step of a fold whose accumulator is in memory, by an element, or by the ``whole`` of what is folded within."""
+    def _accumulate(self, stage: Stage, value: str, depth: int, sections: list[list[Line]]) -> None:
+        """One step of a fold whose accumulator is in memory: by an element, or within fewer loops by what those have folded."""
         name, offset, _ = self.address(stage.root, stage.identity())
         place = f"{self._own_part(stage.root) or name}[{offset}]"
-        sections[depth].append(
-            (f"{place} = {step_text(stage.root, place, value, free=False, whole=whole)}", stage.root)
-        )
+        step = step_text(stage.root, place, value, free=False, whole=depth < len(self.groups))
+        sections[depth].append((f"{place} = {step}", stage.root))
 
     def _fill(self, stage: Stage, reduced: Sequence[bool]) -> None:
         """The first values of accumulators in memory."""

@@ -84,8 +84,13 @@ def silent(rule):
     found = rule.apply(rule.pattern)
     heavier = found is not None and not rule.fuel and not lighter(found.node, rule.pattern, found.inside)
     hint = "; its replacement is no lighter than its pattern: write @stable(fuel=1)" if heavier else ""
-    others = {f"{f.rule.name} ({f.rule.source})": 0 for form in FORMS for f in fired(rule, form, False, (text, names))}
-    first = "".join(f"\n  {other}" for other in others)
+    others = {
+        f"{f.rule.name} ({f.rule.source})"
+        for form in FORMS
+        for f in fired(rule, form, False, (text, names))
+        if not f.rule.quiet
+    }
+    first = "".join(f"\n  {other}" for other in sorted(others))
     before = (
         f"; what changes its text before it does:{first}\nWrite the pattern over what these give, or let them go"
         if first

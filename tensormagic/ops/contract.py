@@ -20,9 +20,10 @@ from tensormagic.ops.leaf import iota
 from tensormagic.ops.move import broadcast, expand_dims, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.op import Op, Tangent, Value, as_form
-from tensormagic.ops.pointwise import astype, computed_in, total
+from tensormagic.ops.pointwise import astype, computed_in
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
 from tensormagic.ops.scalars.scalar import equal, where
+from tensormagic.ops.tangents import total
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

@@ -13,7 +13,8 @@ from tensormagic.ir.type import Size, Type
 from tensormagic.ops.move import flip, lead, slice_
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.tangents import total
 
 
 def _type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:

@@ -18,9 +18,10 @@ from tensormagic.ops.leaf import iota, size_node
 from tensormagic.ops.move import broadcast, expand_dims, flip, reshape, transpose
 from tensormagic.ops.move_kind import normalise_axis
 from tensormagic.ops.op import Op, Value
-from tensormagic.ops.pointwise import astype, multiply_by
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 from tensormagic.ops.scalars.scalar import equal, exp, less_equal, log, multiply, where
+from tensormagic.ops.tangents import multiply_by
 
 
 def axes_of(x: Node, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:

@@ -16,10 +16,11 @@ from tensormagic.ir.operation import Bounds, Guard
 from tensormagic.ir.stored import SINGLE, dtype_of, is_stored, text_of
 from tensormagic.ir.type import Size, Type, python_kind
 from tensormagic.ops.leaf import CONSTANT, constant
-from tensormagic.ops.move import broadcast, reshape, slice_, stretch, transpose
+from tensormagic.ops.move import broadcast, stretch
 from tensormagic.ops.move_kind import broadcast_shapes
 from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis, shifted
+from tensormagic.ops.tangents import multiply_by, total
 
 Weak = Any  # a dtype, or a Python class for a weak operand
 Signature = tuple[tuple[np.dtype[Any], ...], np.dtype[Any]]
@@ -355,86 +356,6 @@ def in_single(op: Op, nodes: Sequence[Node], **params: Any) -> Node:
     if not is_stored(dtype):
         return make(op, nodes, **params)
     return astype(make(op, [astype(n, SINGLE) if is_stored(n.type.dtype) else n for n in nodes], **params), dtype)
-
-
-def total(terms: Sequence[Node]) -> Tangent:
-    """The sum of tangents or cotangents; None for none. Terms that one condition masks are added under the mask."""
-    result: Tangent = None
-    for term in terms:
-        result = term if result is None else _add_masked(result, term)
-    return result
-
-
-def _add_masked(left: Node, right: Node) -> Node:
-    from tensormagic.ops.scalars.scalar import add, logical_or, where
-
-    a, b = masked(left), masked(right)
-    if a is None or b is None:
-        return add(left, right)
-    cond, x, zero_first = a
-    if cond is b[0] and zero_first == b[2]:
-        return _mask(where, cond, add(x, b[1]), zero_first)
-    # Each part stays masked by its own condition, and where neither holds, the sum is.
-    return _mask(where, logical_or(_holds(a), _holds(b)), add(left, right), zero_first=False)
-
-
-def _holds(mask: tuple[Node, Node, bool]) -> Node:
-    """Where a masked value is not zero."""
-    from tensormagic.ops.scalars.scalar import logical_not
-
-    return logical_not(mask[0]) if mask[2] else mask[0]
-
-
-def _mask(where: Callable[..., Node], cond: Node, value: Node, zero_first: bool) -> Node:
-    zero = broadcast(constant(value.type.dtype.type(0)), value.type.shape)
-    return where(cond, zero, value) if zero_first else where(cond, value, zero)
-
-
-def masked(node: Node) -> tuple[Node, Node, bool] | None:
-    """``(condition, value, zero_first)`` where ``node`` is zero wherever a condition says so; seen through moves."""
-    if node.op.name == "where":
-        for position, zero_first in ((2, False), (1, True)):
-            zero = node.args[position]
-            while zero.op.name == "broadcast":
-                zero = zero.args[0]
-            if zero.op is CONSTANT and not zero["bits"].array().any():
-                return node.args[0], node.args[1 if position == 2 else 2], zero_first
-        return None
-    if node.op.name in _MOVES and (inner := masked(node.args[0])):
-        move = _MOVES[node.op.name]
-        return move(inner[0], node), move(inner[1], node), inner[2]
-    return None
-
-
-def masked_by(condition: Node, value: Node, *, zero_first: bool = False) -> Node:
-    """``value`` where a condition holds (or does not, where zeros come first), and zero elsewhere."""
-    from tensormagic.ops.scalars.scalar import where
-
-    return _mask(where, condition, value, zero_first)
-
-
-_MOVES: dict[str, Callable[[Node, Node], Node]] = {
-    "broadcast": lambda x, node: broadcast(x, node["shape"]),
-    "reshape": lambda x, node: reshape(x, node["shape"]),
-    "transpose": lambda x, node: transpose(x, node["permutation"]),
-    "slice": lambda x, node: slice_(x, node["slices"]),
-}
-
-
-def multiply_by(partial: Node, tangent: Node) -> Node:
-    """``partial * tangent``, where what a mask, a slice or a store leaves out annihilates even an infinite partial."""
-    from tensormagic.ops.reverse.cancelled import product
-    from tensormagic.ops.reverse.support import scaled
-
-    partial = broadcast(partial, tangent.type.shape) if partial.type.shape != tangent.type.shape else partial
-    if (
-        tangent.op is CONSTANT
-        and partial.type == tangent.type
-        and not tangent.type.shape
-        and tangent["bits"].array() == 1
-    ):
-        return partial  # where every gradient begins
-    return scaled(product, partial, tangent)
 
 
 # casts ----------------------------------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.move import RESHAPE, SLICE, Slices, broadcast, concrete_slices, lead, places, slice_, slice_guards
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Op, Tangent, Value
-from tensormagic.ops.pointwise import total
 from tensormagic.ops.reverse.tape import add_tapes
 from tensormagic.ops.rows import Axes, Found, Mixed, common_axis
+from tensormagic.ops.tangents import total
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,8 +15,9 @@ from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Tangent
-from tensormagic.ops.pointwise import astype, multiply_by, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import arctan2, cos, equal, sin, where
+from tensormagic.ops.tangents import multiply_by, total
 
 Given = Mapping[str, Node]
 Rule = Callable[[Node, Given, Given], Tangent]

@@ -25,8 +25,9 @@ from tensormagic.ops.matrices.matrix import (
 )
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, in_stack, items
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import imag, real
+from tensormagic.ops.tangents import total
 
 
 def _adjugate_numpy(a: Value, *directions: Value) -> Value:

@@ -13,8 +13,9 @@ from tensormagic.ops.matrices.matrix import as_column, as_row, mask
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
-from tensormagic.ops.pointwise import astype, multiply_by, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import equal, negative, not_equal, where
+from tensormagic.ops.tangents import multiply_by, total
 
 
 def _resolved_numpy(differences: Value, values: Value) -> Value:

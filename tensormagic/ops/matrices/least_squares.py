@@ -18,8 +18,9 @@ from tensormagic.ops.matrices.matrix import adjoint, common_dtype, matrix, real_
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import conjugate
+from tensormagic.ops.tangents import total
 
 
 def _x_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:

@@ -55,8 +55,9 @@ from tensormagic.ops.move import broadcast, concatenate, reshape, slice_
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, in_stack, items
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.scalar import absolute, equal, greater, greater_equal, imag, less, less_equal, where
+from tensormagic.ops.tangents import total
 
 # systems --------------------------------------------------------------------------------------------------------------
 

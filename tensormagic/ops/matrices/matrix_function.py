@@ -18,7 +18,8 @@ from tensormagic.ir.type import Type
 from tensormagic.ops.matrices.matrix import common_dtype, square_guards, square_type, swap
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
+from tensormagic.ops.tangents import total
 
 OF_REAL = -2  # in the place of a site: the complex matrix is known to be a real one
 NAMES = ("expm", "logm", "sqrtm", "sinm", "cosm", "tanm", "sinhm", "coshm", "tanhm")

@@ -39,10 +39,11 @@ from tensormagic.ops.move import broadcast, expand_dims, slice_
 from tensormagic.ops.move_kind import broadcast_shapes, same
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.comparison import equal, greater, less_equal, where
 from tensormagic.ops.scalars.scalar import absolute, conjugate, imag, real
 from tensormagic.ops.scalars.scalar import power as scalar_power
+from tensormagic.ops.tangents import total
 
 # general matrices -----------------------------------------------------------------------------------------------------
 

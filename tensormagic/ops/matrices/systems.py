@@ -17,8 +17,9 @@ from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, s
 from tensormagic.ops.move_kind import same
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, items
-from tensormagic.ops.pointwise import astype, total
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars.function import typed
+from tensormagic.ops.tangents import total
 
 # pivots ---------------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from tensormagic.ops.loop_text import Given, Text, write_graph
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import items
-from tensormagic.ops.pointwise import masked_by
 from tensormagic.ops.regions.region import (
     Pulled,
     Pushed,
@@ -43,6 +42,7 @@ from tensormagic.ops.regions.rows import axes_of_results, packed_axes
 from tensormagic.ops.reverse.residuals import residuals, restored
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.rows import Axes, Found, Mixed
+from tensormagic.ops.tangents import masked_by
 
 
 @dataclass(frozen=True, eq=False)

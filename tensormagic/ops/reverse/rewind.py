@@ -25,7 +25,7 @@ from tensormagic.ops.leaf import constant, index_node, size_node, size_of
 from tensormagic.ops.move import broadcast, reshape, slice_
 from tensormagic.ops.op import Tangent
 from tensormagic.ops.opaque import items
-from tensormagic.ops.pointwise import astype, masked, masked_by
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions.loops import LOOP, unindexed, widened
 from tensormagic.ops.regions.region import (
     Pulled,
@@ -46,6 +46,7 @@ from tensormagic.ops.reverse.support import DEEPEST, Search, is_steep, support
 from tensormagic.ops.reverse.support_regions import mark, marked
 from tensormagic.ops.reverse.tape import empty_tape, is_tape, read_tape, record, tape_type
 from tensormagic.ops.scalars.scalar import equal, logical_not, logical_or
+from tensormagic.ops.tangents import masked, masked_by
 from tensormagic.ops.update import ADD_AT, set_at
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import Tangent
-from tensormagic.ops.pointwise import multiply_by, total
 from tensormagic.ops.reverse.squares import is_sum_of_squares
 from tensormagic.ops.scalars.comparison import (
     equal,
@@ -15,6 +14,7 @@ from tensormagic.ops.scalars.comparison import (
     where,
 )
 from tensormagic.ops.scalars.function import INF, divided, one_like, scalar_op
+from tensormagic.ops.tangents import multiply_by, total
 
 
 def _linear_sum(signs: tuple[int, ...]) -> Callable[[Node, Sequence[Tangent]], Tangent]:

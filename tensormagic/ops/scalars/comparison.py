@@ -12,9 +12,10 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.size import apply
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import Tangent
-from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype, masked_by, multiply_by, total
+from tensormagic.ops.pointwise import ASTYPE, Pointwise, Weak, astype
 from tensormagic.ops.scalars.between import of_choice, of_mask
 from tensormagic.ops.scalars.function import INF, SPECIAL, scalar_op, typed
+from tensormagic.ops.tangents import masked_by, multiply_by, total
 
 # choice ---------------------------------------------------------------------------------------------------------------
 

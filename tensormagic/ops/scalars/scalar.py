@@ -12,7 +12,7 @@ import numpy as np
 from tensormagic.ir.node import Node, install_operators
 from tensormagic.ops.leaf import constant_value
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.pointwise import astype, multiply_by
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.reverse.squares import is_sum_of_squares
 from tensormagic.ops.scalars.arithmetic import (  # noqa: F401 (as above)
     add,
@@ -67,6 +67,7 @@ from tensormagic.ops.scalars.comparison import (  # noqa: F401 (as above)
     where,
 )
 from tensormagic.ops.scalars.function import INF, divided, float_loop, one_like, real_loop, scalar_op, typed  # noqa: F401 (as above)
+from tensormagic.ops.tangents import multiply_by
 
 # arithmetic -----------------------------------------------------------------------------------------------------------
 

@@ -12,10 +12,11 @@ import numpy as np
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node
 from tensormagic.ops.op import Tangent, Value
-from tensormagic.ops.pointwise import Pointwise, Signature, Weak, astype, multiply_by, total
+from tensormagic.ops.pointwise import Pointwise, Signature, Weak, astype
 from tensormagic.ops.scalars.comparison import equal, isnan, less, logical_and, logical_not, where
 from tensormagic.ops.scalars.function import INF, float_loop, float_loop2, real_loop, scalar_op, special, typed
 from tensormagic.ops.scalars.scalar import absolute, cos, exp, log, log1p, sin
+from tensormagic.ops.tangents import multiply_by, total
 
 _ROOT_PI = math.sqrt(math.pi)
 

@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture.staging.conditioned import Looks, Lost, alike
+from tensormagic.capture.staging.conditioned import NO_SQUARES, OF_ARRAYS, OF_NUMBERS, Looks, Lost, alike
 from tensormagic.capture.staging.ordinary import Ordinary, ordinary
 from tensormagic.capture.staging.run_over import may_run_over, runs_over_silently
 from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_graph import graphs_of
 from tensormagic.config import config
 from tensormagic.functions.left import young
-from tensormagic.ir.node import topological
+from tensormagic.ir.node import Node, topological
+from tensormagic.ops.move import BROADCAST
 from tensormagic.transform.rewriting import rewrite_nodes
-from tensormagic.transform.rewriting.beyond import applies
+from tensormagic.transform.rewriting.beyond import runs_over
+from tensormagic.transform.rewriting.reductions import OF_ROWS
 from tensormagic.transform.rewriting.trial import changes_digits
 
 NOT = object()  # what is given where Python does not run it
@@ -105,7 +107,7 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
         return within(lambda args, _: run(*args))
     rules = _Rules(found, args)
     code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
-    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code, lambda: rules.see_squares)
+    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code, lambda: rules.squares)
     looks.excuse(found.looks_at(_extent(args)) > _LOOKS * code and rules.see_nothing())
     run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
@@ -122,7 +124,7 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
             try:
                 result = looks.ends(run(*args))
             except Lost:
-                if not rules.see_nothing() or rules.see_squares:
+                if looks.free or not rules.see_nothing() or rules.squares == OF_ARRAYS:
                     raise
                 looks.excuse(True)
                 _put_back(kept)
@@ -165,11 +167,11 @@ def _extent(args: tuple[Any, ...]) -> int:
 class _Rules:
     """Whether rules see anything in the texts of functions of which they would give other digits than Python.
 
-    ``see_squares``: whether they see squares that may run over, by what has been asked so far.
+    ``squares``: of what they see squares that may run over, by what has been asked so far.
     """
 
     def __init__(self, found: Ordinary, args: tuple[Any, ...]) -> None:
-        self.see_squares = False
+        self.squares = NO_SQUARES
         self.shorts: dict[tuple[str, int], int] = {}
         self._found, self._args = found, args
         self._known: dict[frozenset[Any], bool] = {}
@@ -185,14 +187,25 @@ class _Rules:
             known = self._known[shorts] = not self._fire(dict(shorts))
         return known
 
+    def _see_squares(self, nodes: list[Node]) -> None:
+        for node in nodes:
+            squares = runs_over(node)
+            if squares is not None and self.squares != OF_ARRAYS:
+                while squares.op is BROADCAST:
+                    squares = squares.args[0]
+                self.squares = OF_NUMBERS if squares.type.form == "python" else OF_ARRAYS
+
     def _fire(self, shorts: dict[tuple[str, int], int]) -> bool:
         function: Any = self._found.function  # no method: it is held as it is
         try:
             for results in graphs_of(function, self._found.reached, self._args, shorts):
                 found, log = rewrite_nodes(results, "stable")
-                self.see_squares |= applies(topological(found), folds=False)
-                if any(not f.rule.neutral and changes_digits(f.rule) for f in log.fired):
+                self._see_squares(topological(found))
+                fired = [f.rule for f in log.fired if not f.rule.neutral and changes_digits(f.rule)]
+                if any(rule not in OF_ROWS for rule in fired):
                     return True
+                if fired:
+                    self.squares = OF_ARRAYS  # exponentials are still looked at
         except UnseenError:
             return True
         return False

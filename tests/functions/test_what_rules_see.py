@@ -165,7 +165,7 @@ def told(text: str, arguments: tuple[Any, ...], folder: Any, monkeypatch: Any) -
             tm.tensor(function)(*_copies(arguments))
     except Exception:  # noqa: BLE001 (of shapes that do not fit)
         return None
-    return rules.see_nothing() and not rules.see_squares, fired
+    return rules.see_nothing() and not rules.squares, fired
 
 
 def blind() -> dict[str, Any]:
@@ -353,6 +353,45 @@ def test_where_squares_run_over_the_call_is_captured_though_differences_do_not_m
     small = np.linspace(0.0, 1.0, 2**12) + 1e7  # the differences lose digits
     assert first.result_of(function, (small, 0.5)) is not first.NOT
     assert first.result_of(function, (small * 1e160, 0.5)) is first.NOT
+
+
+OF_NUMBERS = {
+    "a quotient": "return d * y / (h * h + k * k)",
+    "a power": "return d * y / (2 * (h**2 + k**2))",
+    "before a loop": "s = h * h + k * k\n    for i in range(n):\n        e[1:] = d[1:] * y[1:] / s\n    return e",
+    "in a loop": "for i in range(n):\n        e = d * y / (h * h + k * k)\n    return e",
+    "in a function": "for i in range(n):\n        e = d * y / over(h, k)\n    return e",
+    "of what a function is given": "for i in range(n):\n        fill(e, d, y, h, k)\n    return e",
+    "in a branch": "if n > 1:\n        e = d * y / (h * h + k * k)\n    return e",
+}
+FUNCTIONS = """import numpy as np
+def over(h, k):
+    return h * h + k * k
+def fill(e, d, y, h, k):
+    e[1:] = d[1:] * y[1:] / (h * h + k * k)
+"""
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_where_squares_are_of_pythons_numbers_these_alone_are_looked_at(name, tmp_path):
+    text = f"{FUNCTIONS}def f(x, y, h, k, n):\n    d = x - x.mean()\n    e = 0 * x\n    {OF_NUMBERS[name]}\n"
+    function = of(text, tmp_path / "given.py")
+    x, y = np.linspace(0.0, 1.0, 2**12) + 1e7, np.linspace(1.0, 2.0, 2**12)  # the differences lose digits
+    y[7] = 1e-295  # near the end of its range
+    np.testing.assert_array_equal(first.result_of(function, (x, y, 0.5, 0.25, 2)), function(x, y, 0.5, 0.25, 2))
+    assert first.result_of(function, (x, y, 1e180, 0.25, 2)) is first.NOT
+    assert first.result_of(function, (x, y, 1e-180, 1e-190, 2)) is first.NOT
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["np.full(len(x), h)", "np.full_like(x, h)", "np.array(h) + 0 * x", "np.reshape(h, (1,))", "np.float64(h) + 0 * x"],
+)
+def test_numbers_that_are_put_into_arrays_are_looked_at_there(made, tmp_path):
+    text = f"import numpy as np\ndef f(x, h, k):\n    d, a = x - x.mean(), {made}\n    return d / (a * a + k * k)\n"
+    function = of(text, tmp_path / "given.py")
+    x = np.linspace(0.0, 1.0, 2**12) + 1e7
+    assert first.result_of(function, (x, 1e180, 0.25)) is first.NOT
 
 
 NORMAL = """

@@ -32,6 +32,8 @@ from tensormagic.capture.staging.cancelling import (
 )
 from tensormagic.capture.staging.looked_at import CALL, name_of
 
+KINDS = NO_SQUARES, OF_NUMBERS, OF_ARRAYS = "", "numbers", "arrays"
+"""Of what there are squares that may run over: of nothing, of Python's numbers alone, of elements of arrays too."""
 _MOST = {False: 2.0**18, True: 2.0**8}
 """How many times larger than a difference its sides may be; by whether any is of 32 bits."""
 _DEEP = {False: 2.0**30, True: 2.0**11}
@@ -72,8 +74,8 @@ class Looks:
         Whether no rule sees anything in the texts: asked when a difference has lost digits.
     patience
         How many numbers are looked at before that is asked anyway, as it takes less time than to look at more.
-    ranged
-        Whether rules see squares that may run over all the same, when that has been asked.
+    squares
+        Of what rules see squares that may run over all the same, when that has been asked: one of :data:`KINDS`.
 
     Attributes
     ----------
@@ -83,6 +85,8 @@ class Looks:
         Whether what is lost in differences no longer matters, since no rule would keep it.
     blind
         Whether nothing matters, ranges neither.
+    narrow
+        Whether nothing matters but the ranges of Python's numbers.
     under
         Whether NumPy has met numbers that are too small to have their digits.
     """
@@ -92,10 +96,10 @@ class Looks:
         quick: float = math.inf,
         excused: Callable[[], bool] | None = None,
         patience: float = math.inf,
-        ranged: Callable[[], bool] = lambda: False,
+        squares: Callable[[], str] = lambda: NO_SQUARES,
     ) -> None:
-        self.lost = self.under = self.free = self.blind = False
-        self._excused, self._ranged = excused, ranged
+        self.lost = self.under = self.free = self.blind = self.narrow = False
+        self._excused, self._seen_squares = excused, squares
         self._worst = _FINE
         self._exponentials_under = self._zeros = False
         self._quick = quick
@@ -171,6 +175,8 @@ class Looks:
 
     def _look(self, look: Callable[[Any], Any], value: Any) -> Any:
         """A value that is looked at, where that matters."""
+        if self.narrow and value.__class__ is np.ndarray:
+            return value
         self._left -= 1 if value.__class__ is float else _ARRAY
         if self.blind or (self._left < 0 and self._is_excused() and self.blind):
             return value
@@ -185,9 +191,11 @@ class Looks:
     def _array(self, left: Any, right: Any, result: Any, deep: bool, less: bool) -> None:
         self._left -= _ARRAY
         count = result.size
+        beside = np.divide(left, result) if 0 < count <= _BLOCK and result.dtype == _LONGS else None
+        if beside is not None and _largest(beside) <= _FINE:
+            return
         itself = _itself(left, right, result) if less and count <= _SMALL else None
-        if 0 < count <= _BLOCK and result.dtype == _LONGS:
-            beside = np.divide(left, result)
+        if beside is not None:
             if itself is not None:
                 beside[itself] = 0
             quotient = _largest(beside)
@@ -226,7 +234,8 @@ class Looks:
     def excuse(self, free: bool) -> None:
         """No rule sees anything, or one does."""
         self.free = free
-        self.blind = free and not self._ranged()
+        self.blind = free and self._seen_squares() == NO_SQUARES
+        self.narrow = free and self._seen_squares() == OF_NUMBERS
 
     def _is_excused(self) -> bool:
         """Whether no rule sees anything: asked once, and the time that takes is no time of the run."""

@@ -12,6 +12,7 @@ from tensormagic.capture.staging.numpys import LOGARITHMS
 _FOLDS = frozenset(("sum", "mean", "std", "var", "prod", "dot", "inner", "matmul", "norm"))
 _SILENT = frozenset(("vdot", "einsum"))  # NumPy does not say when these run over
 _READERS = LOGARITHMS | {"sqrt", "power"}
+_ROOTS_OF_FOLDS = frozenset(("std", "norm"))
 
 
 def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
@@ -33,7 +34,9 @@ def _names(reached: Mapping[FunctionType, Any]) -> frozenset[str]:
 
 
 def _has_roots(reached: Mapping[FunctionType, Any], names: frozenset[str]) -> bool:
-    return not names.isdisjoint(_READERS) or any(_is_root(c) for f in reached for c in f.__code__.co_consts)
+    return not names.isdisjoint(_READERS | _ROOTS_OF_FOLDS) or any(
+        _is_root(c) for f in reached for c in f.__code__.co_consts
+    )
 
 
 def _is_root(constant: object) -> bool:

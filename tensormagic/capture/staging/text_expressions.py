@@ -19,6 +19,7 @@ from tensormagic.capture.staging.text_places import Place, adds_axes
 from tensormagic.capture.staging.text_values import Array, View
 from tensormagic.capture.staging.trees import children
 from tensormagic.ir.node import Node
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.op import registry
 from tensormagic.ops.pointwise import Pointwise
@@ -186,7 +187,7 @@ class Expressions(Indices):
     def _view(self, of: Any, place: Any) -> Any:
         if of in self.thin or (isinstance(of, View) and of.of in self.thin):
             raise UnseenError
-        element = self.moved(self.element(of), place)
+        element = _in_array(self.moved(self.element(of), place))
         whole = of.of if isinstance(of, View) else of
         return View(element, whole) if isinstance(whole, Array) else element
 
@@ -243,9 +244,9 @@ class Expressions(Indices):
         if name in _ALIKE:  # the same numbers for the same arguments
             return self.any((name, *map(self.place, args)))
         if name in {"full", "full_like"} and len(args) == 2:
-            return self._of(args[1])
+            return _in_array(self._of(args[1]))
         if name in _COPIED and len(args) == 1 and not isinstance(args[0], ast.List | ast.Tuple):
-            return self._of(args[0])
+            return self._of(args[0]) if name == "float" else _in_array(self._of(args[0]))
         return None
 
     def _folded(self, name: str, args: list[ast.expr], call: ast.Call) -> Node:
@@ -296,6 +297,11 @@ _READS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
     ast.Attribute: Expressions.attribute,
     ast.Call: Expressions.called,
 }
+
+
+def _in_array(element: Node) -> Node:
+    """A number, which may be Python's, as an element of an array."""
+    return to_form(element, "scalar") if element.type.form == "python" else element
 
 
 def _itself(element: Node) -> Node:

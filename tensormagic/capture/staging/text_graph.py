@@ -249,7 +249,7 @@ class _Reading(Expressions):
         """A loop of at least two iterations, or of a number that depends on data."""
         (bound, stored), read = _changed_in(body), self.read
         numbers = [name for name in bound if self.is_number(self.state.names.get(name))]
-        handed = self.hand_on(bound | stored, bound)
+        handed = self.hand_on(bound | {n for n in stored if not self.is_pythons(self.state.names.get(n))}, bound)
         self.read = set()
         asked = None if test is None else self._of(test)
         self.results += [] if asked is None else [asked]

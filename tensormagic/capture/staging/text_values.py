@@ -6,20 +6,24 @@ Of some numbers nothing is known: of arguments, of what a loop hands on, of a pa
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from tensormagic.capture.staging import numpys
-from tensormagic.capture.staging.text_folds import Folded, UnseenError, arrays_of
+from tensormagic.capture.staging.text_folds import SAME, Folded, UnseenError, arrays_of
 from tensormagic.capture.staging.text_places import Place, adds_axes, within
 from tensormagic.capture.staging.trees import children
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, PARAMETER, constant, parameter
+from tensormagic.ops.scalars.comparison import maximum, minimum
+from tensormagic.ops.scalars.scalar import exp, exp2, tanh
 
+_BENT = frozenset((exp, exp2, maximum, minimum, tanh))  # no rule takes a sum of such for one of what they are of
+_PICKED = frozenset(SAME.values())  # these add up nothing
 _FOLDED = "folded"  # a part of what is folded over axes that are gone: taken to be no other part of the array
 _MOST = 2000  # numbers of which nothing is known: to look at more takes longer than to capture the function
 
@@ -89,6 +93,18 @@ def _reached(nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[No
     return [*found]
 
 
+def _above(stop: Collection[Any], nodes: list[Node], inside: Callable[[Node], list[Node]]) -> list[Node]:
+    """What nodes are computed from, and what those are that something is ``inside`` of, but for what is below some functions."""
+    found = dict.fromkeys(nodes)
+    pending = [*found]
+    while pending:
+        node = pending.pop()
+        more = [] if node.op in stop else [n for n in (*node.args, *inside(node)) if n not in found]
+        found.update(dict.fromkeys(more))
+        pending += more
+    return [*found]
+
+
 def _either(*contents: Content | None) -> Content:
     return Content(None, dict(enumerate(n for c in contents if c for n in c.nodes)))
 
@@ -151,7 +167,8 @@ class Values:
         summed = [w for own in parts for w in self._wholes(own)]
         if not self._thin.isdisjoint(summed):
             return False  # of one element they may be none
-        asked = {w for n in nodes if n in self.folded for w in self._wholes(self._summed(n))}
+        added = [n for n in nodes if n in self.folded and self.folded[n].name not in _PICKED]
+        asked = {w for n in added for w in self._wholes(self._summed(n))}
         return len(asked.union(summed)) == len(asked) + len(summed) and len(found) == len(set(found))
 
     def _wholes(self, parts: Iterable[Node]) -> set[Node]:
@@ -159,8 +176,9 @@ class Values:
         return {self._roots.get(n, n) for n in parts if n.op is PARAMETER and n not in self._numbers}
 
     def _summed(self, whole: Node) -> list[Node]:
-        """What a sum is made of, and what sums in it are made of."""
-        return _reached(self.made_of[whole], lambda n: self.made_of[self.sums[n]] if n in self.sums else [])
+        """What a sum is made of, and what sums in it are made of: not below functions that are no sums of what they are of."""
+        straight = _above(_BENT, self.made_of[whole], lambda n: self.made_of[self.sums[n]] if n in self.sums else [])
+        return _reached(straight, lambda _: [])
 
     def parts_are_apart(self, nodes: list[Node]) -> bool:
         """Whether parts of arrays that are others here are others in captured code."""
@@ -373,6 +391,11 @@ class Values:
         content = self.state.content.get(value) if isinstance(value, Array) else None
         whole = value if isinstance(value, Node) else content.whole if content and not content.parts else None
         return whole is not None and all(n in self._numbers for n in topological([whole]) if n.op is PARAMETER)
+
+    def is_pythons(self, value: Any) -> bool:
+        """Whether what a name holds is a number of Python's: nothing is stored into that."""
+        content = self.state.content.get(value) if isinstance(value, Array) else None
+        return content is not None and content.whole is not None and content.whole.type.form == "python"
 
     def go_on(self, handed: Mapping[str, tuple[Node, Array]], index: Node | None) -> None:
         """An iteration has ended, of a loop with this index: what names hold then is what the next one begins with."""

@@ -228,28 +228,31 @@ BEYOND = (
 """These rules, which are used when all others have been."""
 
 
-def applies(nodes: Iterable[Node], *, along: bool = False, folds: bool = True) -> bool:
-    """A first look: whether a root, a logarithm or a quotient is of a sum of squares, in these nodes or in graphs within.
+def applies(nodes: Iterable[Node], *, along: bool = False) -> bool:
+    """A first look: whether a root, a logarithm or a quotient is of a sum of squares or a fold, in these nodes or in graphs within.
 
-    ``along``: also of folds along axes. ``folds``: also of folds at all.
+    ``along``: also of folds along axes.
     """
     for node in nodes:
-        at = _READ.get(node.op)  # type: ignore[call-overload]
-        if at is not None:
-            inner = bare(node.args[at])
-            if inner.op.name in _SUMS and (_sides(sum_of(inner)) or conjugates(inner) is not None):
-                return True
-            if node.op is log and (inner.op is power or _of_two(inner) or _is_of_exponentials(inner)):
-                return True
-        if (node.op is multiply or node.op is divide) and _of_exponentials(node):
-            return True
-        if folds and applies_to(node, along=along):
+        if runs_over(node) is not None or applies_to(node, along=along):
             return True
         if node.op.kind == "region" and any(
-            applies(g.nodes, along=along, folds=folds) for g in node.params.values() if isinstance(g, Graph)
+            applies(g.nodes, along=along) for g in node.params.values() if isinstance(g, Graph)
         ):
             return True
     return False
+
+
+def runs_over(node: Node) -> Node | None:
+    """The operand of a root, a logarithm or a quotient that may run over, or a product of exponentials; None for other nodes."""
+    at = _READ.get(node.op)  # type: ignore[call-overload]
+    if at is not None:
+        inner = bare(node.args[at])
+        if inner.op.name in _SUMS and (_sides(sum_of(inner)) or conjugates(inner) is not None):
+            return node.args[at]
+        if node.op is log and (inner.op is power or _of_two(inner) or _is_of_exponentials(inner)):
+            return node.args[at]
+    return node if (node.op is multiply or node.op is divide) and _of_exponentials(node) else None
 
 
 _SUMS = frozenset(("add", "subtract", "square", "multiply"))

@@ -368,6 +368,10 @@ def shifts(node: Node) -> Node | None:
     return whole_softmax(v, axes) if node.op is SOFTMAX else row(LOG_SOFTMAX, v, axes)
 
 
+OF_ROWS = frozenset((*softmaxes, *softmaxes_by_factor, *shifts))
+"""Of these, rules that change what a row gives only where one of its exponentials leaves the range of its numbers."""
+
+
 @stable(roots="log", heads="softmax", extends="-inf beside an infinity, where the largest element was subtracted")
 def logarithms_of_softmaxes(node: Node) -> Node | None:
     """``log(softmax(v)) -> log_softmax(v)``."""

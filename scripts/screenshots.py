@@ -79,6 +79,11 @@ def click(selector: str, *, number: int = 0, has: str | None = None) -> Act:
     return act
 
 
+def there(selector: str) -> Act:
+    """Wait until something is seen."""
+    return lambda page: page.locator(selector).last.wait_for(state="visible")
+
+
 def button(name: str) -> Act:
     """Press a button."""
     return lambda page: page.get_by_role("button", name=name, exact=True).last.click()
@@ -154,7 +159,8 @@ SHOTS = {
         after(
             click(".tm-header"),
             button("after rewriting"),
-            press(".tm-graph input[type=range]", "ArrowLeft"),
+            there(".tm-rules"),  # what is measured comes later
+            press(".tm-steps input", "ArrowLeft"),
             click(NODE, has="log1p"),
         ),
     ),

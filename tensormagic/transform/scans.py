@@ -104,6 +104,8 @@ class _Loop:
 
     def goals(self, ends: Iterable[Node]) -> dict[Node, Node]:
         """What takes the place of those of ``ends`` that need no loop."""
+        if not self.ends:
+            return {}  # an iteration has sizes of its own
         every = list(items(self.loop))
         read = {every.index(end) for end in ends}
         self._note_carries()

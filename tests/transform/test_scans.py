@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tests.functions.test_first_looks import of
 from tests.transform.loops import PLAIN, VECTORS, ops, own, same
 
 
@@ -298,3 +299,22 @@ def test_gradients_are_those_of_the_loop(f):
 
 def test_themes_of_loops_can_be_left_out():
     assert "loop" in ops(sums, [PLAIN], "stable without loops")
+
+
+SELECTED = {
+    "a mean": "out[k] = x[x > e[k]].mean()",
+    "a sum": "out[k] = x[x > e[k]].sum()",
+    "a running sum": "t = t + x[x > e[k]].sum()\n        out[k] = t",
+    "a largest": "out[k] = np.max(x[x > e[k]])",
+    "in place": "out[k] = out[k - 1] + x[np.logical_and(x > e[k], x < 9)].sum()",
+    "of what is not zero": "out[k] = x[np.nonzero(x > e[k])[0]].sum()",
+}
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_loops_whose_arrays_have_sizes_of_data_stay_loops(name, tmp_path):
+    loop = f"for k in range(len(e)):\n        {SELECTED[name]}"
+    text = f"import numpy as np\ndef f(x, e):\n    out, t = np.zeros(len(e)), 0.0\n    {loop}\n    return out\n"
+    function = of(text, tmp_path / "given.py")
+    x, e = np.arange(6.0), np.array([0.5, 1.5, 3.5])
+    np.testing.assert_allclose(tm.tensor(function)(x, e), function(x, e), rtol=1e-14)

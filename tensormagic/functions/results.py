@@ -12,6 +12,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import PerhapsNumber
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.ranges import Items, LazyIterator
+from tensormagic.capture.stores.views import Flat
 from tensormagic.capture.tree import Rest, Special, computed, holds_deferred, items_of, with_items
 from tensormagic.capture.value import wrap
 from tensormagic.ir.errors import CaptureError, DTypeError
@@ -127,6 +128,10 @@ def _node(value: Any, label: str) -> Node | None:
     """The node of an array or number; None for any other object, such as a list with attributes of its own."""
     if isinstance(value, list | tuple | dict) or is_itself(value):
         return None
+    if isinstance(value, Flat):
+        raise CaptureError(
+            f"{label} returns x.flat, an iterator over an array", "Return x.ravel(), or np.array(x.flat)."
+        )
     try:
         return node_of(value)
     except DTypeError:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tensormagic as tm
+from tests.capture.harness import cell, computed
 from tests.functions.same_as_python import captures, same
 
 
@@ -378,3 +380,39 @@ def test_what_a_message_does_is_done_where_it_is_made(program):
 def test_a_message_that_changes_nothing_is_captured():
     captures(program_assert_plain, np.array([1.0, 2.0]))
     captures(program_raise5, np.array([1.0, 2.0]))
+
+
+def first_negative(x):
+    assert (x >= 0).all(), f"negative: {x[x < 0][0]}"
+    return x * 2
+
+
+def place_of_the_first(x):
+    if (x < 0).any():
+        raise ValueError(f"negative at {np.flatnonzero(x < 0)[0]}")
+    return x * 2
+
+
+def the_worst(x):
+    if x.min() < 0:
+        bad = np.flatnonzero(x < 0)
+        raise ValueError("negative", len(bad), x[bad].max())
+    return x * 2
+
+
+def a_singular_matrix(x):
+    assert x[0] > 0, np.linalg.inv(np.zeros((2, 2)) * x[0])
+    return x * 2
+
+
+@pytest.mark.parametrize("program", [first_negative, place_of_the_first, the_worst, a_singular_matrix])
+def test_a_message_that_is_not_made_is_no_error(program):
+    x = np.array([1.0, 2.0, 3.0])
+    for tier in ("numpy", "numba"):
+        with tm.config.using(tier=tier):
+            np.testing.assert_array_equal(tm.compile(program, "float64[n]").run(x), program(x))
+            np.testing.assert_array_equal(tm.grad(lambda x: program(x).sum())(x), np.full(3, 2.0))
+    captured = tm.tensor(program)
+    found = cell("y = f(x * 1.0) + 1", {"f": captured, "x": x})
+    np.testing.assert_array_equal(computed(found.outputs["y"]), program(x) + 1)
+    same(program, lambda: (x.copy(),), lambda: (np.array([-1.0, 2.0, -3.0]),))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tensormagic.capture import context
-from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.capture.stores.place import serials
@@ -30,15 +29,4 @@ def alone(world: World, run: Callable[[], Any], *, checks: bool) -> tuple[Any, b
     return attempt(world, taken, lambda result: result[1]).result
 
 
-def message(told: Callable[[], Any]) -> Any:
-    """The message of an `assert` that is asked on data: Python makes it where that fails, and not else."""
-    found, changes_nothing = alone(World([told]), told, checks=False)
-    if not changes_nothing:
-        raise NeedsPython(
-            "the message of an `assert` on data prints, checks or changes something",
-            "Do that in an `if`, before a `raise`.",
-        )
-    return found
-
-
-__all__ = ["alone", "message"]
+__all__ = ["alone"]

@@ -9,14 +9,14 @@ from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import astuple
 from functools import wraps
 from types import CellType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tensormagic.capture import attempts, context, number_classes, usercode
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
+from tensormagic.capture.refusal import is_met_by_numpy, refuse_python, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
@@ -30,8 +30,9 @@ from tensormagic.capture.unused import before_effect
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import REFUSALS, CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
 from tensormagic.ir.modules import package_of
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site
+from tensormagic.ops.effects.failing import may_fail
 from tensormagic.ops.effects.raising import after, check
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars import scalar
@@ -96,8 +97,37 @@ class _Managed:
         return self.manager.__exit__(kind, error, trace if error is None else error.__traceback__)
 
 
+class _Recording:
+    """``warnings.catch_warnings``: of what it records, captured code knows nothing, since it gives no warnings."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+
+    def __enter__(self) -> Any:
+        return None if self.manager.__enter__() is None else _Recorded()
+
+    def __exit__(self, *error: object) -> Any:
+        return self.manager.__exit__(*error)
+
+
+class _Recorded:
+    """The list of warnings."""
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        refuse_python(
+            "to look at recorded warnings, of which captured code gives none,",
+            "Ask for what they tell of: np.isfinite.",
+        )
+
+    __len__ = __iter__ = __getitem__ = __bool__ = __contains__ = __eq__ = __str__ = __repr__ = _refuse
+    __hash__ = None  # type: ignore[assignment]
+
+
 def managed(manager: Any) -> Any:
     """The manager of a ``with``: one that may catch errors is as a ``try``."""
+    capture = context.current()
+    if type(manager) is warnings.catch_warnings and capture is not None and capture.abstract:
+        return _Recording(manager)
     quiet = isinstance(manager, _QUIET) or context.current() is None or not hasattr(type(manager), "__exit__")
     return manager if quiet else _Managed(manager)
 
@@ -247,6 +277,8 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
     if outcome.raised is None:
         raise AssertionError
     _changes_before(outcome)
+    if before is None and any(map(may_fail, topological(_told(outcome.raised)[1]))):
+        before = noted()  # what its text tells of is computed where it is raised
     if before is None:
         note(wait(holds, outcome.raised, outcome.place))
         return
@@ -305,7 +337,7 @@ def _doubted(error: Exception) -> Exception:
 
 
 _OURS = re.compile(  # in errors of Python and of libraries
-    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Perhaps\w*|OneOf|LazyText)\b"
+    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Flat|Perhaps\w*|OneOf|LazyText)\b"
 )
 
 

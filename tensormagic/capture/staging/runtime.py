@@ -19,7 +19,6 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, is_none, now
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import compared_parts, raising, special, told
-from tensormagic.capture.staging.alone import message
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.choices import both, chosen, either, is_settled, taken_for
@@ -209,11 +208,22 @@ def asserted(test: Any, told: Thunk | None) -> None:
         raise fail_trial("`assert` on data in a `try`", "Check it outside the `try`, or write `if` and `else`.")
     if known:
         return
-    made = [] if told is None else [told() if known is False else message(told)]
-    error = AssertionError(*made)
+    if known is None and told is not None:
+        staged_branch(condition, (_holds, lambda: _fails(told)), (), (), (told,))  # type: ignore[arg-type]
+        return
+    error = AssertionError(*(() if told is None else (told(),)))
     if known is False:
         raise raising.raising(error)
     raising.note(raising.wait(condition, error))  # type: ignore[arg-type]
+
+
+def _holds() -> None:
+    """What an ``assert`` does that holds."""
+
+
+def _fails(told: Thunk) -> None:
+    """What one does that does not: it makes its message, and raises."""
+    raise raising.raising(AssertionError(told()))
 
 
 def attempted() -> None:

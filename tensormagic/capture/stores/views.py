@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import operator
 import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from tensormagic.capture.index_arrays import is_mask, resolve
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.alias import apart_in_numpy, may_share
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import Shaped
@@ -148,11 +150,25 @@ def _put(line: Tensor, index: Any, node: Node) -> None:
         store(resolve(line, items), reshape(cycled(node, product(shape)), shape), line.dtype)
 
 
-class Flat:
+class Flat(StandIn):
     """``x.flat``: the elements in C order, read as copies, stored into the array."""
 
     def __init__(self, base: Tensor) -> None:
         self.base = base
+
+    @property
+    def own_class(self) -> type:
+        """NumPy's class."""
+        return np.flatiter
+
+    def real(self) -> Any:
+        """The same: it is lazy as its array is."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"index", "coords"}:
+            refuse(f"x.flat.{name}", "Count the elements: for k, v in enumerate(x.flat).")
+        raise AttributeError(name)
 
     @property
     def _line(self) -> Tensor:
@@ -198,6 +214,19 @@ class Flat:
     def copy(self) -> Tensor:
         """The elements, in an array of their own."""
         return self._line.copy()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _compared(name: str) -> Any:
+    def compare(self: Flat, other: Any) -> Any:
+        return getattr(operator, name)(self.copy(), other.copy() if isinstance(other, Flat) else other)
+
+    return compare
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):  # the operators that NumPy's has
+    setattr(Flat, f"__{_name}__", _compared(_name))
 
 
 def _set_flat(self: Tensor, value: Any) -> None:

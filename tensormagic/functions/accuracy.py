@@ -98,7 +98,7 @@ class Measure:
             term = _Term(before, after, whole=whole)
             for extent in EXTENTS:
                 if time.perf_counter() > self.end:
-                    raise NotMeasuredError("no time was left")
+                    raise NotMeasuredError("that takes longer than a view may")
                 if (found := self._at(term, extent)) is not None:
                     return found
         except UnknownError as unknown:

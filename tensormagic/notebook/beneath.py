@@ -42,7 +42,7 @@ def _is_number(value: Any) -> bool:
 def told(outcome: Outcome) -> str:
     """What an object is that a cell ends in, who made it, and what was captured beside it; nothing for texts, lists and the like.
 
-    ``returned: OdeResult of scipy, as Python computed it · captured as a graph: rate (computed when it is read)``
+    ``returned: OdeResult of scipy, computed by Python · captured as a graph: rate (computed when it is read)``
     """
     value = outcome.result
     if value is None or isinstance(value, _TEXTS) or outcome.plain:
@@ -55,9 +55,9 @@ def told(outcome: Outcome) -> str:
         return ""
     lazy = [_captured(name, tensors_in(v)) for name, v in outcome.outputs.items() if tensors_in(v)]
     parts = {
-        f"returned: {what}, as Python computed it": True,
+        f"returned: {what}, {BY_PYTHON}{'' if lazy else ', no graph'}": True,
         f"run on values: {_listed(ran)}": bool(ran),
-        f"captured as a graph: {_listed(lazy) or 'nothing'}": True,
+        f"captured as a graph: {_listed(lazy)}": bool(lazy),
     }
     return " \N{MIDDLE DOT} ".join(text for text, there in parts.items() if there)
 

@@ -53,11 +53,11 @@ def test_an_array_that_python_made_has_no_graph_of_its_own(there):
 @pytest.mark.parametrize(
     ("cell", "line"),
     [
-        ("solve_ivp(lambda t, u: -u, (0, 4), [2.0])", "OdeResult of scipy, as Python computed it · captured as a graph: nothing"),
-        ("k = 3 * y[0]\nsolve_ivp(lambda t, u: -k * u, (0, 1), [2.0])", "OdeResult of scipy, as Python computed it · captured as a graph: k (computed when it is read)"),  # noqa: E501 (a line that is compared)
-        ("minimize(lambda v: (v[0] - 1) ** 2, [0.0])", "OptimizeResult of scipy, as Python computed it · captured as a graph: nothing"),
-        ("for k in range(2):\n    v = fractions.Fraction(k, 3)\nv", "Fraction of fractions, as Python computed it · captured as a graph: nothing"),  # noqa: E501 (as above)
-        ("Fit(2.0)", "Fit, as Python computed it · captured as a graph: nothing"),
+        ("solve_ivp(lambda t, u: -u, (0, 4), [2.0])", "OdeResult of scipy, computed by Python, no graph"),
+        ("k = 3 * y[0]\nsolve_ivp(lambda t, u: -k * u, (0, 1), [2.0])", "OdeResult of scipy, computed by Python · captured as a graph: k (computed when it is read)"),  # noqa: E501 (a line that is compared)
+        ("minimize(lambda v: (v[0] - 1) ** 2, [0.0])", "OptimizeResult of scipy, computed by Python, no graph"),
+        ("for k in range(2):\n    v = fractions.Fraction(k, 3)\nv", "Fraction of fractions, computed by Python, no graph"),
+        ("Fit(2.0)", "Fit, computed by Python, no graph"),
     ],
 )  # fmt: skip
 def test_other_objects_say_what_was_returned_and_captured(there, cell, line):

@@ -36,7 +36,7 @@ def test_one_line_and_the_graph(notebook):
     assert parts[:2] == ["0.6931471806", "float64"]
     assert re.fullmatch(r"grad_w = \[(-?0\.\d+, ){2}-?0\.\d+\]", parts[2])
     assert parts[3].startswith("grad_b = 0.")
-    assert parts[4:] == ["stabilised in line 3: softplus"]
+    assert parts[4:] == ["more accurate in line 3: softplus"]
     assert re.fullmatch(r"graph: 8 ops as captured → 6 after rewriting → 14 with the gradient → 1 kernel", rest[0])
     assert rest[1] == "  line 2  z = X @ w + b"
     assert "@, z = · + ·" in rest[2]
@@ -296,14 +296,14 @@ def test_a_closer_look(notebook):
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("np.log(1 + np.exp(w)).sum()", "stabilised in line 2: softplus"),
+        ("np.log(1 + np.exp(w)).sum()", "more accurate in line 2: softplus"),
         ("X.T @ X", "rewritten in line 2"),
         ("(-X).sum()", "rewritten in line 2"),
         ("np.sum(X + 1)", ""),
     ],
 )
 def test_the_word_says_what_rules_were_there_for(notebook, text, word):
-    """A product of a transposed matrix is no formula that loses digits: it was called stabilised."""
+    """A product of a transposed matrix is no formula that loses digits: it was called more accurate."""
     line = notebook.ok(f"%%tensor\n{text}").data["text/plain"].splitlines()[0]
     assert line.rpartition(" · ")[2] == word or (not word and line.rpartition(" · ")[2].startswith("float64"))
 

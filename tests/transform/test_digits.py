@@ -1,4 +1,4 @@
-"""Which rules may change digits: what the line under a cell calls stabilised or simplified."""
+"""Which rules may change digits: what the line under a cell calls more accurate or simplified."""
 
 import pytest
 

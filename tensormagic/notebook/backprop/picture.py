@@ -33,11 +33,11 @@ _OWN = {
     "forced": {"back": "LinkText", "above": "CanvasText", "below": "LinkText", "strength": "0.5"},
 }
 _LEGEND = (
-    "value: forward pass, top to bottom. adjoint: gradient of the result with respect to that box, passed back from bottom to top.",
-    "Dashed boxes: what an arrow passes up, the adjoint below times the local derivative; where several arrive, they are added.",
+    "adjoint of a box: the gradient of the result with respect to it, passed back from bottom to top. value: forward pass, top to bottom.",
+    "A dashed box on an arrow: what is passed up along it, the adjoint below times the local derivative; those that arrive are added.",
     "×: numbers; ⊙: element by element; ·: summed over elements; J: a matrix of derivatives.",
 )
-_SQUARES = "Squares are elements of an array: the stronger the colour, the larger; small blue squares are negative."
+_SQUARES = "Squares are elements of an array: a stronger colour is a larger one; small blue squares are negative."
 
 
 @dataclass(frozen=True)

@@ -385,14 +385,16 @@ class Sheet:
         """What the words and signs of the picture mean."""
         name = clean(self.subject.name, _NAME)
         words = [
+            f"adjoint of a box: the gradient of {name} with respect to it, passed back from bottom to top.",
             "value: forward pass, top to bottom.",
-            f"adjoint: gradient of {name} with respect to that box, passed back from bottom to top.",
-            "Dashed boxes: what an arrow passes up, from the adjoint below.",
+            "A dashed box on an arrow: what is passed up along it.",
         ]
         if any("·" in text for text in (*(n.heading for n in self.nodes), *(u.formula for u in self.uses))):
             words.append("·: what comes in by an arrow.")
         if any(n.value.quantity.is_many for n in self.nodes):
-            words.append("Squares: some elements; stronger is larger, small and blue is negative.")
+            words.append(
+                "Squares: some of the values; a stronger colour is a larger one, small blue squares are negative."
+            )
         return " ".join(words)
 
     def table(self) -> str:

@@ -138,7 +138,7 @@ class Portrait:
         return {_level(f.rule) for f in self.changed}
 
     def digits(self, formed: AbstractSet[str] = frozenset()) -> str:
-        """``stabilised in line 3: softplus``: what rules did to digits, in which lines of the cell, and what stands there now.
+        """``more accurate in line 3: softplus``: what rules did to digits, in which lines of the cell, and what stands there now.
 
         ``formed`` are the levels of rules that plain numbers were computed by.
         """

@@ -161,7 +161,7 @@ def digits_text(levels: AbstractSet[str]) -> str:
     """One word where rules of these levels have changed digits: what the strongest of them was."""
     if "real" in levels:
         return "simplified"
-    return "stabilised" if "stable" in levels else "rewritten" if levels else ""
+    return "more accurate" if "stable" in levels else "rewritten" if levels else ""
 
 
 def changes(level: str) -> str:

@@ -27,7 +27,7 @@ _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache
 _NONE = "–"
 _TITLE = "speed of the cell's value, without gradients"
-_LINES = "where NumPy's {} go, line by line: shares as in one profiled run"
+_LINES = "where NumPy's {} go, line by line: estimated from one profiled run"
 _FIRST_LINES = "time of each line in NumPy: the first seconds of one profiled run"
 _ROOF = "roofline: the limits of one core, and the speed that was reached"
 _EXACT = 0.1  # a relative spread above which a ratio has two digits
@@ -60,7 +60,7 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
     strip.draw(sheet, parts, y + 14)
     page = (
         f'<div class="{SCOPE}"><style>{style(page=True)}</style>{_bars_page(found)}{strip.page(parts)}'
-        "<details><summary>first result, memory, accuracy, roofline</summary>"
+        "<details><summary>first result, memory, accuracy, the machine's limits</summary>"
         f"{_table(found)[0]}{_notes(_figured(found, own_first=own_first))}{_roofline(found)}</details></div>"
     )
     return Drawn(page, text, sheet.picture(_headline(found), text))
@@ -118,26 +118,22 @@ def _table(found: Speed) -> tuple[str, str]:
 
 
 def _headline(found: Speed) -> str:
-    """``3.4 times faster than NumPy``, with the digits that the spreads leave; where these are wide, by the fastest runs and the means."""
+    """``3.4 times faster than NumPy``: digits as spreads leave them; where these are wide, by the fastest runs, or what both ways say."""
     about = "about " if found.doubtful > _EXACT else ""
     ratio = found.times_faster(found.own)
     text = _compared(ratio, f"{about}{{}} than NumPy", 2 if about else 3)
     if not found.varies:
         return text
-    if not (found.numpy.mean and found.own.mean):
+    means = found.numpy.mean / found.own.mean if found.numpy.mean and found.own.mean else ratio
+    if min(ratio, means) > 1 / _SAME or max(ratio, means) < _SAME:
         return f"{text}, by the fastest runs"
-    return _between({"fastest runs": ratio, "means": found.numpy.mean / found.own.mean})
+    return _apart({"fastest runs": ratio, "means": means})
 
 
-def _between(ratios: Mapping[str, float]) -> str:
-    """What two ways of measuring say, the one that says less first: neither of them is the truth where the runs vary."""
+def _apart(ratios: Mapping[str, float]) -> str:
+    """What two ways of measuring say of who is faster, where they do not agree: the one that says less first."""
     less, more = sorted(ratios, key=lambda by: max(ratios[by], 1 / ratios[by]))
     low, high = ratios[less], ratios[more]
-    if max(low, high) < _SAME or min(low, high) > 1 / _SAME:
-        way, numbers = ("faster" if low > 1 else "slower"), (_times(low, 2), _times(high, 2))
-        if numbers[0] == numbers[1]:
-            return f"about {numbers[0]} times {way} than NumPy, by the {less} and by the {more}"
-        return f"between {numbers[0]} ({less}) and {numbers[1]} ({more}) times {way} than NumPy"
     return f"{_compared(low, '{} than NumPy', 2)} by the {less}, {_compared(high, '{}', 2)} by the {more}"
 
 
@@ -151,6 +147,11 @@ def _times(ratio: float, digits: int) -> str:
     """How many times faster, or slower."""
     times = max(ratio, 1 / ratio)
     return f"{times:.{digits}g}" if times < 10**digits else f"{float(f'{times:.{digits}g}'):,.0f}"
+
+
+def _about(runs: int) -> str:
+    """A number of runs with the digits that a measurement has."""
+    return f"{runs}" if runs < 100 else f"about {float(f'{runs:.2g}'):,.0f}"
 
 
 def _called(party: Party) -> str:
@@ -175,7 +176,7 @@ def _said(found: Speed) -> list[str]:
     if own.compiling is not None:
         pays = found.pays_after
         after = (
-            f"pays off after {pays:,} run{'s' * (pays != 1)}{', counted by the fastest' * found.varies}"
+            f"pays off after {_about(pays)} run{'s' * (pays != 1)}"
             if pays
             else "does not pay off: a run takes longer than with NumPy"
         )
@@ -190,7 +191,7 @@ def _said(found: Speed) -> list[str]:
         beside = (f"{p.how} {_compared(found.times_faster(p), '{}', 2)}" for p in there)
         told.append(f"than NumPy: on the CPU {_compared(found.times_faster(found.own), '{}', 2)}, {', '.join(beside)}")
     counted = [
-        f"{p.name} {f'{_usual(p)}, ' if found.varies else ''}{p.batches} × {p.runs} runs"
+        f"{p.name} {f'{_usual(p)}, ' if found.varies else ''}{p.batches} runs, {p.runs} loop{'s' * (p.runs != 1)} each"
         for p in (found.numpy, own)
         if p.runs
     ]

@@ -84,7 +84,7 @@ STYLE = themed(".tm-graph") + edges(".tm-graph") + (_here / "graph.css").read_te
 
 
 WORDS = {  # of the line above a graph, where a pointer rests on it
-    "stabilised": "a rule has replaced a formula by one that loses fewer digits",
+    "more accurate": "a rule has replaced a formula by one that loses fewer digits",
     "rewritten": "rules have changed in which order it is computed: the last digits may differ",
     "simplified": "rules that are true of real numbers have shortened a formula: digits may differ",
 }

@@ -66,7 +66,7 @@ def test_everything_that_is_asked_for_is_there(notebook):
         " ± ",
     ):
         assert part in text
-    assert re.search(r"as in %%timeit: NumPy (.* ± .*, )?7 × ", text)  # with the mean where the runs vary
+    assert re.search(r"as in %%timeit: NumPy (.* ± .*, )?7 runs, ", text)  # with the mean where the runs vary
     assert "tensormagic, on NumPy" in text
     assert re.search(r"NumPy: [\d.]+( k)? operations \([\d.]+ k flops\), [\d.]+ kB moved, [\d.]+ flops a byte", text)
     assert "50 Gflop/s; 60 GB/s from the cache, 20 GB/s from memory" in text
@@ -146,7 +146,7 @@ def test_compiling_pays_after_so_many_runs():
     assert figures((1e-4, 1e-3)).pays_after is None
     text = drawn(figures(), "\nz = x\nz + 1")[1]
     assert text.startswith("10 times faster than NumPy\n")
-    assert "compiling took 90 ms and pays off after 101 runs" in text
+    assert "compiling took 90 ms and pays off after about 100 runs" in text
     assert "and does not pay" in drawn(figures((1e-4, 1e-3)), "\nz\nz")[1]
 
 
@@ -169,8 +169,8 @@ def test_a_ratio_has_the_digits_that_spreads_leave_it():
 
     assert told((1e-3, 1.052e-3, 1e-5), (1.3e-4, 1.35e-4, 2e-6)) == "7.79 times faster than NumPy"
     assert told((1e-3, 1.052e-3, 2e-4), (1.3e-4, 1.35e-4, 2e-6)) == "about 7.8 times faster than NumPy"
-    assert told((5e-4, 1.052e-3, 1.2e-3), (1e-4, 1.35e-4, 5e-5)) == (
-        "between 5 (fastest runs) and 7.8 (means) times faster than NumPy"
+    assert (
+        told((5e-4, 1.052e-3, 1.2e-3), (1e-4, 1.35e-4, 5e-5)) == "about 5 times faster than NumPy, by the fastest runs"
     )
     assert told((1e-3, 1.1e-3, 1e-3), (2e-3, 9e-4, 1e-3)) == (
         "1.2 times faster than NumPy by the means, 2 times slower by the fastest runs"
@@ -179,14 +179,10 @@ def test_a_ratio_has_the_digits_that_spreads_leave_it():
         told((2e-3, 2e-3, 1e-3), (1e-3, 2e-3, 1e-3))
         == "as fast as NumPy by the means, 2 times faster by the fastest runs"
     )
-    assert (
-        told((2e-3, 4e-3, 3e-3), (1e-3, 2e-3, 1e-3))
-        == "about 2 times faster than NumPy, by the fastest runs and by the means"
-    )
+    assert told((2e-3, 4e-3, 3e-3), (1e-3, 2e-3, 1e-3)) == "about 2 times faster than NumPy, by the fastest runs"
     # all runs of the one were disturbed: their spread is small, and the fastest took a tenth of the mean
     assert (
-        told((3e-5, 3.6e-4, 1.4e-4), (9e-6, 1.1e-5, 6e-7))
-        == "between 3.3 (fastest runs) and 33 (means) times faster than NumPy"
+        told((3e-5, 3.6e-4, 1.4e-4), (9e-6, 1.1e-5, 6e-7)) == "about 3.3 times faster than NumPy, by the fastest runs"
     )
     assert told((1e-4, 1e-4, 0.0), (1e-4, 1.01e-4, 0.0)) == "as fast as NumPy"
     assert told((1.0, 1.2345, 0.0), (1e-4, 1e-4, 0.0)) == "12,300 times faster than NumPy"
@@ -203,8 +199,8 @@ def test_bars_are_as_long_as_the_headline_says():
     assert text.startswith("1.2 times slower than NumPy by the means, 2 times faster by the fastest runs\n")
     wide = [float(found) for found in re.findall(r"width:([\d.]+)%", page)][:2]
     assert wide[0] == pytest.approx(2 * wide[1], rel=0.01)
-    assert "NumPy 4 ms ± 4 ms, 7 × 9 runs; tensormagic 5 ms ± 5 ms, 7 × 9 runs" in text
-    assert "compiling took 90 ms and pays off after 181 runs, counted by the fastest" in text
+    assert "NumPy 4 ms ± 4 ms, 7 runs, 9 loops each; tensormagic 5 ms ± 5 ms, 7 runs, 9 loops each" in text
+    assert "compiling took 90 ms and pays off after about 180 runs" in text
 
 
 def test_the_roof_is_that_of_the_memory_or_of_the_cache():

@@ -25,13 +25,16 @@ _MOST = 256
 _lens: ContextVar[Callable[[], Lens] | None] = ContextVar("lens", default=None)
 
 
-_inside: ContextVar[bool] = ContextVar("inside", default=False)
+_inside: ContextVar[Lens | None] = ContextVar("inside", default=None)
 
 
 @contextmanager
-def inside() -> Generator[None]:
-    """Raise the errors, too, that code which was captured without values has asked for with ``np.errstate``."""
-    token = _inside.set(True)
+def inside(lens: Lens) -> Generator[None]:
+    """Raise the errors, too, that code which was captured without values has asked for with ``np.errstate``.
+
+    ``lens`` knows where that code has: equal nodes of other functions share their sites.
+    """
+    token = _inside.set(lens)
     try:
         yield
     finally:
@@ -39,8 +42,8 @@ def inside() -> Generator[None]:
 
 
 def _asked_inside(what: str, nodes: list[Node]) -> bool:
-    wanted = f"raise {_KINDS[what]}"
-    return _inside.get() and any(wanted in span.quiet for node in nodes[:1] for span in site.of(node))
+    wanted, lens = f"raise {_KINDS[what]}", _inside.get()
+    return lens is not None and any(wanted in span.quiet for node in nodes[:1] for span in lens.within(node))
 
 
 def raises() -> bool:
@@ -99,7 +102,7 @@ def watched() -> Generator[list[Any]]:
             key = f"{what} encountered in {nodes[0].op.name}", place
             noted[key] = noted.get(key, False) or not _is_beside(nodes[0], inspect.currentframe())
 
-    called = {kind: "ignore" if how == "ignore" and not _inside.get() else "call" for kind, how in asked.items()}
+    called = {kind: "ignore" if how == "ignore" and _inside.get() is None else "call" for kind, how in asked.items()}
     with np.errstate(call=note, **called):  # type: ignore[arg-type]
         yield results
     if errors and not all(map(_is_finite, results)):

@@ -179,6 +179,7 @@ class Specialisation:
         default_factory=dict[int, Any]
     )  # what Python would have left in objects for lazy values
     objects: list[Any] = field(default_factory=list[Any])  # that one call has made, and gives
+    lens: site.Lens | None = None  # of what may raise floating-point errors: where its own code asks for them
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
@@ -237,8 +238,8 @@ class Specialisation:
         try:
             if self.caught:
                 self._refuse_errors()
-            if self.raising:
-                with floating.inside():
+            if self.lens is not None:
+                with floating.inside(self.lens):
                     return self.program.by_numpy(sizes, *values)
             if floating.raises():
                 return self.program.by_numpy(sizes, *values)

@@ -34,6 +34,7 @@ from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, ValueNeededError
+from tensormagic.ir.site import Lens
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices
 
@@ -353,6 +354,7 @@ class Specialised(Made):
             tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
             left=left,
             objects=found.objects,
+            lens=Lens(closed.mapping) if found.raising else None,
         ), given
 
     def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:

@@ -58,12 +58,12 @@ def _table(
     if not rows:
         return table("rewrites: no rule has changed anything", (), [])
     letters = placeholders(" ".join(row[0] for row in rows), "{} in a rule: whatever stands there")
-    meant = "; ".join(filter(None, [letters, *said]))
-    notes = [f"{name}: {text}" for name, text in brought_in([row[0] for row in rows]).items()]
+    meant = [f"{name}: {text}" for name, text in brought_in([row[0] for row in rows]).items()]
+    notes = [*filter(None, [letters, *said]), *meant]
     left = tidying(max(len(log.fired) - len(log.notable) for log in logs))
     blank = [""] * (len(head) - 2)
     rows = [*rows, *((line, changes("exact"), *blank) for line in left)]
-    return table(f"rewrites{of}{f' ({meant})' * bool(meant)}", head, rows, meant=_COLUMNS, notes=notes)
+    return table(f"rewrites{of}", head, rows, meant=_COLUMNS, notes=notes)
 
 
 def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -> tuple[str, ...]:

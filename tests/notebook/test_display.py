@@ -312,14 +312,15 @@ def test_a_terminal_gets_text_alone(notebook, monkeypatch):
     monkeypatch.setattr(type(notebook.shell.magics_manager.registry["TensorMagics"]), "rich", False)
     data = notebook.ok(cell("--show graph,rewrites")).data
     assert list(data) == ["text/plain"]
-    assert data["text/plain"].splitlines()[1] == ("rewrites (x, y in a rule: whatever stands there)")
+    assert data["text/plain"].splitlines()[1] == "rewrites"
+    assert "x, y in a rule: whatever stands there" in data["text/plain"].splitlines()
 
 
 def test_rules_say_of_what_they_are_and_what_their_units_mean(notebook):
     notebook.ok(cell())
-    title = notebook.ok("%tensor_rules").data["text/plain"].splitlines()[0]
-    assert title.startswith("rewrites of the value (")
-    assert "a unit in the last place is the distance from the result to the next float" in title
+    title, *lines = notebook.ok("%tensor_rules").data["text/plain"].splitlines()
+    assert title == "rewrites of the value"
+    assert "a unit in the last place is the distance from the result to the next float" in lines
 
 
 def test_containers_have_a_row_for_each_item_and_numbers_keep_their_sign(notebook):

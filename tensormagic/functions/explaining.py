@@ -52,7 +52,7 @@ class Bought:
         parts = [f"error not measured: {self.errors}" if isinstance(self.errors, str) else str(self.errors)]
         parts = parts if self.errors else []
         parts += [_more(self.operations)] if self.operations else []
-        parts += [f"{_bytes(self.moved)} moved"] if self.moved else []
+        parts += [f"{_bytes(self.moved)} read and written"] if self.moved else []
         return ", ".join(parts) or "the same work"
 
 
@@ -174,7 +174,7 @@ def _grouped(fired: Sequence[Firing]) -> Iterator[tuple[Firing, ...]]:
 
 
 def _more(count: int) -> str:
-    return f"{abs(count):,} {'more' if count > 0 else 'fewer'} operation{'s' * (abs(count) != 1)}"
+    return f"{abs(count):,} {'more' if count > 0 else 'fewer'} arithmetic operation{'s' * (abs(count) != 1)}"
 
 
 def _bytes(count: int) -> str:

@@ -40,7 +40,7 @@ def test_each_step_tells_what_it_bought():
     ((before, after),) = errors_in(said[6])
     assert before > 1e5
     assert after < 4
-    assert re.search(r"\d (more|fewer) operations", said[6])
+    assert re.search(r"\d (more|fewer) arithmetic operations", said[6])
 
 
 def test_what_is_made_of_another_operand_is_not_taken_as_exact():

@@ -214,7 +214,7 @@ def explained(
 def tidying(steps: int) -> list[str]:
     """A line about so many steps that are not told one by one; none where there are none."""
     what = "step that only tidies up" if steps == 1 else "steps that only tidy up"
-    return [f"and {steps} {what}, such as a broadcast of a broadcast"] if steps else []
+    return [f"and {steps} {what}"] if steps else []
 
 
 def _whole(found: Explained, graph: Graph, name: Callable[[Node], str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Panel, listing, table
-from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.adaptor import Portrait, written_in
 from tensormagic.notebook.pictures.labels import changes, placeholders, symbol
 from tensormagic.ops.meaning import brought_in
 
@@ -75,7 +75,7 @@ def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -
         rule.name,
         changes(rule.level),
         where if of_value or not where else f"{where}, gradient",
-        rule.source.rpartition("/")[2],
+        written_in(rule),
     )
 
 

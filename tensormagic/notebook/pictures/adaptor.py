@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from tensormagic.ir.closing import Closed
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
+from tensormagic.ir.rules import Rule
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
@@ -37,6 +38,7 @@ from tensormagic.notebook.pictures.views import Drawing, computes, functions_of,
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.regions.region import Region
+from tensormagic.transform.rewriting import rules
 from tensormagic.transform.rewriting.replay import replayed
 from tensormagic.transform.rewriting.trial import changes_digits
 
@@ -392,10 +394,22 @@ class _Views:
         spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before)
         where = ", ".join(dict.fromkeys(map(str, spans)))
         rule = firing.rule
-        source = f"rule written in {rule.source.rpartition('/')[2]}" if rule.source else ""
+        source = f"rule written in {written_in(rule)}" if rule.source else ""
         meant = brought_in([rule.name])
         told = "; ".join(f"{name} is {text}" for name, text in meant.items())
         return Rewrite(rule.name, LEVEL_WORDS[rule.level], where, source, bought, told)
+
+
+def written_in(rule: Rule) -> str:
+    """The file that states a rule, and the line in it; where no user has stated it, whose file that is."""
+    place = rule.source.rpartition("/")[2]
+    return f"tensormagic's {place}" if rule in _stated() else place
+
+
+@cache
+def _stated() -> frozenset[Rule]:
+    """The rules that tensormagic states."""
+    return frozenset(rules("real"))
 
 
 def steps_of(plan: Plan | Outline | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:

@@ -114,7 +114,7 @@ def describe(vertex: Vertex) -> str:
 
 def _tag(vertex: Vertex) -> str:
     rule = vertex.role.removeprefix("rewritten by ")
-    letters = placeholders(rule, "any {}").replace(" ", "\N{NO-BREAK SPACE}")
+    letters = placeholders(rule, "for any {}").replace(" ", "\N{NO-BREAK SPACE}")
     told = [", ".join(filter(None, [f"rule {rule}", letters]))] if rule != vertex.role else []
     return " · ".join([*told, *(["NumPy"] if vertex.yellow else [])])
 

@@ -62,7 +62,7 @@ class LiveView(Descending):
     name : str
         What its value is called.
     keep : callable, optional
-        Called with the parameters when the button "keep" is pressed; without it there is none.
+        Called with the parameters when the button "keep a", with the names of the parameters, is pressed; without it there is none.
     space : mapping, optional
         Variables of the notebook.
     follows : sequence of str

@@ -73,7 +73,7 @@ def curve(name: str, span: Span, sweep: Sweep) -> Curve:
             way += f"{'L' if drawing else 'M'}{_n(x)} {_n(near(y, TALL))}" if there else ""
             drawing = there
     line = {"tag": "path", "class": "curve dots" if span.whole else "curve", "d": way, "inside": True}
-    told = legend(made, f"slope in {label(span.label, 80)}") if sweep.slopes is not None else []
+    told = legend(made, f"tangent: slope in {label(span.label, 80)}") if sweep.slopes is not None else []
     return Curve(TALL, (0,), (*axes(made, span.label, height(name)), *told, line), made.x, made.y)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.site import substituted
+from tensormagic.ir.site import inherit, substituted
 from tensormagic.ir.substituting import substitute
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import size_of
@@ -75,8 +75,12 @@ def _as_number(loop: Node, k: int, places: Places) -> dict[int, Node] | None:
     number = stand_in("before", Type(end.type.dtype, (), "scalar"))
     shaped = [n for n in body.nodes if n.op is RESHAPE and n.args[0] in places.before]
     nexts = substituted(body.results, dict.fromkeys(places.just, end.args[1]))
-    nexts = substituted(nexts, {n: reshape(number, n.type.shape) for n in (*places.before, *shaped)})
+    reads = {n: reshape(number, n.type.shape) for n in (*places.before, *shaped)}
+    for old, new in reads.items():
+        inherit(new, old)
+    nexts = substituted(nexts, reads)
     nexts.insert(carries, reshape(bare(nexts[k].args[1]), ()))
+    inherit(nexts[carries], end)
     own, operands = list(body.parameters[1:]), list(loop.args[1:])
     own.insert(carries, number)
     operands.insert(carries, reshape(slice_(start, part), ()))

@@ -13,7 +13,7 @@ from tensormagic.ir.cost import weight
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, as_size, make, topological, users
-from tensormagic.ir.site import substituted
+from tensormagic.ir.site import inherit, substituted
 from tensormagic.ir.size import atoms, is_at_least, nodes_of
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import size_of
@@ -83,6 +83,7 @@ def _reading(loop: Node, stacks: dict[Node, Node]) -> dict[Node, Node]:
     for n in stacks:
         own.append(stand_in("stack", Type(n.type.dtype, (length,))))
         reads[n] = reshape(slice_(own[-1], ((at, 1, 1),)), ())
+        inherit(reads[n], n)
     inner = graph_over([index, *own], substituted(body.results, reads), body)
     new = make(LOOP, [*loop.args, *stacks.values()], body=inner, carries=loop["carries"])
     return dict(zip(items(loop), items(new), strict=True))

@@ -97,6 +97,14 @@ def stored(x):
     return s.sum()
 
 
+def handed_on(x):
+    s, t = np.zeros(400), np.zeros(400)
+    for i in range(1, 400):
+        s[i] = 0.9 * s[i - 1] + np.exp(-s[i - 1]) * x[i % 3]
+        t[i] = t[i - 1] + x[1]
+    return (s * t).sum()
+
+
 def in_a_branch(x):
     s = x
     for _ in range(12):
@@ -109,7 +117,7 @@ def in_a_branch(x):
 
 
 @pytest.mark.parametrize("level", ["exact", "stable"])
-@pytest.mark.parametrize("function", [counted, on_data, stored, in_a_branch])
+@pytest.mark.parametrize("function", [counted, on_data, stored, handed_on, in_a_branch])
 def test_c5_every_node_of_a_loop_of_a_gradient_names_a_line_of_the_user(function, level):
     def computed(graph):
         for node in graph.nodes:

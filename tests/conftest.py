@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import re
+import signal
 import tempfile
 import zlib
 from collections import defaultdict
@@ -28,6 +29,9 @@ for _variable, _folder in {
 if "TENSORMAGIC_TESTS_CACHE" in os.environ:  # what keeps the code that tests have compiled (scripts/all_on_gpu.py)
     os.environ["TENSORMAGIC_CACHE_FOLDER"] = os.environ["TENSORMAGIC_TESTS_CACHE"]
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernels of this environment, not the user's
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell has begun in the background: interrupts are tested
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.set_threshold(100_000, 20, 100)  # many small tests beside much that lives long: an eighth of their time
 

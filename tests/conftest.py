@@ -30,7 +30,9 @@ if "TENSORMAGIC_TESTS_CACHE" in os.environ:  # what keeps the code that tests ha
     os.environ["TENSORMAGIC_CACHE_FOLDER"] = os.environ["TENSORMAGIC_TESTS_CACHE"]
 os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernels of this environment, not the user's
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell has begun in the background: interrupts are tested
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as of what a shell has begun in the background: interrupts are tested
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.set_threshold(100_000, 20, 100)  # many small tests beside much that lives long: an eighth of their time

@@ -38,7 +38,7 @@ DRAWN = [
         ".tm-panel .line .strip",
         "mjx-container",
     ),
-    *("strong:text('rewrites')", "table:has-text('stable')", "summary:text('kernel 1')", ".tm-banner"),
+    *("strong:text('rewrites')", "table:has-text('never less accurate')", "summary:text('kernel 1')", ".tm-banner"),
 ]
 WRITTEN = [".tm-lines code", ".tm-sweep .tm-readout", ".tm-backprop .tm-title", ".tm-graph .tm-header"]
 EXACT = "([one, was]) => one.dataset.exact === 'true' && one.querySelector('.tm-readout').textContent !== was"

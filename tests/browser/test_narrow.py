@@ -125,8 +125,8 @@ def test_backpropagation_says_what_its_squares_are_where_it_has_some(opened):
         (tm.backprop(np.sin, 0.5), False),
     ):
         legend = opened(view).locator(".tm-backprop .tm-legend")
-        expect(legend).to_contain_text("adjoint: gradient of")
-        assert ("small and blue is negative" in legend.inner_text()) is told
+        expect(legend).to_contain_text("adjoint of a box: the gradient of")
+        assert ("small blue squares are negative" in legend.inner_text()) is told
 
 
 def test_backpropagation_opens_at_the_top_of_a_picture_that_is_wider_than_its_frame(opened):

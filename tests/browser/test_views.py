@@ -119,7 +119,7 @@ def test_high_contrast(notebook) -> None:
         assert drawn > 200
         assert unseen == []
         pressed, other = (
-            page.locator(f".tm-views button[aria-pressed='{is_on}']").first.evaluate(
+            page.locator(f".tm-graph button[aria-pressed='{is_on}']").first.evaluate(
                 "(one) => getComputedStyle(one).backgroundColor"
             )
             for is_on in ("true", "false")

@@ -146,8 +146,8 @@ def test_steps_name_rules_levels_and_lines_and_what_is_new(notebook):
     assert steps[0].rewrites == ()
     rewrites = [rewrite for step in steps for rewrite in step.rewrites]
     soft = next(r for r in rewrites if "softplus" in r.rule)
-    assert (soft.level, soft.where) == ("stable", "In[1] line 3")
-    assert soft.source.startswith("explog.py:")
+    assert (soft.level, soft.where) == ("never less accurate", "In[1] line 3")
+    assert soft.source.startswith("rule written in tensormagic's explog.py:")
     for step in steps[1:]:
         assert set(step.made) <= {vertex.id for vertex in step.view.vertices}
     assert any(step.made for step in steps)

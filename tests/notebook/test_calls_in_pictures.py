@@ -150,7 +150,7 @@ def test_the_legend_has_what_is_drawn_and_rules_say_that_their_letters_are_none_
     lines = [
         text.text for v in report.portrait.scene("").view("gradient").drawn.vertices for text in vertex_face(v).texts
     ]
-    assert "any\N{NO-BREAK SPACE}x,\N{NO-BREAK SPACE}y" in lines
+    assert "for\N{NO-BREAK SPACE}any\N{NO-BREAK SPACE}x,\N{NO-BREAK SPACE}y" in lines
     assert placeholders("exp(v) / sum(exp(v), axes) -> softmax(v, axes)", "{}") == "v"
 
 

@@ -70,7 +70,7 @@ class Attempts:
         Whether the code has asked for errors that were not asked for then; and whether there is a ``try`` around what might meet some,
         where they were asked for.
     changing
-        Whether code changes something before it raises an error, as data decide.
+        Whether code changes something before a data-dependent error.
     """
 
     depth: int = 0

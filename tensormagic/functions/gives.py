@@ -308,11 +308,11 @@ class Gives:
     classes
         Results that are numbers of data-dependent class: which result says that, and what it may say.
     ways
-        Results that are one of several inputs or other results, as data decide.
+        Results that are, by a data-dependent choice, one of several inputs or other results.
     unknown
         What a result may be a part of, where it is not known which part, or when: calls are Python's then.
     halfway
-        Whether the code changes something before it raises an error, as data decide.
+        Whether the code changes something before a data-dependent error.
     asked
         Conditions that say which containers results are.
     numbers

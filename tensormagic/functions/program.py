@@ -171,7 +171,7 @@ class Specialisation:
     single: bool
     stores: Stores
     gives: Gives
-    raising: bool
+    lens: site.Lens | None  # where its own code asks for floating-point errors; None where it does not
     caught: bool
     names: tuple[str, ...] = ()
     held: list[Any] | None = None  # what is behind ``extra``
@@ -179,7 +179,6 @@ class Specialisation:
         default_factory=dict[int, Any]
     )  # what Python would have left in objects for lazy values
     objects: list[Any] = field(default_factory=list[Any])  # that one call has made, and gives
-    lens: site.Lens | None = None  # of what may raise floating-point errors: where its own code asks for them
 
     def whole(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values of all parameters of the graph, where ``values`` are those of arguments and reads."""
@@ -195,7 +194,7 @@ class Specialisation:
 
     def bound(self, sizes: dict[Any, int]) -> Callable[[Sequence[Any]], Any] | None:
         """What computes the results by machine code, for these sizes; None where there is more to do, and where it is not there yet."""
-        return None if self.stores or self.gives or self.raising or self.caught else self.program.bound(sizes)
+        return None if self.stores or self.gives or self.lens is not None or self.caught else self.program.bound(sizes)
 
     def fits(self, given: Given) -> bool:
         """Whether arguments lie in memory, and are one object or two, as they have to."""
@@ -215,7 +214,7 @@ class Specialisation:
         """The result as the user's function would give it, stored into arrays that were ``given`` and containers of the ``call``."""
         values = self.whole(values)
         if not (self.stores or self.gives):
-            asks = self.raising or self.caught or floating.raises()
+            asks = self.lens is not None or self.caught or floating.raises()
             results = None if asks else self.program.plainly(sizes, values)
             if results is None:
                 results = self.results(sizes, values)

@@ -69,7 +69,7 @@ class Way:
 
 
 def ways_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, list[Way]], str | None]:
-    """For results of a body that are one of several inputs, or of several other results, as data decide: which of them where.
+    """For results of a body that are, by a data-dependent choice, one of several inputs or of several other results: which of them where.
 
     Beside them, what one may be a part of where it is not known which part, or when; None where there is no such result.
     """

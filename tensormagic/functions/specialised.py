@@ -349,12 +349,11 @@ class Specialised(Made):
                 found.stores, arguments=sum(given.moving), held=_arrays_held(before) if found.stores.inputs else ()
             ),
             found.gives,
-            found.raising,
+            Lens(closed.mapping) if found.raising else None,
             found.caught,
             tuple([str(leaf["source"]) if leaf.op is INPUT else "" for leaf in closed.leaves]),
             left=left,
             objects=found.objects,
-            lens=Lens(closed.mapping) if found.raising else None,
         ), given
 
     def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:

@@ -284,6 +284,15 @@ def guards_of(node: Node) -> tuple[Guard, ...]:
     return node.guards
 
 
+def following(graph: Graph, roots: Iterable[Node]) -> set[Node]:
+    """What follows from ``roots``, themselves among it."""
+    found = set(roots)
+    for node in graph.nodes:
+        if any(n in found for n in node.needs):
+            found.add(node)
+    return found
+
+
 def graphs_in(values: Iterable[Any]) -> Iterator[Graph]:
     """The graphs among the parameters of a node."""
     for value in values:

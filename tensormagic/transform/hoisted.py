@@ -11,7 +11,7 @@ from typing import Any
 
 from tensormagic.ir.cost import weight
 from tensormagic.ir.errors import TensorError
-from tensormagic.ir.graph import Graph
+from tensormagic.ir.graph import Graph, following
 from tensormagic.ir.node import Node, as_size, make, topological, users
 from tensormagic.ir.site import inherit, substituted
 from tensormagic.ir.size import atoms, is_at_least, nodes_of
@@ -50,8 +50,8 @@ def _functions(loop: Node) -> list[Node]:
     """Numbers that follow from the index and from constants, and cost as much as a function, as late as they can be had."""
     body: Graph = loop["body"]
     index, *own = body.parameters
-    carried = _following(body, own[: loop["carries"]])
-    moving = _following(body, [index]) - carried - {index}
+    carried = following(body, own[: loop["carries"]])
+    moving = following(body, [index]) - carried - {index}
     readers = users(body.nodes)
 
     def inside(node: Node) -> bool:
@@ -59,15 +59,6 @@ def _functions(loop: Node) -> list[Node]:
 
     ends = [n for n in body.nodes if inside(n) and not all(map(inside, readers.get(n, [])))]
     return [n for n in ends if any(inside(m) and weight(m) >= _FUNCTION for m in topological([n]))]
-
-
-def _following(body: Graph, roots: Sequence[Node]) -> set[Node]:
-    """What follows from ``roots``."""
-    found = set(roots)
-    for node in body.nodes:
-        if any(n in found for n in node.needs):
-            found.add(node)
-    return found
 
 
 def _reading(loop: Node, stacks: dict[Node, Node]) -> dict[Node, Node]:

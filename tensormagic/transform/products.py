@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from tensormagic.ir.cost import elements, elements_of
-from tensormagic.ir.graph import Graph
+from tensormagic.ir.graph import Graph, following
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size, nodes_of
@@ -54,7 +54,7 @@ def _with_products(loop: Node) -> dict[Node, Node]:
         return {}
     first = 1 + loop["carries"]
     fixed = dict(zip(own[first:], operands[first:], strict=True))
-    changing = _depending(body, own[:first])
+    changing = following(body, own[:first])
     sizes, _ = matched(unindexed(body, 1), operands[1:], "loop")
     room = max((elements(a) for a in operands[1:]), default=0)  # what there is anyway
     new: dict[Node, Node] = {}
@@ -79,15 +79,6 @@ def _with_products(loop: Node) -> dict[Node, Node]:
     changed = body.with_nodes(substituted([*body.results, *body.checked], new))
     params: dict[str, Any] = {**loop.params, "body": graph_over(own, changed.results, changed)}
     return dict(zip(items(loop), items(make(loop.op, operands, **params)), strict=True))
-
-
-def _depending(body: Graph, changing: Sequence[Node]) -> set[Node]:
-    """What changes from iteration to iteration."""
-    found = set(changing)
-    for node in body.nodes:
-        if any(n in found for n in node.needs):
-            found.add(node)
-    return found
 
 
 def _parts(node: Node, index: Node, changing: Container[Node]) -> tuple[_Part, _Part] | None:

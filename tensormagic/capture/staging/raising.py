@@ -288,7 +288,7 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
 
 
 def _changes_before(outcome: Outcome) -> None:
-    """Note that code changes something before it raises, as data decide: where it does, the call is Python's."""
+    """Note that code changes something before a data-dependent error: where it does, the call is Python's."""
     capture, checks = context.current(), _checks()
     items = any(not isinstance(s.holder, CellType) and s.holder is not checks for s in outcome.slots)
     if capture is not None and (outcome.buffers or outcome.grown or items):

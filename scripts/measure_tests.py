@@ -8,8 +8,9 @@ that takes more is slow. ``--times FILE`` keeps what was measured, and goes on f
 
     python scripts/measure_tests.py --report REPORT.xml
 
-runs nothing and writes ``tests/shares.txt`` from pytest's report of a run with that list empty (``--junitxml``): of which tables one row in
-how many is run where ``--all`` is not given, so that a table takes about ``--each`` seconds; one row in ``--least`` is always run.
+runs nothing and writes ``tests/shares.txt`` anew from pytest's report of a run of the suite with that list (``--junitxml``): of which
+tables one row in how many is run where ``--all`` is not given, so that a table takes about ``--each`` seconds; one row in ``--least`` is
+always run. A share never grows, since how long its other rows take is not known: for that, the run begins with an empty list.
 """
 
 from __future__ import annotations
@@ -114,10 +115,19 @@ def reported(report: Path) -> Iterator[tuple[str, float]]:
             yield f"{path}::{name}", float(case.get("time", "0"))
 
 
-def shares_of(times: dict[str, list[float]], most: float, least: int) -> dict[str, int]:
-    """Of which tables one row in how many is run, if each may take ``most`` seconds: one in ``least`` at least."""
-    rows = {function: min(least, len(found), -int(-sum(found) // most)) for function, found in times.items()}
+def shares_of(times: dict[str, list[float]], known: dict[str, int], most: float, least: int) -> dict[str, int]:
+    """Of which tables one row in how many is run, if each may take ``most`` seconds: one in ``least`` at least; none grows."""
+    rows = dict(known)
+    for function, found in times.items():
+        whole, taken = len(found) * known.get(function, 1), sum(found) * known.get(function, 1)
+        rows[function] = max(min(least, whole, -int(-taken // most)), known.get(function, 1))
     return {function: number for function, number in rows.items() if number > 1}
+
+
+def listed(path: Path) -> dict[str, int]:
+    """A list of functions, as `write` has written it."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {name: int(rows) for rows, name in (line.split(" ", 1) for line in lines)}
 
 
 def write(path: Path, rows: dict[str, int]) -> None:
@@ -133,16 +143,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--times", type=Path, default=ROOT / "tests" / ".times.txt")
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--each", type=float, default=4)
-    parser.add_argument("--least", type=int, default=6)
+    parser.add_argument("--each", type=float, default=2)
+    parser.add_argument("--least", type=int, default=10)
     asked = parser.parse_args()
     if asked.report is not None:
         whole = defaultdict[str, list[float]](list)
         for function, seconds in reported(asked.report):
             whole[function].append(seconds)
-        shares = shares_of(whole, asked.each, asked.least)
+        known = listed(SHARES)
+        shares = {f: n for f, n in shares_of(whole, known, asked.each, asked.least).items() if f in whole}
         write(SHARES, shares)
-        taken_now = sum(sum(found) / shares.get(function, 1) for function, found in whole.items())
+        taken_now = sum(sum(found) * known.get(f, 1) / shares.get(f, 1) for f, found in whole.items())
         print(f"{len(shares)} tables are shared: about {taken_now:.0f} s of {sum(map(sum, whole.values())):.0f}")
         return
     plugin = Measuring(asked.rows, asked.times)

@@ -143,7 +143,7 @@ def array(draw: st.DrawFn, shape: tuple[int, ...]) -> np.ndarray:
     return np.asfortranarray(x) if draw(st.booleans()) and draw(st.booleans()) else x
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(data=st.data(), rows=ROWS, columns=COLUMNS, program=st.lists(statement(), min_size=1, max_size=5))
 def test_random_program(data: st.DataObject, rows: int, columns: int, program: list[str]):
     shapes = st.sampled_from([(rows, columns), (columns,), (rows, 1), (rows,), (2, rows, columns)])

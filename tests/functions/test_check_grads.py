@@ -41,9 +41,9 @@ def test_what_is_right_passes(name):
     tm.check_grads(function, args, order=2)
 
 
-def test_three_orders_of_each_mode():
-    for modes in ("forward", "rev", ["fwd", "reverse"]):
-        tm.check_grads(lambda x: np.tanh(x).sum() * x, (X,), order=3, modes=modes)
+@pytest.mark.parametrize("modes", ["forward", "rev", ["fwd", "reverse"]], ids=str)
+def test_three_orders_of_each_mode(modes):
+    tm.check_grads(lambda x: np.tanh(x).sum() * x, (X,), order=3, modes=modes)
 
 
 @tm.custom_gradient

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -122,11 +122,17 @@ def owned(results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for result in results:
         shared = isinstance(result, np.ndarray) and (id(_root(result)) in roots or not result.flags.writeable)
-        own = np.array(result, order="K", copy=True) if shared else result
+        own = np.array(result, order=_order(result), copy=True) if shared else result
         if isinstance(own, np.ndarray):
             roots.add(id(_root(own)))
         found.append(own)
     return found
+
+
+def _order(array: np.ndarray[Any, Any]) -> Literal["K", "C"]:
+    """How a copy lies: as the array does, but where that repeats elements (`np.broadcast_to`), along which NumPy's copies are innermost."""
+    repeats = any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
+    return "C" if repeats else "K"
 
 
 def _root(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

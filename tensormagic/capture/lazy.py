@@ -144,6 +144,8 @@ class Lazy:
         abstract("it is used here as an array of NumPy")
         with self.leveled():
             value = hooks.compute([self.node])[0]
+        if self.place.parent is None and self.place.buffer.ordered:
+            value = self.place.buffer.in_order(value)
         taken.note_array(self.node, value)
         return value
 

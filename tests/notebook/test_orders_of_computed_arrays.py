@@ -91,3 +91,35 @@ def test_what_machine_code_lays_out_is_refused_by_name(notebook):
     error = notebook("%%tensor -q\na = np.exp(q)\nfor i in range(2):\n    a = a * 2\nt = a.strides").error
     assert isinstance(error, CaptureError)
     assert "memory layout" in str(error)
+
+
+AFTER = (
+    "q.T.copy()", "p.T.copy()", "np.ascontiguousarray(p.T)", "np.ascontiguousarray((p * 2).T)", "(q * 2).copy()", "np.array([p.T, p.T])",
+    "np.array([[k * p.sum() for k in range(3)] for _ in range(2)])", "np.array([q, p])", "np.stack([p[0] ** k for k in range(15)], 1)",
+    "np.stack([p[:, 0] + k for k in range(15)], axis=-1)", "np.tile(p[0], (3, 1))", "np.stack([p, p])", "np.stack([p, p], 1)",
+    "np.meshgrid(p[0], p[0])[0] + 0", "np.broadcast_to(p[0], (3, 4)) * 1.0", "np.vstack([p[0], p[0]])",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", ["numpy", "numba"])
+@pytest.mark.parametrize("expression", AFTER)
+def test_arrays_after_a_cell_lie_as_the_cell_asks(expression, tier, notebook):
+    notebook["np"] = np
+    notebook(f"{SETUP}\nt = {expression}")
+    expected = notebook["t"]
+    with tm.config.using(tier=tier):
+        notebook(f"%%tensor -q\nt = {expression}")
+        first, second, read = np.asarray(notebook["t"]), np.asarray(notebook["t"]), notebook["t"].numpy()
+    for got in (first, second, read):
+        assert (got.strides, got.tolist()) == (expected.strides, expected.tolist())
+    assert np.shares_memory(first, second)
+
+
+@pytest.mark.parametrize("expression", [e for e in AFTER if "q" not in e])
+def test_what_functions_give_lies_in_numpys_order_where_that_is_c_order(expression):
+    names: dict[str, object] = {"np": np}
+    exec(f"def f(p):\n    return {expression}", names)
+    p = np.arange(12.0).reshape(3, 4)
+    expected = names["f"](p)
+    function = tm.tensor(names["f"])
+    assert [function(p).strides for _ in range(3)] == [expected.strides] * 3

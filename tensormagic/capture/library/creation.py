@@ -14,7 +14,7 @@ from tensormagic.capture.operands import as_converted, has_lazy, node_of
 from tensormagic.capture.refusal import needs_value, refuse
 from tensormagic.capture.stores.converted import value_of
 from tensormagic.capture.stores.layout import lies_as
-from tensormagic.capture.value import Tensor, as_size, done, wrap
+from tensormagic.capture.value import Tensor, as_size, done, in_c_order, wrap
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least, nodes_of
@@ -161,6 +161,8 @@ def array(
     if ndmin > x.type.ndim:
         x = reshape(x, (*[1] * (ndmin - x.type.ndim), *x.type.shape))
     made = done(x if x.type.shape else to_form(x, "array"))
+    if isinstance(value, list | tuple) and made.ndim > 1 and letter != "F":
+        return in_c_order(made)
     return _in_order(made, letter) if letter in {"C", "F"} else made
 
 

@@ -29,7 +29,7 @@ from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
 from tensormagic.capture.operands import is_ours, node_of
 from tensormagic.capture.refusal import refuse
-from tensormagic.capture.value import Tensor, as_size, wrap
+from tensormagic.capture.value import Tensor, as_size, in_c_order, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -110,7 +110,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, **options: Any) -> Any:
     """``np.stack``."""
     rows = _rows(arrays)
     if rows is not None and out is None and not options:
-        return done(transpose(rows, _first_moved_to(one_axis(axis, rows.type.ndim), rows.type.ndim)))
+        return in_c_order(done(transpose(rows, _first_moved_to(one_axis(axis, rows.type.ndim), rows.type.ndim))))
     nodes = [node_of(a) for a in arrays]
     if not nodes:
         raise ShapeError("need at least one array to stack")

@@ -41,7 +41,7 @@ class Lent(Buffer):
         for name in ("node", "version"):
             vars(buffer).pop(name, None)
         buffer.__class__ = cls
-        memory = np.array(value, order="K", copy=True)
+        memory = np.array(value, order="C" if buffer.ordered else "K", copy=True)
         frame = usercode.user_frame()
         since = ("a cell", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         vars(buffer).update(_own=own, _number=version, _memory=memory, _seen=memory.tobytes("A"), _since=since)
@@ -190,7 +190,7 @@ def whole_of(buffer: Buffer, value: Array) -> Array:
     """The array that stands for memory of this value in what a function has left; who has the lazy array follows it, if that can be."""
     if not isinstance(buffer, Lent):
         if not _may_be_lent(buffer):
-            own = np.array(value, order="K")
+            own = np.array(value, order="C" if buffer.ordered else "K")
             own.flags.writeable = buffer.writeable is not False  # of what NumPy gives as read-only
             return own
         Lent.become(buffer, value)

@@ -131,6 +131,16 @@ class Buffer:
             return None
         return np.lib.stride_tricks.as_strided(NOWHERE, shape, [math.prod(shape[k + 1 :]) for k in range(len(shape))])
 
+    def in_order(self, value: Any) -> Any:
+        """Its value, which has been computed, as the elements lie where they are ``ordered``: the same array each time."""
+        if value.flags.c_contiguous:
+            return value
+        known = self.__dict__.get("laid")
+        if known is None or known[0] is not value:
+            known = self.__dict__["laid"] = value, np.ascontiguousarray(value)
+            known[1].flags.writeable = False
+        return known[1]
+
     def store(self, node: Node) -> None:
         """Replace the value, and that of all that shares its memory."""
         self.may_store()

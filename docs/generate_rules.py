@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import tensormagic  # noqa: F401 (every op that rules speak of)  # pyright: ignore[reportUnusedImport]
 from tensormagic.ir.rules import LEVELS, Rule
+from tensormagic.transform.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import THEMES, rules, rules_in
 
 HEAD = """# Rules
@@ -23,7 +25,14 @@ A chapter is a file of `tensormagic/transform/rewriting`; {{doc}}`themes/index` 
 rule is tested on its level: bits against bits, or errors
 against 700 digits. Variables `c` and `d` are constants, `p` is
 what is provably not negative. A rule fires only where it makes the term lighter, or a fixed number of times (*bounded*).
+What is done to loops and branches as a whole has names, too: the last chapter.
 """
+
+
+LOOPS = """What is done to loops and branches as a whole, before and after all other rules. It is told of with its line and with
+what it bought: iterations that Python does not go through for a first result, operations, and bytes. What is *stable* here adds
+in another order, or computes functions of whole arrays, whose last digit may be another one. `--without loops` leaves all of it
+out."""
 
 
 def remark(rule: Rule) -> str:
@@ -47,7 +56,15 @@ def page() -> str:
         for rule in sorted(rules_in(module), key=lambda r: LEVELS.index(r.level)):
             text = rule.name.replace("|", "\\|")
             lines.append(f"| `{text}` | {rule.level} | {remark(rule)} |")
+    lines += ["\n## loops\n", LOOPS, "", "| what is done | level | remark |", "|---|---|---|", *loops()]
     return "\n".join(lines) + "\n"
+
+
+def loops() -> Iterator[str]:
+    """The rows of what is done to loops."""
+    for rule in OF_LOOPS:
+        if not rule.quiet:
+            yield f"| `{rule.name}` | {rule.level} | {rule.extends} |"
 
 
 if __name__ == "__main__":

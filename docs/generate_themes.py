@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import numpy as np  # noqa: E402
-from generate_rules import remark  # noqa: E402
+from generate_rules import loops, remark  # noqa: E402
 
 import tensormagic as tm  # noqa: E402
 from benchmarks.ablation import curves, points  # noqa: E402
@@ -55,6 +55,8 @@ def page(name: str) -> str:
     lines += measured(name, example)
     if module:
         lines += ["## The rules", "", *table_of(module)]
+    if name == "loops":
+        lines += ["## What is told of", "", "| what is done | level | remark |", "|---|---|---|", *loops(), ""]
     return "\n".join([*lines, f"`--without {name}` leaves the theme out ({{doc}}`../options`)."]) + "\n"
 
 

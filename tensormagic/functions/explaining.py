@@ -17,12 +17,15 @@ from tensormagic.functions.accuracy import Errors, Measure, NotMeasuredError, ov
 from tensormagic.ir.driver import Firing, Log
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rule_text import expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate
-from tensormagic.ops.leaf import PARAMETER
+from tensormagic.ops.leaf import PARAMETER, size_of
 from tensormagic.ops.meaning import brought_in
+from tensormagic.ops.regions.loops import LOOP, unindexed
+from tensormagic.ops.regions.region import matched
+from tensormagic.transform.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import Rewritten
 from tensormagic.transform.rewriting.replay import replayed
 
@@ -42,16 +45,20 @@ class Bought:
         The errors before and after, or why they are not known; empty where no digit changes.
     operations, moved
         By how many operations there are more, and how many more bytes kernels read and write; None where that is not known.
+    iterations
+        How many iterations of loops there are more, which Python goes through for a first result; None where that is not known.
     """
 
     errors: Errors | str = ""
     operations: int | None = None
     moved: int | None = None
+    iterations: int | None = None
 
     def __str__(self) -> str:
         parts = [f"error not measured: {self.errors}" if isinstance(self.errors, str) else str(self.errors)]
         parts = parts if self.errors else []
-        parts += [_more(self.operations)] if self.operations else []
+        parts += [_more(self.iterations, "iteration of a loop", "iterations of loops")] if self.iterations else []
+        parts += [_more(self.operations, "arithmetic operation")] if self.operations else []
         parts += [f"{_bytes(self.moved)} read and written"] if self.moved else []
         return ", ".join(parts) or "the same work"
 
@@ -119,17 +126,19 @@ class Explained:
         results = zip(self.graph.results, self.rewritten.graph.results, strict=True)
         errors = [self._errors(before, after, whole=True) for before, after in results]
         known = next((e for e in errors if isinstance(e, Errors)), errors[0] if errors else "")
-        return Bought(known, *self._more(self.graph, self.rewritten.graph))
+        return Bought(
+            known, *self._more(self.graph, self.rewritten.graph), self._turns(self.graph, self.rewritten.graph)
+        )
 
     def bought(self, fired: Sequence[Firing], before: Graph, after: Graph) -> Bought:
         """What rules bought that led from one graph to the other: the errors where it is one that may change digits."""
         self._nodes |= set(after.nodes)
         (firing, *more) = fired or (None,)
         errors: Errors | str = ""
-        if firing is not None and not more and firing.rule.level != "exact":
+        if firing is not None and not more and firing.rule.level != "exact" and firing.rule not in OF_LOOPS:
             outer = over_parameters(firing.before, self.graph) and (not self._regions or firing.before in self._nodes)
             errors = self._errors(firing.before, firing.after) if outer else "within a loop or a branch"
-        return Bought(errors, *self._more(before, after))
+        return Bought(errors, *self._more(before, after), self._turns(before, after))
 
     def _errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors | str:
         if self._measure is None:
@@ -143,6 +152,14 @@ class Explained:
         """By how many operations and bytes the second is more; None where that is not known."""
         first, last = self._work(before), self._work(after)
         return (None, None) if first is None or last is None else (last[0] - first[0], last[1] - first[1])
+
+    def _turns(self, before: Graph, after: Graph) -> int | None:
+        """How many iterations of loops the second has more; None where that is not known."""
+        try:
+            first, last = (iterations_of(g.results, self._sizes) for g in (before, after))
+        except LookupError:
+            return None
+        return last - first
 
     def _work(self, graph: Graph) -> tuple[int, int] | None:
         if graph not in self._works:
@@ -158,23 +175,44 @@ class Explained:
         return (int(found.operations), int(found.moved)) if found.known else None
 
 
+def iterations_of(results: Sequence[Node], sizes: Mapping[Any, int]) -> int:
+    """How many iterations all loops have, those in loops at each iteration.
+
+    Raises
+    ------
+    LookupError
+        Where a number of iterations follows from data.
+    """
+    total = 0
+    for node in topological(results):
+        if node.op is LOOP:
+            count = size_of(node.args[0])
+            body: Graph = node["body"]
+            if count is None:
+                raise LookupError("a number of iterations that is computed")
+            within, _ = matched(unindexed(body, 1), node.args[1:], "loop")
+            inner = {a: evaluate(s, sizes.__getitem__) for a, s in within.items()}
+            total += int(evaluate(count, sizes.__getitem__)) * (1 + iterations_of(body.results, inner))
+    return total
+
+
 def _grouped(fired: Sequence[Firing]) -> Iterator[tuple[Firing, ...]]:
-    """Each firing that may change digits, and those between two such together."""
-    exact: list[Firing] = []
+    """Each firing that may change digits, and those between two such together; those that tidy up after loops, with these."""
+    group: list[Firing] = []
     for firing in fired:
-        if firing.rule.level == "exact":
-            exact.append(firing)
-            continue
-        if exact:
-            yield tuple(exact)
-            exact = []
-        yield (firing,)
-    if exact:
-        yield tuple(exact)
+        if group and (firing.rule.level != "exact" or firing.rule in OF_LOOPS):
+            yield tuple(group)
+            group = []
+        group.append(firing)
+        if firing.rule.level != "exact" and firing.rule not in OF_LOOPS:
+            yield tuple(group)
+            group = []
+    if group:
+        yield tuple(group)
 
 
-def _more(count: int) -> str:
-    return f"{abs(count):,} {'more' if count > 0 else 'fewer'} arithmetic operation{'s' * (abs(count) != 1)}"
+def _more(count: int, one: str, several: str = "") -> str:
+    return f"{abs(count):,} {'more' if count > 0 else 'fewer'} {one if abs(count) == 1 else several or f'{one}s'}"
 
 
 def _bytes(count: int) -> str:
@@ -198,7 +236,7 @@ def explained(
     counts = f"{before} step{'s' * (before != 1)}, with broadcasts and casts; {after} after rewriting"
     lines = [f"{counts}, in {kernels} kernel{'s' * (kernels != 1)}"]
     found = Explained(graph, rewritten, values)
-    fired = [replace(f, sites=lens.within(f.before)) for f in rewritten.notable]
+    fired = [_seen(f, lens) for f in rewritten.notable]
     name = name_in(graph)
     if measure and fired:
         lines += [*_whole(found, graph, name), *_by_steps(found, lens, name)]
@@ -209,6 +247,11 @@ def explained(
     lines += [f"assumed: {text}" for text in Log(fired).assumptions]
     lines += [str(replace(withheld, sites=lens.within(withheld.node))) for withheld in rewritten.withheld]
     return "\n".join(lines)
+
+
+def _seen(firing: Firing, lens: Lens) -> Firing:
+    """A use of a rule with the spans that are meant."""
+    return replace(firing, sites=lens.within(firing.before) or firing.sites)
 
 
 def tidying(steps: int) -> list[str]:
@@ -225,9 +268,12 @@ def _whole(found: Explained, graph: Graph, name: Callable[[Node], str]) -> Itera
 
 def _by_steps(found: Explained, lens: Lens, name: Callable[[Node], str]) -> Iterator[str]:
     for number, step in enumerate(found.steps(), 1):
-        fired = [replace(f, sites=lens.within(f.before)) for f in step.fired]
-        if len(fired) == 1:
-            (one,) = fired
+        fired = [_seen(f, lens) for f in step.fired]
+        one, *more = fired
+        if one.rule in OF_LOOPS:
+            yield f"{number}. {one.rule.level}: {one}"
+            yield from (f"   and {text}" for text in _once(map(str, more)))
+        elif not more:
             yield f"{number}. {one.rule.level}: {one}"
             sides = [expression(n, name, 60) for n in (one.before, one.after)]
             yield f"   {' -> '.join(sides)}"

@@ -25,13 +25,17 @@ from tensormagic.ir.weights import lighter
 
 @dataclass(eq=False, slots=True)
 class Firing:
-    """One use of a rule: what was replaced by what, the user's lines behind it, and ``parts``: whose roundings it absorbed, as given."""
+    """One use of a rule: what was replaced by what, the user's lines behind it, and ``parts``: whose roundings it absorbed, as given.
+
+    ``results`` are those of the graph after it, where it was made at once for the graph as a whole, as loops are.
+    """
 
     rule: Rule
     before: Node
     after: Node
     sites: tuple[Site, ...]
     parts: tuple[Node, ...] = ()
+    results: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         lines = ", ".join(dict.fromkeys(map(str, self.sites)))

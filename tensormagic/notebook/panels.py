@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
+from tensormagic.ir.site import Site
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait, written_in
 from tensormagic.notebook.pictures.labels import changes, placeholders, symbol
@@ -70,7 +71,7 @@ def _row(shown: Portrait, firing: Any, written: Container[Node] | None = None) -
     """A rule that fired; ``written`` are the nodes of the value that rules have changed, where others are its gradient's."""
     rule, node = firing.rule, firing.before
     of_value = written is None or node in written or any(s.role == "value" for s in shown.lens.of(node))
-    where = _lines(shown, node)
+    where = _lines(shown, node) or _told(firing.sites)
     return (
         rule.name,
         changes(rule.level),
@@ -97,8 +98,13 @@ def _rest(shown: Portrait, logs: Sequence[Any]) -> list[tuple[str, ...]]:
 
 def _lines(shown: Portrait, node: Node) -> str:
     """``In[3] line 2``, ``In[3] lines 2, 4``: where in the cell a node comes from; in others, if it does not come from there."""
+    return _told(shown.spans(node) or shown.lens.of(node))
+
+
+def _told(spans: Iterable[Site]) -> str:
+    """Cells and lines of spans, in words."""
     found: dict[str, dict[int, None]] = {}
-    for place in shown.spans(node) or shown.lens.of(node):
+    for place in spans:
         found.setdefault(place.cell, {})[place.line] = None
     return ", ".join(
         f"{cell} line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}" for cell, lines in found.items()

@@ -18,7 +18,7 @@ from tensormagic.ops.opaque import ITEM, item, items
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions.control import Derivatives, Region, install_derivatives
 from tensormagic.ops.update import accumulate, zeros_like
-from tensormagic.transform.tidy import followed
+from tensormagic.transform.following import followed
 
 _INSTEAD = {"c": "Take its real part, or its absolute value."}
 _STEPS = "Whole numbers and truth values change in steps and have no slope: differentiate what they were computed from."

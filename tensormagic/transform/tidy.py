@@ -5,21 +5,25 @@ Carries and branches' results that nothing reads go, with what they alone need; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensormagic.ir import site
 from tensormagic.ir.graph import Graph, bare_symbol
-from tensormagic.ir.node import Node, make, rebuild, topological
+from tensormagic.ir.node import Node, make, topological
+from tensormagic.ir.rules import Rule
 from tensormagic.ops.form import to_form
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.branches import Branches
 from tensormagic.ops.regions.loops import Repeat
 from tensormagic.ops.regions.region import graph_over, symbols_in
+from tensormagic.transform import loop_rules
+from tensormagic.transform.following import followed
 from tensormagic.transform.frames import framed
 from tensormagic.transform.handed import handed_on
 from tensormagic.transform.joined import joined
+from tensormagic.transform.loop_rules import Goals, Told
 from tensormagic.transform.products import at_once_before
 from tensormagic.transform.shared import shared
 from tensormagic.transform.shifts import gathered
@@ -30,44 +34,14 @@ from tensormagic.transform.totals import totalled
 from tensormagic.transform.waits import without_waiting
 
 
-def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with nodes replaced, also below what takes their place."""
-    roots = list(roots)
-    goals = {old: new for old, new in goals.items() if old is not new}
-    if not goals:
-        return roots
-    memo: dict[Node, Node] = {}
-    stack = list(roots)
-    while stack:
-        node = stack[-1]
-        goal = goals.get(node)
-        waiting = [n for n in (node.needs if goal is None else (goal,)) if n not in memo]
-        if node in memo or not waiting:
-            stack.pop()
-            if node not in memo:
-                memo[node] = memo[goal] if goal is not None else _rebuilt(node, memo)
-                if goal is not None:
-                    site.inherit(memo[goal], node)
-        else:
-            stack += waiting
-    return [memo[n] for n in roots]
-
-
-def _rebuilt(node: Node, memo: dict[Node, Node]) -> Node:
-    new = rebuild(node, [memo[a] for a in node.args], memo)
-    if new is not node:
-        for place in site.of(node):
-            site.record(new, place)
-    return new
-
-
-def tidied(results: Sequence[Node], *, level: str = "stable") -> list[Node]:
+def tidied(results: Sequence[Node], *, level: str = "stable", told: Told | None = None) -> list[Node]:
     """``results`` over regions that compute what is read of them, each once; sums in another order unless ``"exact"``.
 
-    At ``"real"`` functions of one matrix share their work, with other digits where only one of them is asked for.
+    At ``"real"`` functions of one matrix share their work, with other digits where only one of them is asked for. What is done is ``told``.
     """
-    found = _Tidy(level == "exact", level == "real").results(list(results))
-    return followed(found, without_waiting(found))
+    told = Told() if told is None else told
+    found = _Tidy(level == "exact", level == "real", told).results(list(results))
+    return told.done(found, [(loop_rules.WAITS, without_waiting(found))])
 
 
 def numbers_within(graph: Graph, seen: dict[Graph, Graph] | None = None) -> Graph:
@@ -98,47 +72,77 @@ def _regions(nodes: Iterable[Node]) -> list[Node]:
 
 @dataclass
 class _Tidy:
-    """The bodies that have been tidied."""
+    """The bodies that have been tidied, what is told of, and how many bodies deep this is."""
 
     exact: bool
     real: bool
+    told: Told
     graphs: dict[Graph, Graph] = field(default_factory=dict[Graph, Graph])
+    depth: int = 0
 
     def results(self, results: list[Node]) -> list[Node]:
         while True:
             read = _read(results)
             if not read and not self.real:
                 return results
-            goals = self._goals(results, read)
-            if not goals:
+            found = next((f for f in self._goals(results, read) if any(goals for _, goals in f)), None)
+            if found is None:
                 return results
-            results = followed(results, goals)
+            results = self._done(results, found)
 
-    def _goals(self, results: list[Node], read: Mapping[Node, set[int]]) -> Mapping[Node, Node]:
-        goals = (stretched(read) if not self.exact else {}) or _merged(read) or self._narrowed(read)
-        goals = goals or united(results) or unstacked(results) or handed_on(results)
+    def _done(self, results: list[Node], found: Sequence[tuple[Rule, Goals]]) -> list[Node]:
+        return self.told.done(results, found, within=bool(self.depth))
+
+    def _goals(self, results: list[Node], read: Mapping[Node, set[int]]) -> Iterator[Sequence[tuple[Rule, Goals]]]:
+        """What can be done, by turns."""
         if not self.exact:
-            goals = goals or at_once_before(read) or _summed(read) or totalled(results) or framed(results)
-        goals = goals or joined(results)
-        return goals or (shared(results) if self.real else {})
+            yield [(loop_rules.STRETCHED, stretched(read))]
+        yield [(loop_rules.MERGED, _merged(read))]
+        yield self._narrowed(read)
+        yield [(loop_rules.UNITED, united(results))]
+        yield [(loop_rules.ONE_READ, unstacked(results))]
+        yield [(loop_rules.HANDED_ON, handed_on(results))]
+        if not self.exact:
+            yield [(loop_rules.PRODUCTS, at_once_before(read))]
+            yield [(loop_rules.SUMS_OF_PRODUCTS, _summed(read))]
+            yield [(loop_rules.TOTALS, totalled(results))]
+            yield [(loop_rules.FRAMES, framed(results))]
+        yield [(loop_rules.JOINED, joined(results))]
+        if self.real:
+            yield [(loop_rules.SHARED, shared(results))]
 
-    def _narrowed(self, read: Mapping[Node, set[int]]) -> dict[Node, Node]:
-        goals: dict[Node, Node] = {}
+    def _narrowed(self, read: Mapping[Node, set[int]]) -> Sequence[tuple[Rule, Goals]]:
+        """The regions with what is read of them alone; and those that lose a counter, or whose body alone has changed."""
+        narrow, same = dict[Node, Node](), dict[Node, Node]()
         for node, used in read.items():
             inner = {name: self._graph(value) for name, value in node.params.items() if isinstance(value, Graph)}
             params: dict[str, Any] = {**node.params, **inner}
             new = make(node.op, node.args, **params)
             found = narrowed(new, used)
+            goals = narrow if _drops(node, found) else same
             goals.update((old, end) for old, end in zip(items(node), found, strict=True) if end not in {None, old})  # type: ignore[misc]
-        return goals
+        return [(loop_rules.NARROWED, narrow), (loop_rules.TIDIED, same)]
 
     def _graph(self, graph: Graph) -> Graph:
         if graph not in self.graphs:
+            self.depth += 1
             results = self.results(list(graph.results))
-            results = results if self.exact else gathered(followed(results, without_waiting(results)))
+            if not self.exact:
+                results = self._done(results, [(loop_rules.WAITS, without_waiting(results))])
+                read = gathered(results)
+                self.told.within(loop_rules.NEIGHBOURS, dict(zip(results, read, strict=True)))
+                results = read
+            self.depth -= 1
             new = graph if tuple(results) == graph.results else graph.with_results(results)
             self.graphs[graph] = self.graphs[new] = new
         return self.graphs[graph]
+
+
+def _drops(region: Node, found: Sequence[Node | None]) -> bool:
+    """Whether something else than a counter is not computed any more."""
+    ends = {end.args[0] if end.op is ITEM else end for end in found if end is not None}
+    kept = Counter(t for end in ends for t in end.types)
+    return any(t.shape or t.inexact for t in Counter(region.types) - kept)
 
 
 def _summed(read: Iterable[Node]) -> dict[Node, Node]:

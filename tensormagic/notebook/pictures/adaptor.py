@@ -38,6 +38,7 @@ from tensormagic.notebook.pictures.views import Drawing, computes, functions_of,
 from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.regions.region import Region
+from tensormagic.transform.loop_rules import OF_LOOPS
 from tensormagic.transform.rewriting import rules
 from tensormagic.transform.rewriting.replay import replayed
 from tensormagic.transform.rewriting.trial import changes_digits
@@ -391,7 +392,7 @@ class _Views:
 
     def rewrite(self, firing: Any, bought: str) -> Rewrite:
         """A rule that fired, in words, and what it bought."""
-        spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before)
+        spans = self.shown.spans(firing.before) or self.drawing.spans(firing.before) or firing.sites
         where = ", ".join(dict.fromkeys(map(str, spans)))
         rule = firing.rule
         source = f"rule written in {written_in(rule)}" if rule.source else ""
@@ -409,7 +410,7 @@ def written_in(rule: Rule) -> str:
 @cache
 def _stated() -> frozenset[Rule]:
     """The rules that tensormagic states."""
-    return frozenset(rules("real"))
+    return frozenset((*rules("real"), *OF_LOOPS))
 
 
 def steps_of(plan: Plan | Outline | None, graph: Graph) -> tuple[dict[Node, int], set[Node]]:

@@ -14,8 +14,10 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.ir.table import Table
+from tensormagic.transform import loop_rules
 from tensormagic.transform.hoisted import hoisted
 from tensormagic.transform.iterations import at_once
+from tensormagic.transform.loop_rules import Told
 from tensormagic.transform.rewriting import (
     algebra,
     assumed,
@@ -36,7 +38,7 @@ from tensormagic.transform.rewriting.before_slopes import before_slopes
 from tensormagic.transform.rewriting.beyond import BEYOND, applies
 from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
 from tensormagic.transform.scans import scanned
-from tensormagic.transform.tidy import followed, numbers_within, tidied
+from tensormagic.transform.tidy import numbers_within, tidied
 
 THEMES: tuple[ModuleType, ...] = (
     constants,
@@ -195,27 +197,66 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     level = config.level(level)
     base, off = parted(level)
     loops = "loops" not in off
-    if base != "exact" and loops:
-        graph = numbers_within(graph)
-        graph = graph.with_results(followed(graph.results, at_once(graph.results, real=base == "real")))
-    new, log = _normal(_without_loops(graph, base) if loops else graph, level, extra)
+    told = Told()
     if loops:
-        new = new.with_results(tidied(new.results, level=base))
-        again = _without_loops(new, base)  # of what rules have made of iterations
-        if base != "exact":
-            again = again.with_results(followed(again.results, hoisted(again.results)))
-        if again.results != new.results:
-            new, more = _normal(again, level, extra)
-            new = new.with_results(tidied(new.results, level=base))
-            log = Log([*log.fired, *more.fired], [*log.withheld, *more.withheld])
+        graph = _without_loops(_at_once(graph, base, told), base, told)
+    new, log = _normal(graph, level, extra)
+    fired = [*told.fired, *log.fired]
+    if loops:
+        new, more = _tidied(new, level, extra)
+        fired += more.fired
+        log.withheld += more.withheld
     fused = "fusion" not in off
-    return Rewritten(new, log.fired, log.assumptions, log.withheld, fused=fused, rounds=fused and base != "exact")
+    return Rewritten(new, fired, Log(fired).assumptions, log.withheld, fused=fused, rounds=fused and base != "exact")
 
 
-def _without_loops(graph: Graph, base: str) -> Graph:
+def _at_once(graph: Graph, base: str, told: Told) -> Graph:
+    """The graph with operations on arrays in the place of loops whose iterations need nothing of each other."""
+    if base == "exact":
+        return graph
+    within = numbers_within(graph)
+    told.became(loop_rules.STRETCHED, graph, within)
+    goals = at_once(within.results, real=base == "real")
+    found: dict[Rule, dict[Node, Node]] = {}
+    for old, new in goals.items():
+        stores = loop_rules.AT_ONCE_ROUNDED if _is_rounded(old) else loop_rules.AT_ONCE
+        found.setdefault(stores if old.type.shape else loop_rules.SUMMED, {})[old] = new
+    return told.graph(within, [*found.items()])
+
+
+def _is_rounded(end: Node) -> bool:
+    """Whether a result of a loop has the same bits wherever an element lies: sums and products, and what is rounded correctly."""
+    body: Graph = loop_rules.region_of(end)["body"]
+    kinds = {"leaf", "move", "update"}
+    return all(n.op.kind in kinds or (n.op.kind == "pointwise" and n.op.name in parts.ROUNDED) for n in body.nodes)
+
+
+def _tidied(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:
+    """The graph with tidy regions, and with what may be done once rules have looked at iterations."""
+    base, told = parted(level)[0], Told()
+    new = graph.with_results(tidied(graph.results, level=base, told=told))
+    again = _without_loops(new, base, told)  # of what rules have made of iterations
+    if base != "exact":
+        again = told.graph(again, [(loop_rules.HOISTED, hoisted(again.results))])
+    if again.results == new.results:
+        return new, Log(told.fired)
+    new, log = _normal(again, level, extra)
+    last = Told()
+    new = new.with_results(tidied(new.results, level=base, told=last))
+    return new, Log([*told.fired, *log.fired, *last.fired], log.withheld)
+
+
+def _without_loops(graph: Graph, base: str, told: Told) -> Graph:
     """The graph with scans in the place of loops that store running sums and the like."""
     goals = scanned(graph.results, parts.ROUNDED if base == "exact" else None)
-    return graph.with_results(followed(graph.results, goals)) if goals else graph
+    if not goals:
+        return graph
+    same = goals if base == "exact" else scanned(graph.results, parts.ROUNDED)
+    found: dict[Rule, dict[Node, Node]] = {}
+    for old, new in goals.items():
+        plain = loop_rules.SCANNED if same.get(old) is new else loop_rules.SCANNED_BUT_ZEROS
+        found.setdefault(plain if old in same else loop_rules.SCANNED_FUNCTIONS, {})[old] = new
+    return told.graph(graph, [*found.items()])
 
 
 def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log]:

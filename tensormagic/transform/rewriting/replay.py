@@ -43,6 +43,9 @@ def replayed(graph: Graph, fired: Sequence[Firing], last: Graph) -> Iterator[tup
 
 
 def _rewritten(graph: Graph, fired: Sequence[Firing]) -> Graph:
+    whole = next((k for k in reversed(range(len(fired))) if fired[k].results), None)
+    if whole is not None:  # what is done to loops is noted with what the graph was after it
+        graph, fired = graph.with_results(fired[whole].results), fired[whole + 1 :]
     becomes: dict[Node, Node] = {}
     for firing in fired:
         becomes.setdefault(firing.before, firing.after)

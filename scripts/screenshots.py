@@ -165,7 +165,7 @@ SHOTS = {
         ),
     ),
     "graph-view-kernels-and-values": Shot(
-        GRAPH, ".tm-graph", after(click(".tm-header"), button("as kernels"), click(f"{NODE}.input", has="X"))
+        GRAPH, ".tm-graph", after(click(".tm-header"), button("as compiled"), click(f"{NODE}.input", has="X"))
     ),
     "graph-view-loops-and-branches": Shot(
         (DATA, LOOPS),

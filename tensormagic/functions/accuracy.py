@@ -26,6 +26,8 @@ SAMPLES = 64
 MOST_WHOLE = 400
 """How many numbers are read with many digits where a fold reads all of them."""
 MOST_OPERATIONS = 200_000_000
+CHECKED = 4
+"""Of how many elements it is checked that both forms mean the same: those where they differ most."""
 EXTENTS = (0, 100, 16, 4)
 """To how many elements axes are cut where there are too many, one after the other; 0 for all."""
 
@@ -64,6 +66,10 @@ class NotMeasuredError(Exception):
     """Why an error is not known."""
 
 
+class _DependentError(Exception):
+    """What both forms read are no numbers of their own: the forms are equal only for what these come from."""
+
+
 class Measure:
     """Measures errors in a graph, for the values of its parameters, until its time is up.
 
@@ -85,7 +91,8 @@ class Measure:
     def errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors:
         """The errors of two nodes over the parameters that mean the same real numbers.
 
-        What both read is taken as exact: of the ``whole`` that are the parameters alone, else all that they have in common.
+        What both read is taken as exact: of the ``whole`` that are the parameters alone, else all that they have in common. A rule may
+        use how such values hang together (of ``sqrt(x + 1) - sqrt(x)``, that the squares are 1 apart): then it is the parameters, too.
 
         Raises
         ------
@@ -101,6 +108,8 @@ class Measure:
                     raise NotMeasuredError("that takes longer than a view may")
                 if (found := self._at(term, extent)) is not None:
                     return found
+        except _DependentError:
+            return self.errors(before, after, whole=True)
         except UnknownError as unknown:
             raise NotMeasuredError(f"{unknown} cannot be computed with more digits") from None
         except ImportError:
@@ -128,7 +137,27 @@ class Measure:
             else:
                 picked = np.arange(min(np.size(before), MOST_WHOLE))
                 true = np.ravel(term.reals(known, sizes))[picked]
+            if not term.whole:
+                self._check(term, known, sizes, (np.asarray(before), np.asarray(after)), (picked, true))
         return _worst(np.ravel(before)[picked], np.ravel(after)[picked], true, term.before.type.dtype, extent)
+
+    def _check(self, term: _Term, known: dict[Node, Any], sizes: Any, forms: Any, looked: Any) -> None:
+        """That both forms mean the same real numbers for what they read."""
+        (before, after), (picked, true) = forms, looked
+        apart = np.nan_to_num(np.abs(before.ravel() - after.ravel())[picked])
+        most = np.argsort(apart)[-CHECKED:]
+        if not apart.any() or (term.by_elements and not term.after_by_elements):
+            return
+        try:
+            if term.by_elements:
+                other = term.reals(known, sizes, before.shape, picked[most], of_after=True)
+            else:
+                other = np.ravel(term.reals(known, sizes, of_after=True))[picked][most]
+        except (UnknownError, TensorError, ArithmeticError, ValueError, IndexError, TypeError, KeyError):
+            return
+        pairs = zip(np.atleast_1d(other), np.atleast_1d(true)[most], strict=True)
+        if any(ulps(float(o), t, term.before.type.dtype) > 1 for o, t in pairs if numbers().isfinite(t)):
+            raise _DependentError
 
     def _cut(self, parameter: Node, value: Any, extent: int) -> Any:
         for axis, size in enumerate(parameter.type.shape if extent else ()):
@@ -143,30 +172,35 @@ class _Term:
     """Two forms down to what both read."""
 
     def __init__(self, before: Node, after: Node, *, whole: bool) -> None:
-        self.before, self.after = before, after
+        self.before, self.after, self.whole = before, after, whole
         both = {n for n in topological([before]) if not n.args} if whole else _shared(before, after)
         own = topological([before], both.__contains__)
         other = topological([after], both.__contains__)
         self.inner = [n for n in own if n not in both]
         self.cuts = [n for n in dict.fromkeys((*own, *other)) if n in both]
-        self.by_elements = all(
-            isinstance(n.op, Pointwise) or n.op in {FORM, BROADCAST} or not n.args for n in self.inner
-        )
+        self.inner_after = [n for n in other if n not in both]
+        self.by_elements, self.after_by_elements = map(_by_elements, (self.inner, self.inner_after))
 
-    def reals(self, known: dict[Node, Any], sizes: Any, shape: Any = None, picked: Any = None) -> Any:
-        """The real numbers that ``before`` is: of all elements, or of picked ones of that shape."""
+    def reals(
+        self, known: dict[Node, Any], sizes: Any, shape: Any = None, picked: Any = None, *, of_after: bool = False
+    ) -> Any:
+        """The real numbers that ``before`` is, or ``after``: of all elements, or of picked ones of that shape."""
 
         def taken(value: Any) -> Any:
             return value if picked is None else np.broadcast_to(value, shape).flat[picked]
 
         table = {n: reals(taken(v)) for n, v in known.items()}
-        for node in self.inner:
+        for node in self.inner_after if of_after else self.inner:
             if picked is not None and node.op in {FORM, BROADCAST}:
                 table[node] = table[node.args[0]]
                 continue
             found = real_values(node, [table[a] for a in node.args], lambda s: evaluate(s, sizes.__getitem__))
             table[node] = taken(found) if not node.args else found
-        return table[self.before]
+        return table[self.after if of_after else self.before]
+
+
+def _by_elements(nodes: Sequence[Node]) -> bool:
+    return all(isinstance(n.op, Pointwise) or n.op in {FORM, BROADCAST} or not n.args for n in nodes)
 
 
 def _shared(before: Node, after: Node) -> set[Node]:

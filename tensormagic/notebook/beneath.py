@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
@@ -14,9 +15,8 @@ from tensormagic.capture.value import Tensor
 if TYPE_CHECKING:
     from tensormagic.notebook.outcome import Outcome
 
-__all__ = ["BY_PYTHON", "LINE", "as_html", "beneath", "is_numbers", "told"]
+__all__ = ["LINE", "as_html", "beneath", "is_numbers", "plainly", "told"]
 
-BY_PYTHON = "computed by Python"
 LINE = (  # in the letters, and at the place, of the line above a graph
     '<div class="tm-line" style="white-space:pre-line;padding:2px 3px;background:var(--jp-layout-color1,transparent);'
     'overflow-wrap:anywhere;font:13px var(--jp-ui-font-family,system-ui,sans-serif);font-size:var(--jp-ui-font-size1,13px)">{}</div>'
@@ -39,10 +39,21 @@ def _is_number(value: Any) -> bool:
     return type(value) in _NUMBERS
 
 
+def plainly(value: Any, kind: str, others: Iterable[str]) -> str:
+    """Of numbers that are no graph: their class, and that they are none; ``others`` are what the graph beside them is of.
+
+    ``int · a plain number, no graph``
+    """
+    graph = f"; the graph is of {', '.join(others)}" if others else ", no graph"
+    if type(value) is np.ndarray:
+        return f"a plain array{graph}"
+    return f"plain numbers{graph}" if type(value) is tuple else f"{kind} · a plain number{graph}"
+
+
 def told(outcome: Outcome) -> str:
     """What an object is that a cell ends in, who made it, and what was captured beside it; nothing for texts, lists and the like.
 
-    ``returned: OdeResult of scipy, computed by Python · captured as a graph: rate (computed when it is read)``
+    ``returned: OdeResult of scipy, computed by Python · graph: of rate (computed when it is read)``
     """
     value = outcome.result
     if value is None or isinstance(value, _TEXTS) or outcome.plain:
@@ -55,9 +66,9 @@ def told(outcome: Outcome) -> str:
         return ""
     lazy = [_captured(name, tensors_in(v)) for name, v in outcome.outputs.items() if tensors_in(v)]
     parts = {
-        f"returned: {what}, {BY_PYTHON}{'' if lazy else ', no graph'}": True,
+        f"returned: {what}, computed by Python{'' if lazy else ', no graph: that is of numbers and arrays'}": True,
         f"run on values: {_listed(ran)}": bool(ran),
-        f"captured as a graph: {_listed(lazy)}": bool(lazy),
+        f"graph: of {_listed(lazy)}": bool(lazy),
     }
     return " \N{MIDDLE DOT} ".join(text for text, there in parts.items() if there)
 

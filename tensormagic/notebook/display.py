@@ -20,7 +20,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.plain_texts import holds_users, plain_text
 from tensormagic.ir.type import hint
-from tensormagic.notebook.beneath import BY_PYTHON, as_html, beneath, is_numbers, told
+from tensormagic.notebook.beneath import as_html, beneath, is_numbers, plainly, told
 from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pairs import pairs_told
@@ -263,6 +263,8 @@ class Report:
         Where live widgets are kept.
     panels
         Further parts that are shown, each as HTML and as text.
+    new
+        What a page says below the line, once.
     graph
         Whether the graph is shown.
     rich
@@ -270,7 +272,14 @@ class Report:
     """
 
     def __init__(
-        self, outcome: Outcome, views: Views, *, graph: bool, rich: bool, panels: tuple[tuple[str, str], ...] = ()
+        self,
+        outcome: Outcome,
+        views: Views,
+        *,
+        graph: bool,
+        rich: bool,
+        panels: tuple[tuple[str, str], ...] = (),
+        new: str = "",
     ) -> None:
         self.outcome = outcome
         self.value = outcome.result
@@ -279,6 +288,7 @@ class Report:
         self._graph = graph
         self._rich = rich
         self._panels = panels
+        self._new = new
         self.note = ""  # what has changed since
 
     def __repr__(self) -> str:
@@ -307,18 +317,10 @@ class Report:
             formed=out.formed,
         )
         stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
-        python = self._by_python if self.is_plain and is_numbers(value) else []
-        line = " · ".join(filter(None, [text, *python, stored, self.note]))
+        others = out.results if self.portrait is not None and self.portrait.computes else {}
+        plain = plainly(value, actual_type(value), others) if self.is_plain and is_numbers(value) else ""
+        line = " · ".join(filter(None, [text, plain, stored, self.note]))
         return "\n".join(filter(None, [line, self._slip if computed else ""]))
-
-    @property
-    def _by_python(self) -> list[str]:
-        """Of a number or array that is no graph: its class, and who has computed it; the graph beside it is of other values."""
-        others = self.portrait is not None and self.portrait.computes
-        beside = (
-            f"{BY_PYTHON}; the graph is of {', '.join(self.outcome.results)}" if others else f"{BY_PYTHON}, no graph"
-        )
-        return [*([] if type(self.value) in {np.ndarray, tuple} else [actual_type(self.value)]), beside]
 
     @cached_property
     def _slip(self) -> str:
@@ -333,7 +335,9 @@ class Report:
         out, shown = self.outcome, self.portrait
         drawn = shown is not None and self._graph and (shown.computes or out.options.opened)
         scene = shown.scene(out.source) if shown is not None and drawn else None
-        made = bundle(self.line, scene, self._views, self._rich, self._panels, expanded=out.options.opened)
+        made = bundle(
+            self.line, scene, self._views, self._rich, self._panels, expanded=out.options.opened, new=self._new
+        )
         self.__dict__.pop("portrait", None)  # IPython keeps every report, and the graph's picture is large
         return made
 
@@ -452,9 +456,11 @@ def bundle(
     panels: tuple[tuple[str, str], ...] = (),
     *,
     expanded: bool = False,
+    new: str = "",
 ) -> tuple[Bundle, Bundle]:
     """One line, a graph, and panels, in every form that a page may ask for."""
     words = [line, *(text for _, text in panels)]
+    line = f"{line}\n{new}" if new else line
     if not rich:
         return {"text/plain": "\n".join(words)}, {}
     if scene is None or not scene.views:

@@ -175,7 +175,8 @@ class TensorMagics(Magics):
         outcome.release()
         if view is not None:
             return self._live(view, outcome)
-        return Report(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels)
+        new = self.gradients.introduced([*outcome.gradients, *outcome.wholes]) if self.rich else ""
+        return Report(outcome, self.views, graph="graph" in options.show, rich=self.rich, panels=panels, new=new)
 
     def _tell(self, outcome: Outcome, seconds: float, *, plain: bool) -> None:
         """Say what happened."""

@@ -25,6 +25,7 @@ _COLUMNS = {  # what the columns mean, where a pointer rests on their heads
     "gain and cost": "measured on your values: the error before and after, operations, and bytes read and written",
 }
 _UNIT = "a unit in the last place is the distance from the result to the next float"
+_ALONE = "each error is of the rule's own formula, what it reads taken as exact, so those of two steps need not join"
 
 
 def rewrites(shown: Portrait) -> Panel:
@@ -43,7 +44,8 @@ def rules(shown: Portrait) -> Panel:
         told = dict.fromkeys(_row(shown, f) for f in step.fired)
         rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
-    said = [_UNIT] if any("units in the last place" in row[-1] for row in rows) else []
+    measured = sum("units in the last place" in row[-1] for row in rows)
+    said = [_UNIT, *[_ALONE] * (measured > 1)] if measured else []
     return _table((*_HEAD, "gain and cost"), rows, [shown.first], of=" of the value", said=said)
 
 

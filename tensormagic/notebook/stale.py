@@ -9,7 +9,7 @@ import ast
 import textwrap
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -33,6 +33,7 @@ for k in range(100):
     {name} -= 0.1 * g"""
 _UNNAMED = "Name that cell (%%tensor {function} --grad ...), run it again, and compute the gradient in every step"
 _MOST_LINES = 24  # of a cell that a warning shows
+_MOST_INTRODUCED = 6  # names
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Gradients:
     def __init__(self) -> None:
         self._bound: dict[str, _Bound] = {}
         self._here = KnownCell()  # the one that runs
+        self._first: str | None = None  # the cell that has said of names that they are variables
 
     def held(self, space: Mapping[str, Any]) -> set[str]:
         """The names of a notebook that are gradients."""
@@ -98,6 +100,16 @@ class Gradients:
                 warnings.warn_explicit(message, UserWarning, cell, 1)
             self._bound[bound] = _Bound(gradient, name, nodes[name], cell, function, self._here)
             space[bound] = gradient
+
+    def introduced(self, names: Iterable[str]) -> str:
+        """What the first cell of a notebook that has gradients says of their names, whenever it runs: the line could be a mere print."""
+        bound = [f"grad_{name}" for name in names if name.isidentifier()]
+        if self._first not in {None, self._here.known} or not 0 < len(bound) <= _MOST_INTRODUCED:
+            return ""
+        self._first = self._here.known
+        *first, last = bound
+        listed = f"{', '.join(first)} and {last} are variables" if first else f"{last} is a variable"
+        return f"{listed} of the notebook now"
 
     def check(self, here: KnownCell, space: Mapping[str, Any], label: str) -> Offer | None:
         """Warn, once for each gradient, where a cell that is about to run uses one whose variable has changed or changes on the way.

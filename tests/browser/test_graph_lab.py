@@ -33,7 +33,7 @@ def test_the_kernel_hears_what_is_shown_and_closes(notebook: Callable[[str, Path
     header.focus()
     page.keyboard.press("Enter")
     page.locator(".tm-boxes > g").first.wait_for()
-    page.get_by_role("button", name="as kernels", exact=True).click()
+    page.get_by_role("button", name="as compiled", exact=True).click()
     page.locator(".tm-stage").focus()
     page.keyboard.press("/")
     page.keyboard.type("sigmoid")
@@ -76,7 +76,7 @@ def test_the_kernel_answers_what_a_graph_asks(notebook: Callable[[str, Path | li
     slider.wait_for()
     slider.focus()
     page.keyboard.press("Home")
-    shown.get_by_text("as it was captured").first.wait_for()
+    shown.get_by_text("as it was written").first.wait_for()
     shown.locator(".tm-boxes > g.pointwise", has_text="log").first.wait_for()
     page.keyboard.press("End")
     shown.locator(".tm-boxes > g.pointwise", has_text="softplus").click()
@@ -97,7 +97,7 @@ def test_the_kernel_answers_what_a_graph_asks(notebook: Callable[[str, Path | li
     large.get_by_role("searchbox").press("Enter")
     expect(said).to_contain_text("1 of 2: ", timeout=30_000)
     assert "line 150" in large.locator(".tm-details").inner_text()
-    large.get_by_role("button", name="as kernels", exact=True).click()
+    large.get_by_role("button", name="as compiled", exact=True).click()
     large.locator(".tm-boxes > g.group", has_text="kernel 1").first.wait_for()
     assert opened.console_errors == []
     assert opened.offsite_requests == []

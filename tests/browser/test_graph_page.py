@@ -64,7 +64,7 @@ def opened(browser: BrowserContext, tmp_path: Path) -> Iterator[Any]:
 def test_it_opens_on_click_and_on_enter(opened: Any) -> None:
     shown = opened(demo_scenes.logistic(), expanded=False)
     header = shown.page.locator(".tm-header")
-    assert header.inner_text() == "graph: 8 ops as captured → 6 after rewriting → 13 with the gradient → 3 kernels"
+    assert header.inner_text() == "graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels"
     assert header.get_attribute("aria-expanded") == "false"
     assert shown.page.locator(".tm-stage").count() == 0
     header.click()
@@ -97,7 +97,7 @@ def test_views_share_elements_so_that_nodes_move(opened: Any) -> None:
     )
     assert page.evaluate("window.kept.style.transform") != before
     assert page.evaluate("getComputedStyle(window.kept).transitionDuration") == "0.4s, 0.2s"
-    assert shown.said() == "after rewriting: 6 ops"
+    assert shown.said().startswith("after rewriting: 6 ops; ")
     still = opened(demo_scenes.logistic(), reduced_motion="reduce")
     assert still.page.evaluate("getComputedStyle(document.querySelector('.tm-boxes > g')).transitionDuration") == "0s"
 
@@ -261,7 +261,7 @@ def test_a_slider_goes_through_the_rewriting_and_nodes_move(opened: Any) -> None
     assert page.evaluate("window.kept.classList.contains('made')")
     assert "exp" in page.locator('.tm-boxes [data-key="e"]').text_content()
     page.keyboard.press("Home")
-    assert shown.said() == "step 0 of 2: as it was captured"
+    assert shown.said() == "step 0 of 2: as it was written"
     assert "s" in shown.boxes()
     page.locator(".tm-stage").focus()
     page.keyboard.press("]")
@@ -275,7 +275,7 @@ def test_a_slider_goes_through_the_rewriting_and_nodes_move(opened: Any) -> None
     page.keyboard.press("1")  # on a button of the list: no key of the stage
     page.locator(".tm-stage").focus()
     page.keyboard.press("1")
-    assert shown.said() == "as captured: 8 ops"
+    assert shown.said() == "as written: 8 ops; nothing is changed yet"
     assert slider.count() == 0
 
 

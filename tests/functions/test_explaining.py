@@ -52,6 +52,29 @@ def test_what_is_made_of_another_operand_is_not_taken_as_exact():
     assert after < 10
 
 
+@pytest.mark.parametrize(
+    "differ",
+    [
+        lambda x: np.sqrt(1 + x) - np.sqrt(x),
+        lambda x: np.sqrt(x + 3) - np.sqrt(x - 1),
+        lambda x: 1 / x - 1 / (x + 1),
+        lambda x: np.arctan(x + 1) - np.arctan(x),
+        lambda x: np.log(x + 2) - np.log(x),
+        lambda x: np.cbrt(x + 1) - np.cbrt(x),
+        lambda x: 1 / (x - 2) - 1 / x,
+        lambda x: np.exp(1 / (x + 1)) - np.exp(1 / x),
+    ],
+)
+def test_what_hangs_together_is_not_taken_as_exact(differ):
+    """The roots of x and of x + 1, as they are rounded, are no two numbers of their own: the rule uses that their squares are 1 apart."""
+    x = np.linspace(2e4, 5e4, 60)
+    said = differ(tm.tensor(x)).explain()
+    steps = [line for line in said.splitlines() if "in the last place" in line and "in all" not in line]
+    (before, after), *_ = errors_in("\n".join(steps))
+    assert before > 20
+    assert after < 10
+
+
 def test_overflow_is_an_error_without_end():
     x = tm.tensor(np.linspace(700, 900, 50))
     assert errors_in(np.log(np.sum(np.exp(x))).explain())[0][0] == np.inf

@@ -15,7 +15,8 @@ y = np.array([1.0, 2.0, 4.0])
 class Fit:
     slope: float
 """
-NONE = "computed by Python, no graph"
+NONE = "a plain number, no graph"
+MADE = "computed by Python, no graph: that is of numbers and arrays"
 
 
 @pytest.fixture
@@ -32,8 +33,8 @@ def there(notebook):
         ("total = 0\nwhile total < 7:\n    total += 2\ntotal", f"8 · int · {NONE}"),
         ("if len(y) == 3:\n    c = 1j\nelse:\n    c = 0j\nc", f"0+1j · complex · {NONE}"),
         ("def half(k):\n    return k / 2\nhalf(3)", f"1.5 · float · {NONE}"),
-        ("len(y), 2.5", f"len(y) = 3\n[1] = 2.5 · {NONE}"),
-        ("y.shape", f"[0] = 3 · {NONE}"),
+        ("len(y), 2.5", "len(y) = 3\n[1] = 2.5 · plain numbers, no graph"),
+        ("y.shape", "[0] = 3 · plain numbers, no graph"),
     ],
 )
 def test_numbers_have_the_line_that_lazy_values_have(there, cell, line):
@@ -46,18 +47,18 @@ def test_numbers_have_the_line_that_lazy_values_have(there, cell, line):
 def test_an_array_that_python_made_has_no_graph_of_its_own(there):
     cell = "%%tensor\nk = 0.1 * y[0]\nsol = solve_ivp(lambda t, u: -k * u, (0, 4), [2.0])\nsol.y[:, -1]"
     line = there.ok(cell).data["text/plain"].splitlines()[0]
-    assert line.endswith(" · float64[1] · computed by Python; the graph is of k")
+    assert line.endswith(" · float64[1] · a plain array; the graph is of k")
     assert np.isclose(there["_"][0], 2 * np.exp(-0.4), rtol=1e-3)
 
 
 @pytest.mark.parametrize(
     ("cell", "line"),
     [
-        ("solve_ivp(lambda t, u: -u, (0, 4), [2.0])", "OdeResult of scipy, computed by Python, no graph"),
-        ("k = 3 * y[0]\nsolve_ivp(lambda t, u: -k * u, (0, 1), [2.0])", "OdeResult of scipy, computed by Python · captured as a graph: k (computed when it is read)"),  # noqa: E501 (a line that is compared)
-        ("minimize(lambda v: (v[0] - 1) ** 2, [0.0])", "OptimizeResult of scipy, computed by Python, no graph"),
-        ("for k in range(2):\n    v = fractions.Fraction(k, 3)\nv", "Fraction of fractions, computed by Python, no graph"),
-        ("Fit(2.0)", "Fit, computed by Python, no graph"),
+        ("solve_ivp(lambda t, u: -u, (0, 4), [2.0])", f"OdeResult of scipy, {MADE}"),
+        ("k = 3 * y[0]\nsolve_ivp(lambda t, u: -k * u, (0, 1), [2.0])", "OdeResult of scipy, computed by Python · graph: of k (computed when it is read)"),  # noqa: E501 (a line that is compared)
+        ("minimize(lambda v: (v[0] - 1) ** 2, [0.0])", f"OptimizeResult of scipy, {MADE}"),
+        ("for k in range(2):\n    v = fractions.Fraction(k, 3)\nv", f"Fraction of fractions, {MADE}"),
+        ("Fit(2.0)", f"Fit, {MADE}"),
     ],
 )  # fmt: skip
 def test_other_objects_say_what_was_returned_and_captured(there, cell, line):

@@ -152,6 +152,8 @@ def test_the_legend_has_what_is_drawn_and_rules_say_that_their_letters_are_none_
     ]
     assert "for\N{NO-BREAK SPACE}any\N{NO-BREAK SPACE}x,\N{NO-BREAK SPACE}y" in lines
     assert placeholders("exp(v) / sum(exp(v), axes) -> softmax(v, axes)", "{}") == "v"
+    assert placeholders("sqrt(sum(x**2)) -> sqrt(sum((c * x)**2)) / c for a power of two c", "{}") == "x, c"
+    assert placeholders("f(a) - f(b) -> by a - b where both are near", "{}") == "a, b"
 
 
 def test_what_rules_have_made_for_a_gradient_alone_is_marked_as_its(notebook):

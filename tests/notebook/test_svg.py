@@ -32,7 +32,7 @@ def test_title_description_and_every_op() -> None:
     root = parsed(svg.render(demo_scenes.logistic()))
     assert (
         root.findtext(f"{SVG}title")
-        == "In[3]: graph: 8 ops as captured → 6 after rewriting → 13 with the gradient → 3 kernels"
+        == "In[3]: graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels"
     )
     assert "z = X @ w + b" in (root.findtext(f"{SVG}desc") or "")
     written = texts(root)
@@ -44,7 +44,7 @@ def test_before_and_after_in_one_picture() -> None:
     both = parsed(svg.render(demo_scenes.logistic(), ("captured", "rewritten")))
     one = parsed(svg.render(demo_scenes.logistic(), ("captured",)))
     assert float(both.get("width", 0)) > float(one.get("width", 0))
-    assert {"as captured", "after rewriting", "8 ops", "6 ops", "rule softplus"} <= set(texts(both))
+    assert {"as written", "after rewriting", "8 ops", "6 ops", "rule softplus"} <= set(texts(both))
 
 
 def test_wide_views_are_stacked() -> None:

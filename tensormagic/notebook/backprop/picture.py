@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.backprop.cells import extent, strip
-from tensormagic.notebook.backprop.sheet import TIMES, Sheet, Shown, Used
+from tensormagic.notebook.backprop.sheet import Sheet, Shown, Used
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.palette import LIGHT, in_themes, rules, scoped
@@ -33,11 +34,11 @@ _OWN = {
     "forced": {"back": "LinkText", "above": "CanvasText", "below": "LinkText", "strength": "0.5"},
 }
 _LEGEND = (
-    "adjoint of a box: the gradient of the result with respect to it, passed back from bottom to top. value: forward pass, top to bottom.",
-    "A dashed box on an arrow: what is passed up along it, the adjoint below times the local derivative; those that arrive are added.",
-    "×: numbers; ⊙: element by element; ·: summed over elements; J: a matrix of derivatives.",
+    "value: computed forward, down the arrows. adjoint: the gradient of the result with respect to a box, passed back up the orange heads.",
+    "The adjoint of an input is its gradient. A dashed box: what is passed up, adjoint below times local derivative; parts are added.",
+    "×: of numbers, or element by element, as * in NumPy; ·: what comes in by an arrow; J: a matrix of derivatives.",
 )
-_SQUARES = "Squares are elements of an array: a stronger colour is a larger one; small blue squares are negative."
+_SQUARES = "Squares: some of the elements of the array above them; a stronger colour is a larger one, small and blue is negative."
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,12 @@ def drawn(sheet: Sheet) -> Picture:
         boxes.append(card)
         links += [Link(use.source, len(boxes) - 1, 0.0, 0.0, k), Link(len(boxes) - 1, target, 0.0, enters, k)]
         ends += [k, k]
-    return _placed(boxes, links, ends, len(nodes))
+    return _placed(boxes, links, ends, len(nodes), {k for k, use in enumerate(sheet.uses) if use.part is not None})
 
 
-def _placed(boxes: Sequence[_Box], links: Sequence[Link], ends: Sequence[int], count: int) -> Picture:
+def _placed(
+    boxes: Sequence[_Box], links: Sequence[Link], ends: Sequence[int], count: int, carrying: AbstractSet[int]
+) -> Picture:
     # laid out from the result up, so that each card stands beside the node whose derivative it has
     flipped = [Link(link.target, link.source, link.enters, link.leaves, k) for k, link in enumerate(links)]
     upwards = layered([box.width for box in boxes], flipped)
@@ -93,7 +96,7 @@ def _placed(boxes: Sequence[_Box], links: Sequence[Link], ends: Sequence[int], c
     tops = [sum(heights[:k]) + _GAP * k for k in range(len(heights))]
     middles = [top + height / 2 for top, height in zip(tops, heights, strict=True)]
     ways = [
-        _way(link, bend, boxes, rows, upwards.x, list(zip(tops, heights, strict=True)), use)
+        _way(link, bend, boxes, rows, upwards.x, list(zip(tops, heights, strict=True)), use, carries=use in carrying)
         for link, bend, use in zip(links, bends, ends, strict=True)
     ]
     drawn_ = [
@@ -113,8 +116,10 @@ def _way(
     x: Sequence[float],
     spans: Sequence[tuple[float, float]],
     use: int,
+    *,
+    carries: bool,
 ) -> str:
-    """A link as curves between rows, straight down through them, with an arrow's head where it ends."""
+    """A link as curves between rows, straight down through them: a head where it ends, and one where an adjoint goes back."""
     source, target = rows[link.source], rows[link.target]
     places = [x[link.source] + link.leaves, *bends, x[link.target] + link.enters]
     begin = sum(spans[source]) - spans[source][1] / 2 + boxes[link.source].height / 2
@@ -125,7 +130,9 @@ def _way(
         middle = (above + below) / 2
         path.append(f"C{_n(left)} {_n(middle)} {_n(right)} {_n(middle)} {_n(right)} {_n(below)}")
         path.append(f"V{_n(sum(spans[row + 1]) if row + 1 < target else end)}")
-    return f'<path class="way" data-u="{use}" d="{"".join(path)}m-3 -5l3 5l3 -5"/>'
+    down = f'<path class="down" d="M{_n(places[-1] - 3)} {_n(end - 5)}l3 5l3 -5"/>'
+    up = f'<path class="up" d="M{_n(places[0] - 3)} {_n(begin + 5)}l3 -5l3 5"/>' if carries else ""
+    return f'<g class="way" data-u="{use}"><path d="{"".join(path)}"/>{down}{up}</g>'
 
 
 def _node(sheet: Sheet, number: int, shown: Shown) -> _Box:
@@ -138,34 +145,35 @@ def _node(sheet: Sheet, number: int, shown: Shown) -> _Box:
         adjoint = shown.adjoint
         rows.append(("adjoint", "adjoint", adjoint.text(sheet.frame), adjoint.quantity.placeholder))
         total = sheet.sum_text(shown, sheet.frame)
-    strips = [
-        (name, slot, extent(slot.quantity)) for name, slot in (("value", value), ("adjoint", shown.adjoint)) if slot
-    ]
+    slots = {"value": value, "adjoint": shown.adjoint}
+    strips = {name: (slot, extent(slot.quantity)) for name, slot in slots.items() if slot is not None}
     aside = 9.0 if shown.kind == "input" else 0.0  # where the outline is round
-    high = max((size[1] + 5 for _, _, size in strips if size[1]), default=0.0)
+    below = {
+        name: size[1] + 5 if size[1] else 0.0 for name, (_, size) in strips.items()
+    }  # of the strip, under its number
     sum_room = width(_longest_sum(shown, total), 12) if total else 0.0
     inner = max(
         width(heading, 13, bold=True),
         *(60 + width(room, 12) for *_, room in rows),
         sum_room,
-        sum(size[0] + 6 + aside for *_, size in strips),
+        *(size[0] + aside for _, size in strips.values()),
     )
     wide = inner + 2 * _PADDING.get(shown.kind, 12.0)
-    tall = 22 + _ROW * len(rows) + (15 if total else 0) + high + 5
+    tall = 22 + _ROW * len(rows) + (15 if total else 0) + sum(below.values()) + 5
     left, right, y = -inner / 2, inner / 2, -tall / 2 + 16
     texts = [f'<text class="heading" y="{_n(y)}">{escape(heading)}</text>']
     for label, name, text, _ in rows:
         y += _ROW
         texts.append(f'<text class="what" x="{_n(left)}" y="{_n(y)}">{label}</text>')
         texts.append(f'<text class="number {name}" data-p="{name}" x="{_n(right)}" y="{_n(y)}">{escape(text)}</text>')
+        if below[name]:
+            slot, size = strips[name]
+            floats = sheet.frame[slot.at : slot.at + slot.quantity.size]
+            texts.append(strip(slot.quantity, floats, right - aside - size[0], y + 6, name))
+            y += below[name]
     if total:
         y += 14
         texts.append(f'<text class="sum adjoint" data-p="sum" x="{_n(right)}" y="{_n(y)}">{escape(total)}</text>')
-    for name, slot, size in strips:
-        if size[1]:
-            floats = sheet.frame[slot.at : slot.at + slot.quantity.size]
-            x = left + aside if name == "value" else right - size[0] - aside
-            texts.append(strip(slot.quantity, floats, x, y + 7, name))
     result = " result" if shown is sheet.result else ""
     told = ", ".join(part for part in (shown.heading, shown.type, shown.place) if part)
     return _Box(
@@ -193,7 +201,8 @@ def _card(sheet: Sheet, number: int, use: Used) -> _Box | None:
     part = f"{equals}{use.part.text(sheet.frame)}"
     rooms = [local, f"{equals}{use.part.quantity.placeholder}"]
     if use.local is not None and use.kind != "matrix" and not use.in_words:
-        rooms.append(f"adjoint {TIMES[use.kind]} {use.local.quantity.placeholder}")
+        room = f"adjoint × {use.local.quantity.placeholder}"
+        rooms.append(f"sum({room})" if use.kind == "column" else room)
     wide = max(width(room, 12) for room in rooms) + 14
     told = f"from {sheet.nodes[use.target].heading} back to {sheet.nodes[use.source].heading}: {use.formula or local}"
     return _Box(
@@ -265,7 +274,8 @@ def _coloured(colour: Callable[[str], str]) -> str:
 .above{{fill:{colour("above")}}}
 .below{{fill:{colour("below")}}}
 .card rect{{fill:{colour("ground")};stroke:{colour("edge")}}}
-.way{{stroke:{colour("edge")}}}"""
+.way{{stroke:{colour("edge")}}}
+.up{{stroke:{colour("back")};stroke-width:2.2}}"""
     return f"{rules(colour)}\n{own}"
 
 

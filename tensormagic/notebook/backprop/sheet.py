@@ -23,7 +23,7 @@ from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.views import kind_of
 from tensormagic.ops.leaf import PARAMETER
 
-__all__ = ["TIMES", "Line", "Sheet", "Shown", "Step", "Used", "floats_of"]
+__all__ = ["Line", "Sheet", "Shown", "Step", "Used", "floats_of"]
 
 _FLOATS = 16_000  # of all rays
 _POINTS = {
@@ -32,8 +32,6 @@ _POINTS = {
     11: 2.0,
 }  # along a ray, each among those of the ones before; and how many seconds all may take
 _MOST_SLIDERS = 6
-# how an adjoint meets the local derivative: as numbers, element by element, summed; the page writes the same
-TIMES = {"number": "×", "row": "×", "elements": "⊙", "column": "·", "matrix": "×"}
 _NAME = 24  # of what the gradient is of
 _TERMS = 3  # of a sum that are written out
 
@@ -372,28 +370,33 @@ class Sheet:
             norm = f" norm {told(frame[use.local.at])}" if use.local is not None else ""
             return f"× J ({use.sizes[0]}, {use.sizes[1]}){norm}"
         if use.local is not None:
-            return f"{TIMES[use.kind]} {use.local.text(frame)}"
+            return f"× {use.local.text(frame)}"
         return "× 1, one result of several" if not use.why and use.part is not None and not use.kind else ""
 
     def card_text(self, use: Used, frame: Sequence[float]) -> str:
-        """As on the arrow: with the adjoint that it is times, ``adjoint × 0.25``, where it is no formula."""
+        """As on the arrow: with the adjoint that it is times, ``adjoint × 0.25``, where it is no formula; the page writes the same."""
         text = self.local_text(use, frame)
-        return f"adjoint {text}" if text and not use.in_words else text
+        if not text or use.in_words:
+            return text
+        return f"sum(adjoint {text})" if use.kind == "column" else f"adjoint {text}"
 
     @property
     def legend(self) -> str:
         """What the words and signs of the picture mean."""
         name = clean(self.subject.name, _NAME)
         words = [
-            f"adjoint of a box: the gradient of {name} with respect to it, passed back from bottom to top.",
-            "value: forward pass, top to bottom.",
-            "A dashed box on an arrow: what is passed up along it.",
+            "value: computed forward, down the arrows.",
+            f"adjoint: the gradient of {name} with respect to a box, passed back up the orange arrows; that of an input is its gradient.",
+            "A dashed box on an arrow: what is passed up.",
         ]
+        cards = [self.card_text(use, self.frame) for use in self.uses if use.part is not None]
+        if any("×" in text for text in (*cards, *(u.formula for u in self.uses))):
+            words.append("×: element by element, as * in NumPy.")
         if any("·" in text for text in (*(n.heading for n in self.nodes), *(u.formula for u in self.uses))):
             words.append("·: what comes in by an arrow.")
         if any(n.value.quantity.is_many for n in self.nodes):
             words.append(
-                "Squares: some of the values; a stronger colour is a larger one, small blue squares are negative."
+                "Squares: some of the elements; a stronger colour is a larger one, small and blue is negative."
             )
         return " ".join(words)
 

@@ -143,6 +143,7 @@ class Portrait:
     def digits(self, formed: AbstractSet[str] = frozenset()) -> str:
         """``more accurate in line 3: softplus``: what rules did to digits, in which lines of the cell, and what stands there now.
 
+        Where that is made of operations that were there, too, it is what stood there: ``more accurate in line 2: f(a) - f(b)``.
         ``formed`` are the levels of rules that plain numbers were computed by.
         """
         word = digits_text(formed | self.levels)
@@ -153,6 +154,8 @@ class Portrait:
         there = self.first.graph.ops | self.executable.graph.ops
         ops = [name for name in brought_in([f.rule.name for f in fired]) if name in there]
         told = f"{word} in line{'s' * (len(lines) > 1)} {_some(lines)}"
+        formulas = dict.fromkeys(f.rule.name.partition(" -> ")[0] for f in fired if " -> " in f.rule.name)
+        ops = ops or [text for text in formulas if len(text) <= _SHORT and word == digits_text({"stable"})]
         return f"{told}: {_some(ops)}" if ops else told
 
     @property
@@ -244,6 +247,9 @@ class Portrait:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
         return Scene(self.cell, source, views.views(), views.details, self.rules, digits_text(self.levels))
+
+
+_SHORT = 30  # letters of a formula in the line under a cell
 
 
 def _level(rule: Any) -> str:

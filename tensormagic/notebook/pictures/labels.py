@@ -50,7 +50,7 @@ _EM = {
     }.items()
     for character in characters
 }
-_LETTER = re.compile(r"(?<![\w.])[A-Za-z]\b(?!\()")
+_LETTER = re.compile(r"(?<![\w.])(?!a [a-z]{2})[A-Za-z]\b(?!\()")  # and no article
 _BOLD = 1.15
 _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 
@@ -68,13 +68,13 @@ _OF_ONE = {  # operations of one operand that have an operator in Python, or are
     reciprocal.name: "1 / ·",
 }
 STAGES = {  # what the views are called: one computation, as it goes from what was written to what runs
-    "captured": "as captured",
+    "captured": "as written",
     "rewritten": "after rewriting",
     "gradient": "with the gradient",
-    "kernels": "as kernels",
+    "kernels": "as compiled",
 }
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
-    "captured": "the cell as you wrote it: ",
+    "captured": "nothing is changed yet: ",
     "rewritten": "after rules have made it safer and faster: ",
     "gradient": "with the derivatives that were asked for: ",
     "where it runs": "each frame is a place; between these stands what has moved in the last call, and how many bytes: ",

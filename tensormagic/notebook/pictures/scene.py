@@ -251,7 +251,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """One line with the stages of the computation: ``graph: 12 ops as captured → 9 after rewriting → 2 kernels``.
+        """One line with the stages of the computation: ``graph: 12 ops as written → 9 after rewriting → 2 kernels``.
 
         >>> Scene("", "", (View("captured", (Vertex("a", "exp", "pointwise"),), ()),)).summary
         'graph: 1 op'

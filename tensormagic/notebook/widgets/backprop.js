@@ -158,8 +158,9 @@ function build(model, el, hear) {
       if (there) drawCells(group, scene.nodes[k][part], frame);
     }
     slide.value = now();
+    stage.classList.toggle("tm-done", now() === steps.length);
     const kind = now() < seedStep ? "forward" : "backward";
-    count.textContent = now() === 0 ? "inputs" : now() === steps.length ? "both passes" : `${kind}, ${now()} of ${steps.length}`;
+    count.textContent = now() === 0 ? "inputs" : now() === steps.length ? "both passes" : `${kind}, step ${now()} of ${steps.length - 1}`;
     slide.setAttribute("aria-valuetext", `${now()} of ${steps.length}: ${words()}`);
     const sign = { true: "=", near: "\u2248", false: "\u2026" }[el.dataset.exact];
     header.textContent = `backprop of ${scene.name} ${sign} ${slotText(scene.nodes[result].value, frame)}`;
@@ -195,7 +196,7 @@ function build(model, el, hear) {
     put(cards[k], "part", came ? partText(one.part, frame) : "");
     const back = k === focus.use, forth = focus.use < 0 && now() > 0 && now() < seedStep && one.target === focus.node;
     if (cards[k]) { cards[k].classList.toggle("tm-now", back); cards[k].classList.toggle("tm-wait", !came); }
-    for (const way of ways[k]) { way.classList.toggle("tm-back", back); way.classList.toggle("tm-forth", forth); }
+    for (const way of ways[k]) { way.classList.toggle("tm-back", back); way.classList.toggle("tm-forth", forth); way.classList.toggle("tm-came", Boolean(came)); }
   }
   function begin() { // a picture that is wider than its frame opens at what stands at its top
     const top = elements.reduce((one, other) => (other.getBoundingClientRect().top < one.getBoundingClientRect().top ? other : one));

@@ -65,22 +65,21 @@ function slotText(slot, frame, digits = 5) {
   return slot.kind === "array" ? `${slot.shape}, norm ${numberText(frame[at], digits)}` : slot.shape;
 }
 
-const TIMES = { number: "\u00d7", row: "\u00d7", elements: "\u2299", column: "\u00b7" };
-
 function localText(use, frame) {
   if (use.inWords) return use.formula;
   if (use.kind === "matrix") {
     const norm = use.local ? ` norm ${numberText(frame[use.local.at])}` : "";
     return `\u00d7 J (${use.sizes.join(", ")})${norm}`;
   }
-  if (use.local) return `${TIMES[use.kind]} ${slotText(use.local, frame)}`;
+  if (use.local) return `\u00d7 ${slotText(use.local, frame)}`;
   return use.part && !use.kind && !use.why ? "\u00d7 1, one result of several" : "";
 }
 
 // as a card has it: with the adjoint that it is times, where it is no formula
 function cardText(use, frame) {
   const text = localText(use, frame);
-  return text && !use.inWords ? `adjoint ${text}` : text;
+  if (!text || use.inWords) return text;
+  return use.kind === "column" ? `sum(adjoint ${text})` : `adjoint ${text}`;
 }
 
 // what flows back there: of an array that is told by its norm, no equation
@@ -100,8 +99,8 @@ function sumText(texts, waiting) {
 function productText(use, adjoint, frame) {
   const made = partText(use.part, frame).replace(/^(?!= )/, "\u2192 ");
   if (use.kind === "matrix" || use.inWords) return `${use.formula || "adjoint \u00d7 J"} ${made}`;
-  const how = { elements: ", element by element,", column: ", summed," }[use.kind] || "";
-  return `${adjoint} ${localText(use, frame)}${how} ${made}`;
+  const times = `${adjoint} ${localText(use, frame)}`;
+  return `${use.kind === "column" ? `sum(${times})` : times}${use.kind === "elements" ? ", element by element," : ""} ${made}`;
 }
 
 // squares as in the picture without a script: the fuller the larger, negative ones half as wide

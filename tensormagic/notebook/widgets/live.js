@@ -121,7 +121,7 @@ function build(model, el, hear) {
     later();
   }));
   if (keep) {
-    tools.append(button(`keep ${keep}`, `set ${keep} in the notebook to what is shown`, () => {
+    tools.append(button(`keep ${keep} in the notebook`, `set ${keep} in the notebook to what is shown`, () => {
       model.set("_kept", (model.get("_kept") || 0) + 1);
       model.save_changes();
     }));

@@ -23,7 +23,7 @@ function sweptPath(sweep, spans, start, rate) {
 }
 
 function addDescent(view, model, controls) {
-  const name = node("label", { class: "tm-rate" }), rate = node("input", { type: "number", step: "any", "aria-label": "rate of the descent" });
+  const name = node("label", { class: "tm-rate" }), rate = node("input", { type: "number", step: "any", "aria-label": "learning rate of the descent" });
   let asked = (model.get("_asked") || [0])[0], timer = 0, frame = 0, typed = false;
   rate.addEventListener("input", () => { typed = rate.value !== ""; });
   const stop = () => { clearTimeout(timer); cancelAnimationFrame(frame); timer = frame = 0; };
@@ -50,8 +50,8 @@ function addDescent(view, model, controls) {
     };
     next();
   }
-  name.append("rate ", rate);
-  controls.append(button("descend", "go down along the gradient", start), name);
+  name.append("learning rate ", rate);
+  controls.append(button(`descend ${STEPS} steps`, "go down along the gradient: each step is the learning rate times the slope", start), name);
   return {
     stop,
     offered,

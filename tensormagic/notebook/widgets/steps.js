@@ -10,7 +10,7 @@ function addSteps(graph) {
 
   graph.steps = () => (graph.details && graph.view && graph.details.steps[graph.view.name]) || [];
   graph.stepNow = () => (graph.step === null ? graph.steps().length - 1 : graph.step);
-  const told = (step, k) => (k === 0 ? ["as it was captured"] : !step.rewrites.length ? ["housekeeping: what nothing reads is gone, loops and branches are tidied"]
+  const told = (step, k) => (k === 0 ? ["as it was written"] : !step.rewrites.length ? ["housekeeping: what nothing reads is gone, loops and branches are tidied"]
     : step.rewrites.map((parts) => parts.filter(Boolean).join(" \u00b7 ")));
 
   graph.stepTo = function stepTo(k) {

@@ -234,3 +234,40 @@ def test_hostile_names_are_text():
     assert len(picture) < 60_000
     assert "\u202e" not in picture
     assert math.isfinite(drawn(sheet).width)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "cards"),
+    [
+        (lambda a, x: np.sum(a * x), (2.0, np.arange(3.0)), {"sum(adjoint × [0, 1, 2])", "adjoint × [2, 2, 2]"}),
+        (lambda a, x: np.mean(np.tanh(x + a)), (0.0, np.zeros(2)), {"sum(adjoint × [1, 1])", "adjoint × [0.5, 0.5]"}),
+        (lambda a, b: a * b, (2.0, 3.0), {"adjoint × 3", "adjoint × 2"}),
+        (lambda a, x: np.max(x) * a, (2.0, np.array([1.0, 4.0])), {"adjoint × [0, 1]", "adjoint × 4", "adjoint × 2"}),
+        (lambda a, x: np.dot(x, x) / a, (2.0, np.array([1.0, 4.0])), {"adjoint × [1, 4]", "adjoint × 0.5"}),
+        (lambda a, x: np.sum(np.where(x > 1, a, x)), (2.0, np.arange(3.0)), {"sum(adjoint × [0, 0, 1])"}),
+    ],
+)
+def test_products_have_one_sign_and_sums_are_written_out(function, arguments, cards):
+    sheet = Sheet(of_function(function, arguments))
+    texts = [sheet.card_text(use, sheet.frame) for use in sheet.uses if use.part is not None]
+    assert cards <= set(texts)
+    assert not any(sign in text for text in texts for sign in "⊙·")
+
+
+def test_arrows_have_a_second_head_where_an_adjoint_goes_back():
+    flows = Sheet(of_function(lambda a, x: np.sum(a * np.floor(x)), (2.0, np.arange(3.0))))
+    markup = drawn(flows).markup
+    back = sum(use.part is not None for use in flows.uses)
+    assert 0 < back < len(flows.uses)  # nothing goes back through floor
+    assert markup.count('class="up"') == 2 * back  # to the card and from it
+    assert markup.count('class="down"') == 2 * back + len(flows.uses) - back
+
+
+def test_squares_stand_under_their_number():
+    document = minidom.parseString(
+        standalone(sheet_ := Sheet(of_function(lambda x: np.sum(x**2), (np.arange(9.0),))), drawn(sheet_))
+    )
+    for node in (g for g in document.getElementsByTagName("g") if g.getAttribute("class").startswith("node input")):
+        rows = {t.getAttribute("data-p"): float(t.getAttribute("y")) for t in node.getElementsByTagName("text")}
+        tops = {g.getAttribute("data-c"): float(g.getAttribute("data-y")) for g in node.getElementsByTagName("g")}
+        assert rows["value"] < tops["value"] < rows["adjoint"] < tops["adjoint"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tensormagic.backend.abreast_text import ABREAST, FEW, abreast, may_be_abreast
 from tensormagic.backend.body_text import Body, folds_columns, indented
 from tensormagic.backend.cpu_rows import SHARE, STRIDED, TILED
 from tensormagic.backend.inline import is_growing
@@ -151,10 +152,12 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
         text.sharing = Sharing(*names, rows_in_all=product(nest.rows), width=width or 1, kept=added)
     bodies: list[Body] = []
     tiles: list[Line] = []
+    beside = shared and not text.depth and may_be_abreast(nest, width)
     for loop in nest.loops:
         bodies.append(Body(text, nest, loop, width))
         printed = print_loop(bodies[-1])
-        tiles += in_two_ways(bodies[-1], printed) if tiled else printed
+        printed = abreast(bodies[-1], printed) if beside else printed
+        tiles += in_two_ways(bodies[-1], printed) if tiled and not beside else printed
     sharing, text.sharing = text.sharing, None
     text.lines += [line for body in bodies for line in body.sections[0] + body.frame.before]
     after = [line for body in bodies for line in body.frame.after]
@@ -162,7 +165,7 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     if not tiled:
         text.lines += [("start = 0", None), (f"stop = {rows}", None), *tiles, *after]
         return
-    step, each = _tile(text, nest, width, sharing)
+    step, each = _tile(text, nest, width, sharing, least=ABREAST if beside else 1)
     first, last = ("0", rows) if sharing is None else ("first", "last")
     lines: list[Line] = [(f"for start in range({first}, {last}, {step}):", None)]
     lines += indented([("if stopped(table):", None), ("    return", None)])
@@ -176,11 +179,13 @@ def _print_loop(text: KernelText, nest: Nest, *, shared: bool) -> None:
     text.lines += after
 
 
-def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | None) -> tuple[str, str]:
+def _tile(text: KernelText, nest: Nest, width: Size | None, sharing: Sharing | None, least: int) -> tuple[str, str]:
     """How many rows a tile has, and how many elements a row, as texts: by the width of rows, where there is one."""
     if width is not None:
         each, rows = text.fresh("width"), sharing.rows if sharing else text.fresh("rows")
-        text.lines += [(f"{each} = {text.size(width)}", None), (f"{rows} = tile_rows({each})", None)]
+        found = rows if least == 1 else text.fresh("few")
+        text.lines += [(f"{each} = {text.size(width)}", None), (f"{found} = tile_rows({each})", None)]
+        text.lines += [] if found == rows else [(f"{rows} = {least} if {found} < {FEW} else {found}", None)]
         return rows, each
     number = str(FLAT_TILE if _needs_tiles(nest) else SHARE if sharing else WIDE_TILE)
     if sharing is None:

@@ -192,17 +192,18 @@ class Looks:
         self._left -= _ARRAY
         count = result.size
         beside = np.divide(left, result) if 0 < count <= _BLOCK and result.dtype == _LONGS else None
-        if beside is not None and _largest(beside) <= _FINE:
+        quotient = math.nan if beside is None else _largest(beside)
+        if quotient <= _FINE:
             return
         itself = _itself(left, right, result) if less and count <= _SMALL else None
         if beside is not None:
             if itself is not None:
                 beside[itself] = 0
-            quotient = _largest(beside)
+                quotient = _largest(beside)
             if math.isnan(quotient) and beside.ndim:  # 0 less 0 is 0
                 beside[(result == 0) & (left == 0)] = 0
                 quotient = _largest(beside)
-            if quotient <= _FINE:
+            if quotient <= _FINE or self._keeps(quotient, deep, short=True):
                 return
             if not math.isnan(quotient):
                 self._loses(quotient, deep, _is_short(left, right), count)
@@ -222,14 +223,20 @@ class Looks:
 
     def _loses(self, quotient: float, deep: bool, short: bool, count: int) -> None:
         """A difference is so many times smaller than a side; the other side is not much larger then."""
-        if quotient <= _MOST[short] and not (deep and quotient * self._worst > _DEEP[short]):
-            self._worst = max(self._worst, quotient)
+        if self._keeps(quotient, deep, short):
             return
         if self._is_excused():
             return
         if math.isnan(quotient) or count > _SMALL or self._takes_long():
             raise Lost
         self.lost = True
+
+    def _keeps(self, quotient: float, deep: bool, short: bool) -> bool:
+        """Whether a difference that is so many times smaller than a side has digits enough."""
+        keeps = quotient <= _MOST[short] and not (deep and quotient * self._worst > _DEEP[short])
+        if keeps:
+            self._worst = max(self._worst, quotient)
+        return keeps
 
     def excuse(self, free: bool) -> None:
         """No rule sees anything, or one does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
 
@@ -36,24 +36,28 @@ def values_in(part: ast.AST) -> Iterator[ast.AST]:
             pending += children(node)
 
 
-Leaf = tuple[str, str]
-"""A name, with the text of the part that is read of it, or with none."""
+Leaf = tuple[str, Hashable]
+"""A name, with how the part is written that is read of it, or with ``""``."""
 
 
 @lru_cache(maxsize=4096)
 def leaves_of(part: ast.AST) -> frozenset[Leaf]:
     """What an expression is computed from."""
-    found = set[Leaf]()
-    pending = [part]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            found.add((node.value.id, ast.dump(node.slice)))
-        elif isinstance(node, ast.Name):
-            found.add((node.id, ""))
-        elif not is_of_sizes(node):
-            pending += children(node)
-    return frozenset(found)
+    if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name):
+        return frozenset({(part.value.id, _writing(part.slice))})
+    if isinstance(part, ast.Name):
+        return frozenset({(part.id, "")})
+    return frozenset[Leaf]().union(*([] if is_of_sizes(part) else map(leaves_of, children(part))))
+
+
+def _writing(part: Any) -> Hashable:
+    """The same for what is written alike."""
+    if isinstance(part, ast.Constant):
+        return ast.Constant, repr(part.value)
+    if isinstance(part, ast.AST):
+        own: dict[str, Any] = part.__dict__
+        return part.__class__, *[_writing(own.get(name)) for name in part._fields if name != "ctx"]
+    return (list, *map(_writing, part)) if isinstance(part, list) else part
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -89,6 +90,26 @@ class Stack:
         return number_classes.from_among(found, Classes(code, self.classes.types))
 
 
+@dataclass(frozen=True)
+class Twins:
+    """What a list without a known length may be, and arrays in it.
+
+    Parameters
+    ----------
+    own, elements
+        Marks: of the list, and of the one that its elements were appended to.
+    said
+        What else an array in it may be in Python; None where the list alone has each.
+    """
+
+    own: int = 0
+    elements: int = 0
+    said: str | None = None
+
+
+NONE = Twins()
+
+
 class Outgrown:
     """What a function gives of a list whose length is known when the graph runs.
 
@@ -102,6 +123,8 @@ class Outgrown:
         Makes an element of its numbers.
     classes
         For numbers of several classes: which of the stacks, behind the others, says of which each one is, and what that may say.
+    twins
+        What else it may be, and arrays in it.
     """
 
     def __init__(
@@ -110,17 +133,24 @@ class Outgrown:
         forms: Sequence[Form],
         build: Callable[[Sequence[Any]], Any],
         classes: Mapping[int, tuple[int, Sequence[Type]]] = MappingProxyType({}),
+        twins: Twins = NONE,
     ) -> None:
         self.stacks = stacks
         self.forms = forms
         self.build = build
         self.classes = classes
+        self.twins = twins
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether there are arrays among its elements."""
+        return "array" in self.forms
 
     def listed(self, stacks: Sequence[Any]) -> Any:
         """The list, where the arrays are there; the same again of others where they are not."""
         if not all(isinstance(s, np.ndarray) for s in stacks):
-            return Outgrown(stacks, self.forms, self.build, self.classes)
-        columns = [s.tolist() if f == "python" else list(s) for s, f in zip(stacks, self.forms, strict=False)]
+            return Outgrown(stacks, self.forms, self.build, self.classes, self.twins)
+        columns = [s.tolist() if f == "python" else [*s] for s, f in zip(stacks, self.forms, strict=False)]
         for k, (codes, types) in self.classes.items():
             columns[k] = [of_class(v, types[int(code)]) for v, code in zip(columns[k], stacks[codes], strict=True)]
         return [self.build(parts) for parts in zip(*columns, strict=True)]

@@ -110,6 +110,11 @@ class Compiled(Made):
         return len(self.graph.results) == 1 and self.traced.build(iter([marker])) is marker
 
     @cached_property
+    def _straight(self) -> bool:
+        """Whether what the graph gives is the result."""
+        return self._single and not self.traced.outward
+
+    @cached_property
     def memory(self) -> Memory:
         """The bytes that a run needs: its peak, by kernel, and of results, arguments and constants, as formulas in the sizes.
 
@@ -264,7 +269,7 @@ class Compiled(Made):
         results = self.executable.plainly(last.sizes, values) if last.bound is None else last.bound(values)
         if results is None:
             results = self.executable.run(last.sizes, *values)
-        return results[0] if self._single else self.traced.build(iter(results))
+        return results[0] if self._straight else self.built(results)
 
     def refuse_changes(self) -> None:
         """Raise where what the function reads beside its arguments is not what it was."""
@@ -365,16 +370,23 @@ class Compiled(Made):
 
     def _filled(self, values: Sequence[Any], sizes: dict[Any, int], out: Any) -> Any:
         if self._single and type(out) is np.ndarray and fits(out, self.graph.results[0].type, sizes, values):
-            (result,) = self.executable.into(sizes, values, [out])
+            result, *_ = self.executable.into(sizes, values, [out, *self._unasked])
             return out if result is out else filled([out], [result])[0]
         types = [node.type for node in self.graph.results]
         arrays = arrays_for(out, types, single=self._single)
         check_shapes(arrays, types, sizes)
-        results = self.executable.into(sizes, values, usable(arrays, types, values))
-        return self.built(filled(arrays, results))
+        results = self.executable.into(sizes, values, [*usable(arrays, types, values), *self._unasked])
+        return self.built(filled([*arrays, *self._unasked], results), arrays)
 
-    def built(self, results: list[Any]) -> Any:
-        """What the function returns, of the graph's results."""
+    @cached_property
+    def _unasked(self) -> list[None]:
+        """In the place of arrays for what the graph computes behind the user's results."""
+        return [None] * (len(self.executable.graph.results) - len(self.graph.results))
+
+    def built(self, results: Sequence[Any], arrays: Sequence[Any] = ()) -> Any:
+        """What the function returns, of the graph's results, some of which are ``arrays`` of the caller's."""
+        if self.traced.outward:
+            results = self.traced.outward.given(results, arrays)
         return results[0] if self._single else self.traced.build(iter(results))
 
     __call__ = run
@@ -433,7 +445,7 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
     placed = checked_place(device)[0] or function.placed[0]
     level = math or function.math
     with config.using(math=level):
-        found = traced(function, types)
+        found = traced(function, types, classes=True)
     with undoing(found.before):
         _refuse_moving(found)
     with config.using(device=placed):
@@ -443,7 +455,7 @@ def _made(fun: Any, types: tuple[Any, ...], device: str, math: str | None) -> Co
         return _made(fun, _sized(made, sizes), placed, made.math)
 
     return Compiled(
-        found.graph,
+        found.graph.with_results(found.graph.results[: found.outward.count]),
         executable,
         level or config.math,
         found,

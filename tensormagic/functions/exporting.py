@@ -75,7 +75,7 @@ class _Export:
 
     def add(self, function: Compiled, own: str) -> None:
         """Write a function for one choice of small sizes."""
-        graph, names = function.executable.graph, list[str]()
+        graph, names = _exported(function), list[str]()
         refuse(function)
         values = [np.asarray(now(), order="C") for now in function.traced.outside]
         sizes = self._sizes(graph)
@@ -107,6 +107,12 @@ class _Export:
                 if symbol is not None:
                     found.setdefault(symbol, c_size(given, known))
         return found
+
+
+def _exported(function: Compiled) -> Graph:
+    """What is computed for the results: of which class their numbers are is nothing that C has."""
+    graph = function.executable.graph
+    return graph.with_results(graph.results[: len(function.graph.results)])
 
 
 def _given(values: Sequence[Any], checks: Sequence[str], own: str, count: int) -> str:
@@ -147,7 +153,7 @@ def refuse(function: Compiled) -> None:
         raise NotInCError(
             "it is compiled for the GPU, and exported C code runs on the processor", 'Compile it with device="cpu".'
         )
-    graph = function.executable.graph
+    graph = _exported(function)
     if graph.is_wide:
         raise NotInCError("it computes sizes that may need more than 64 bits", "Pass these sizes as arguments.")
     for node in (*graph.parameters, *graph.results):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import inspect
 import operator
 import random
@@ -66,6 +67,7 @@ def record_of(
     generators: bool = True,
     largest: float | None = LARGEST,
     ahead: bool = False,
+    passing: bool = False,
 ) -> Record:
     """What functions can read, as it is now.
 
@@ -86,6 +88,8 @@ def record_of(
     ahead
         Whether a trace is to come, which makes inputs of the arrays that functions called by the captured code read: of those the
         elements do not matter, and the record says that it holds no longer than that trace.
+    passing
+        Whether it goes past what it cannot look into, and says what is there alone.
     """
     if roots is None:
         return Record((), "code that is not known")
@@ -93,6 +97,7 @@ def record_of(
     inputs = {id(space[space.name]) for space in inside if not space.moving}
     walk = _Walk({place_of(r) for r in reads}, inputs, is_moving, fixed=fixed)
     walk.generators, walk.largest, walk.ahead = generators, largest, ahead
+    walk.passing = passing
     walk.moving = {space.spot for space in inside if space.moving}
     try:
         walk.all(roots, arguments, reads)
@@ -101,7 +106,7 @@ def record_of(
         return Record((), str(found), found.lazy)
     return Record(
         tuple(walk.checks.values()),
-        walk.called,
+        "" if passing else walk.called,
         typed=walk.is_typed,
         seen=walk.seen.values(),
         partial=walk.partial,
@@ -257,7 +262,7 @@ class _Walk(Notes):
             self.held |= "random" in one.bare
             self.stored |= one.stores
             if kinds.FILES & one.parts:
-                raise Unfollowed(f"{min(kinds.FILES & one.parts)}()")
+                self.by_call(f"{min(kinds.FILES & one.parts)}()", counted=False)
             self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
             self.asks |= not kinds.ASKING.isdisjoint(one.reads)
             self.typed |= not kinds.TYPES.isdisjoint(one.reads)
@@ -388,6 +393,7 @@ class _Walk(Notes):
             return
         if not kinds.is_followed(kind):
             self.by_call(f"{told} ({kind.__module__}.{kind.__qualname__})", counted=self._changes_by_calls(value))
+            self.pending += [(v, told, False) for v in gc.get_referents(value) if self.passing and is_container(v)]
             return
         self.check("type", value, None, kind, told)
         if self.makes or self.every or type(kind) is not type or kinds.is_partly_librarys(kind):

@@ -43,6 +43,7 @@ class Notes:
         self.asks = False  # whether it is asked which attributes there are
         self.generators = True
         self.ahead = False
+        self.passing = False  # whether it goes past what cannot be looked into: it is asked what is there alone
         self.largest: float | None = LARGEST  # None where it is only asked where something is held
         self.moving: set[tuple[int, Any]] = set()  # places in containers and objects whose values are inputs
         self.typed = False  # whether code asks for types
@@ -77,7 +78,7 @@ class Notes:
 
     def by_call(self, told: str, *, counted: bool = True) -> None:
         """Something that cannot be looked into; where its calls are ``counted``, these alone change it."""
-        if not (self.fixed and counted):
+        if not (self.fixed and counted) and not self.passing:
             raise Unfollowed(told)
         self.called = self.called or told
 

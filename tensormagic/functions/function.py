@@ -385,7 +385,7 @@ class Function(Specialised):
             return self._as_python(program, args, options, error)
         made, program.gives.made = program.gives.made, {}
         if program.left or callers or made:
-            as_values({**program.left, **callers}, self._whole((args, options), None), program.objects, made)
+            as_values({**program.left, **callers}, self.passing((args, options)), program.objects, made)
         return result
 
     def _is_as_it_was(self, program: Specialisation, before: Record | None, error: Exception) -> bool:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, remade
-from tensormagic.capture.number_classes import classes_of, is_number, of_class
+from tensormagic.capture.number_classes import of_class
 from tensormagic.capture.stores.place import Place
 from tensormagic.capture.tree import Build, Rest, is_container
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.outward import codes_behind, is_frozen
 from tensormagic.functions.sources import Source, Way, sources_of, ways_of
 from tensormagic.ir.errors import CaptureError, SharedResultError
 from tensormagic.ir.graph import bare_symbol
@@ -362,12 +363,8 @@ class Gives:
 
     def with_more(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes of results, and behind them what says of which class numbers are, and where parts lie, where that is data-dependent."""
-        capture, every = context.current(), [*nodes, *self.wholes]
-        for k, node in enumerate(nodes):
-            classes = classes_of(node) if is_number(node.type) else None
-            if capture is not None and classes is not None and len(classes.types) > 1:
-                self.classes[k] = len(every), capture.classes.types
-                every.append(classes.code)
+        every = [*nodes, *self.wholes]
+        self.classes.update(codes_behind(nodes, every))
         ways = [way for several in self.ways.values() for way in several]
         sources = [*self.sources.values(), *(way.source for way in ways)]
         asked = [node for s in sources for place, shape in s.places for node in _asked(place, shape)]
@@ -478,7 +475,7 @@ def _asked(place: Place, shape: tuple[Size, ...]) -> list[Node]:
         found.extend(nodes_of(size))
         return hint(size) or 0
 
-    if place.parent is not None and any(map(nodes_of, shape)):
+    if place.parent is not None:
         whole = place.parent.read().type
         place.taken_from(np.broadcast_to(np.zeros((), whole.dtype), [*map(number, whole.shape)]), number, shape)
         _ = [*map(number, shape)]
@@ -499,7 +496,7 @@ def gives_of(
     by_call = bool(paths) or containers.returned
     sources, several = sources_of(results, tensors)
     ways, unknown = ways_of(results, tensors) if users else ({}, None)
-    frozen = tuple([k for k, v in enumerate(results) if k not in sources and _is_frozen(v)])
+    frozen = tuple([k for k, v in enumerate(results) if k not in sources and is_frozen(v)])
     return Gives(
         label,
         sources,
@@ -513,13 +510,6 @@ def gives_of(
         unknown=unknown or containers.unknown,
         asked=containers.asked,
     )
-
-
-def _is_frozen(result: Any) -> bool:
-    """Whether NumPy's array there is read-only."""
-    if isinstance(result, np.ndarray):
-        return not result.flags.writeable
-    return isinstance(result, Tensor) and result.type.form == "array" and result.place.frozen
 
 
 def _count(tree: Any, own: Any) -> int:

@@ -15,6 +15,7 @@ from tensormagic.capture.abstract import abstract_tensor
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.records import Numbers
+from tensormagic.capture.staging.given_up import ending_generators
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stores.place import Buffer
@@ -29,6 +30,7 @@ from tensormagic.functions.reading import (
     Read,
 )
 from tensormagic.functions.results import results_of
+from tensormagic.functions.sources import twins_in
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import Stores, same_of, stores_of
 from tensormagic.ir import site
@@ -88,6 +90,11 @@ def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tenso
         raise
 
 
+def _is_given_up(error: Exception) -> bool:
+    """Whether what a body has raised is none of the user's own errors: Python may run the call, or nobody does."""
+    return isinstance(error, (CaptureError, GuardError, Halfway))
+
+
 def _fresh(capture: Capture, given: Given) -> tuple[list[Read], list[Tensor]]:
     """What a trace has read from outside beside what it was given, and the lazy arrays for it."""
     known = {place_of(read) for read, _ in given.held}
@@ -120,13 +127,12 @@ def trace(
         with refusing(label), rescued(capture.values):
             containers = Containers((args, options), there, label)
             capture.callers.containers = containers.callers(given.call)
-            with _no_halves(capture, containers, tensors):
+            with ending_generators(_is_given_up), _no_halves(capture, containers, tensors):
                 result = body(*args, **options)
             refuse_changed(0)
             changed = containers.changed()
-        gave = results_of(
-            (result, *(now for _, now in changed)) if changed else result, label, there or {}, containers.special
-        )
+        given_back = (result, *(now for _, now in changed)) if changed else result
+        gave = results_of(given_back, label, there or {}, containers.special)
         new, fresh = _fresh(capture, given)
         tensors += fresh
         found = [t.place.buffer.first for t in fresh]  # which were there before stores
@@ -136,6 +142,8 @@ def trace(
         same = same_of(known) if capture.callers.alike else ()
         stores = stores_of(label, tensors, known if matters else None, capture.outside.looked_at, same)
         gives = gives_of(label, gave.leaves, tensors, containers, changed, users=users)
+        if users:
+            gives.unknown = gives.unknown or twins_in(given_back, gave.leaves)
         gives.halfway = capture.attempts.changing
         gives.identities = capture.callers.identities
         gives.same = containers.same(given.call) if capture.callers.alike else {}

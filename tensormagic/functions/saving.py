@@ -27,6 +27,7 @@ from tensormagic.functions import archive
 from tensormagic.functions.compiled import ARRAY, SYMBOL, Compiled
 from tensormagic.functions.forms import Form, UnwritableError, form_of, tree_of
 from tensormagic.functions.origin import made_here
+from tensormagic.functions.outward import outward_of
 from tensormagic.functions.record import Record
 from tensormagic.functions.small import sizes_text, small_sizes
 from tensormagic.functions.tracing import Traced
@@ -89,11 +90,11 @@ def written(function: Compiled, *, codes: bool = True, small: bool = True) -> by
     """The file of a compiled function; without machine code, or without sizes of 0 and 1, where those are not asked for."""
     function.refuse_changes()
     executable, name = function.executable, function.traced.name
-    for graph in (function.graph, executable.graph):
+    for graph in (function.traced.graph, executable.graph):
         _refuse_outside(graph, name)
     values = [now() for now in function.traced.outside]
     parts = {
-        "graph": function.graph.text.encode(),
+        "graph": function.traced.graph.text.encode(),
         "rewritten": executable.graph.text.encode(),
         **{f"values/{k}.npy": _npy(v) for k, v in enumerate(values)},
     }
@@ -113,6 +114,7 @@ def written(function: Compiled, *, codes: bool = True, small: bool = True) -> by
         "arguments": _written(function.arguments, _argument(function), name, "takes"),
         "results": _written(_marked(function), _result, name, "returns"),
         "machines": machines,
+        "outward": function.traced.outward.written,
     }
     return archive.packed({archive.FIRST: json.dumps(about, indent=1).encode(), **parts})
 
@@ -295,11 +297,12 @@ def loaded(data: bytes, name: str = "", *, others: str = "", trusted: bool = Fal
 
     why = others or ("" if trusted or not name or archive.is_own(parts) else "it is not signed by you")
     used = _start(executable, parts, about, why)
+    outward = outward_of(about["outward"], len(graph.results))
     return Compiled(
-        graph,
+        graph.with_results(graph.results[: outward.count]),
         executable,
         about["math"],
-        Traced(graph, build, [lambda v=v: v for v in outside], (), str(about["name"])),
+        Traced(graph, build, [lambda v=v: v for v in outside], (), str(about["name"]), outward=outward),
         arguments,
         Record(()),
         f"{name or 'a pickle'}, {used}",
@@ -313,7 +316,7 @@ def _about(parts: Mapping[str, bytes]) -> dict[str, Any]:
         format_ = int(about["format"])
         whole = {
             k: about[k] for k in ("name", "math", "device", "names", "arguments", "results", "machines", "versions")
-        }
+        } | {"outward": about.get("outward")}
     except (LookupError, TypeError, ValueError) as error:
         raise FormatError(f"the file has no readable description: {error}") from None
     if format_ > FORMAT:

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.staging.grown import in_a_list
 from tensormagic.capture.stores.alias import Unknown, all_hold, reach
 from tensormagic.capture.stores.place import Buffer, Place
+from tensormagic.capture.tree import is_container, items_of
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
@@ -90,6 +93,31 @@ def ways_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int
         if ways:
             found[k] = ways
     return found, unknown
+
+
+def twins_in(result: Any, results: Sequence[Any]) -> str | None:
+    """What an array may be that is an element of a list whose length is data-dependent; None where it is known to be none other.
+
+    Parameters
+    ----------
+    result, results
+        What the body has given, and the arrays and numbers in it.
+    """
+    every = _lists_in(result)
+    lists = [one for one in every if one.has_arrays]
+    elements = [v for v in results if isinstance(v, Tensor) and v.type.form == "array" and in_a_list(v.place.buffer)]
+    if elements and len(elements) + len(lists) > 1:
+        return "another result"
+    several = [[one.twins.own for one in every], [one.twins.elements for one in lists]]
+    if any(len({*known}) < len(known) for known in several):
+        return "another result"
+    return next((one.twins.said for one in lists if one.twins.said), None)
+
+
+def _lists_in(result: Any) -> list[Outgrown]:
+    if isinstance(result, Outgrown):
+        return [result]
+    return [one for part in items_of(result) for one in _lists_in(part)] if is_container(result) else []
 
 
 _End = tuple[Node | None, Place, int, bool]

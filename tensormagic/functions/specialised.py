@@ -14,7 +14,7 @@ from tensormagic import session
 from tensormagic.capture import door, random
 from tensormagic.capture.staging import special
 from tensormagic.capture.stores.place import Place
-from tensormagic.capture.tree import flatten, structure
+from tensormagic.capture.tree import flatten, is_container, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
@@ -306,6 +306,17 @@ class Specialised(Made):
             reads = (*reads, *self._moving_of(leaves, [is_moving(v) for v in leaves]))
         return record_of(self.roots, constants_of(call), reads, is_moving, ahead=ahead)
 
+    def _there(self, before: Record, call: Any) -> dict[int, Any] | None:
+        """What is there before a trace, by identity; where that is not followed, it is asked if containers are given."""
+        if not before.why or not any(map(is_container, (*call[0], *call[1].values()))):
+            return before.there()
+        return self.passing(call).there()
+
+    def passing(self, call: Any) -> Record:
+        """What is there, as far as it can be looked into: locks, files and the like are passed."""
+        roots, given = self.roots, constants_of(call)
+        return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=None, passing=True)
+
     def _whole(self, call: Any, largest: float | None) -> Record:
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
         roots, given = self.roots, constants_of(call)
@@ -367,7 +378,8 @@ class Specialised(Made):
             special.staged_in((*(self.roots or ()), *given.leaves)),
         ):
             names = [*labels, *(n for n, _ in given.reads)]
-            found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, before.there())
+            there = self._there(before, given.call)
+            found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, there)
         known = set(map(place_of, self.reads))
         self.reads = (*self.reads, *(read for read in found.new if place_of(read) not in known))
         given = given.with_reads(found.new)

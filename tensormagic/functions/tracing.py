@@ -20,6 +20,7 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging import special
+from tensormagic.capture.staging.given_up import ending_generators
 from tensormagic.capture.staging.raising import refusing
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten, holds_deferred
@@ -31,7 +32,8 @@ from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.gives import Copies
 from tensormagic.functions.inside import undoing
-from tensormagic.functions.left import bare, left_behind
+from tensormagic.functions.left import bare, held_by, left_behind
+from tensormagic.functions.outward import Outward, outward_and_nodes
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.reading import is_input, is_moving
 from tensormagic.functions.record import Record
@@ -135,7 +137,7 @@ class Traced:
     """A traced function: its graph, how its results are assembled, the values of parameters that are no arguments, and the names read.
 
     ``before`` is what the function could read before it was captured. ``record`` is what it has read, which tells whether that has changed
-    since, or why that cannot be told.
+    since, or why that cannot be told. ``outward`` is what the results are beside their values.
     """
 
     graph: Graph
@@ -147,6 +149,7 @@ class Traced:
     drawn: tuple[str, ...] = ()  # generators outside of the function that it draws from
     before: Record = field(default_factory=lambda: Record(()), repr=False)
     record: Record = field(default_factory=lambda: Record(()), repr=False)
+    outward: Outward = field(default_factory=Outward, repr=False)
 
     @cached_property
     def lens(self) -> Lens:
@@ -154,17 +157,22 @@ class Traced:
         return Lens(self.mapping)
 
 
-def traced(fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = (), *, deferred: bool = False) -> Traced:
+def traced(
+    fun: Any, types: tuple[Any, ...], named: tuple[str, ...] = (), *, deferred: bool = False, classes: bool = False
+) -> Traced:
     """A function captured for arguments of these types; what it has changed in objects is taken back where it is refused.
 
-    The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run.
+    The last arguments are given by the names in ``named``; ``deferred`` results are put together once the graph has run. With
+    ``classes`` the graph computes of which class numbers are, too, where that is data-dependent.
     """
     mark, function = wrap(constant(0)), of_callable(fun)
     constants = constants_of([v for v in flatten(types)[0] if not stands_for_array(v)])
     before = record_of(function.roots, constants, function.reads, is_moving, fixed=True)
     with undoing(before), special.staged_in((*(function.roots or ()), *constants)):
-        found = _trace(function, types, named, deferred=deferred)
-        if left_behind(mark, known=False):
+        found = _trace(function, types, named, deferred=deferred, classes=classes)
+        left = left_behind(mark, known=False)
+        held = held_by(found.build) if left else set[int]()
+        if any(id(v) not in held for v in left):
             raise CaptureError(
                 f"{found.name} stores a value in an object, but code compiled for types has no values",
                 "Return the value; or use tm.tensor, which runs the function at every call.",
@@ -181,7 +189,9 @@ def stands_for_array(value: Any) -> bool:
     return is_input(value)
 
 
-def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...], *, deferred: bool) -> Traced:
+def _trace(
+    function: Function, types: tuple[Any, ...], named: tuple[str, ...], *, deferred: bool, classes: bool
+) -> Traced:
     leaves, build = flatten(types)
     arguments = [
         _argument(v, f"argument {k + 1}" if len(leaves) > len(function.parameters) else function.parameters[k])
@@ -195,12 +205,15 @@ def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...], *
     copies = Copies(types, given)
     with context.capturing(capture), refusing(function.name):
         first = len(given) - len(named)
-        result = function.body(*given[:first], **dict(zip(named, given[first:], strict=True)))
+        with ending_generators(lambda error: isinstance(error, (CaptureError, GuardError))):
+            result = function.body(*given[:first], **dict(zip(named, given[first:], strict=True)))
         result = result if deferred else numbers_in(result, function.name)
         results, arrange = computed(result)
         copies.refuse(function.name)
         found = numbers_alone(results, function.name)
+        outward, every = outward_and_nodes(results, found)
         arrange = arrange if holds_deferred(result) else bare(arrange, len(found))
+        found = every if classes else found
     lifted = {p: t for p, t in capture.lifted.items() if isinstance(t, Tensor)}
     reads = {t.place.buffer.first: capture.noted[p] for p, t in lifted.items() if p in capture.noted}
     drawn = tuple(g.buffer.name for g in random.advanced(capture))
@@ -214,7 +227,8 @@ def _trace(function: Function, types: tuple[Any, ...], named: tuple[str, ...], *
     drawn += ("np.random",) * (
         not np.array_equal(state, encoded(random.global_generator()))
     )  # by code that is not captured
-    return Traced(closed.graph, arrange, outside, tuple(capture.noted.values()), function.name, closed.mapping, drawn)
+    reads_of = tuple(capture.noted.values())
+    return Traced(closed.graph, arrange, outside, reads_of, function.name, closed.mapping, drawn, outward=outward)
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:

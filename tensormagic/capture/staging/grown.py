@@ -9,16 +9,17 @@ from typing import Any, Self
 import numpy as np
 
 from tensormagic.capture import context, number_classes, undecided, usercode
-from tensormagic.capture.elements import Outgrown
+from tensormagic.capture.elements import Outgrown, Twins
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.regions import of_type, one_type, zeros_of
-from tensormagic.capture.staging.trial import trial
+from tensormagic.capture.staging.trial import iteration, trial
 from tensormagic.capture.staging.watched import watch
 from tensormagic.capture.staging.world import Journaled
-from tensormagic.capture.stores.alias import beside
+from tensormagic.capture.stores.alias import beside, part_of, reach
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
@@ -58,6 +59,7 @@ class GrownList(Journaled):
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.first = list(values)
+        self.others = Others()
         self.like: Parts | None = None
         self.types: list[Type] = []
         self.narrowest: list[np.dtype[Any]] = []  # that an array of these numbers may be of in NumPy for some data
@@ -79,7 +81,7 @@ class GrownList(Journaled):
             if self._is_coded(k):
                 self.state[_class(k)] = wrap(empty_tape(python(int)))
         for value in self.first:
-            self.append(value)
+            self._append(value, once=True)
 
     def widen(self) -> None:
         """Hold what was appended in the types that are known by now."""
@@ -122,6 +124,9 @@ class GrownList(Journaled):
 
     def append(self, value: Any) -> None:
         """``list.append``."""
+        self._append(value, once=False)
+
+    def _append(self, value: Any, *, once: bool) -> None:
         parts = apart(value, asked=True)
         coded = sum(map(self._is_coded, range(len(self.types))))
         if (
@@ -139,6 +144,7 @@ class GrownList(Journaled):
         watch(value)
         for leaf in flatten(value)[0]:
             if isinstance(leaf, Tensor) and leaf.type.form == "array":
+                self.others.note(leaf.place.buffer, once=once)
                 beside(leaf.place.buffer, WHAT)  # not to be stored into any more
 
     def _record(self, key: str, value: Node) -> None:
@@ -245,7 +251,7 @@ class GrownList(Journaled):
         """A number, or an array, of the element at a place."""
         found = read_tape(self.state[str(k)].node, place, self.types[k])
         if not self._is_coded(k):
-            return _unstored(found)
+            return self._unstored(found)
         code = read_tape(self.state[_class(k)].node, place, python(int))
         return wrap(number_classes.from_among(found, Classes(code, self.classes[k])))
 
@@ -336,7 +342,38 @@ class GrownList(Journaled):
         codes, types = self.codes, number_classes.types()
         classes = {k: (len(self.types) + at, types) for at, k in enumerate(codes)}
         stacks = [wrap(s) for s in (*self.stacks, *codes.values())]
-        return Outgrown(stacks, [t.form for t in self.types], build, classes)
+        return Outgrown(
+            stacks, [t.form for t in self.types], build, classes, Twins(id(self), id(self.others), self.others.said)
+        )
+
+    def _unstored(self, node: Node) -> Tensor:
+        found = wrap(node)
+        if found.type.form == "array":
+            beside(found.place.buffer, WHAT)
+            part_of(found.place.buffer, self.others.older)
+        return found
+
+
+def in_a_list(own: Buffer) -> bool:
+    """Whether an array may be an element of a list without a known length."""
+    return any(WHAT in text for text in own.alias.beside)
+
+
+class Others:
+    """What arrays that are appended to a list may be beside elements of it: others that Python has, or each other."""
+
+    def __init__(self) -> None:
+        self.older: list[Buffer] = []
+        self.said: str | None = None
+
+    def note(self, own: Buffer, *, once: bool) -> None:
+        """Note what an array may be that is appended; ``once``, or in each iteration."""
+        given = [b for b in reach(own) if b.argument or b.array is not None]
+        again = not once and (own.born < iteration() or in_a_list(own))
+        if given or again:
+            self.older.append(own)
+            names = [b.name for b in given if b.name]
+            self.said = self.said or (names[0] if names else "another array")
 
 
 def _merged(first: Type, second: Type) -> Type:
@@ -362,13 +399,6 @@ def _classes(node: Node) -> Classes:
     return found or number_classes.one_class(node.type.with_shape((), node.type.form))
 
 
-def _unstored(node: Node) -> Tensor:
-    found = wrap(node)
-    if found.type.form == "array":
-        beside(found.place.buffer, WHAT)
-    return found
-
-
 def unstacked(array: Tensor) -> GrownList:
     """The rows of an array as a list."""
     row = wrap(array.node)[0] if array.ndim > 1 else None
@@ -381,6 +411,7 @@ def _of_stacks(stacks: Sequence[Tensor], like: GrownList, codes: Mapping[int, Te
     """The list whose elements are like those of another, where the arrays of their numbers, and of their classes, are there."""
     found = GrownList([])
     found.like, found.types, found.narrowest, found.classes = like.like, like.types, like.narrowest, like.classes
+    found.others = like.others
     arrays = {**{str(k): s for k, s in enumerate(stacks)}, **{_class(k): s for k, s in codes.items()}}
     found.state = {
         COUNT: extent(stacks[0].type.shape[0]),

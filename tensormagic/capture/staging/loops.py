@@ -31,7 +31,7 @@ from tensormagic.capture.staging.sharing import (
     once_each,
 )
 from tensormagic.capture.staging.slots import UNBOUND, Slot
-from tensormagic.capture.staging.trial import Outcome, attempt
+from tensormagic.capture.staging.trial import Outcome, attempt, trial
 from tensormagic.capture.staging.unchanged import Unchanged
 from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.staging.world import Journaled, World
@@ -230,6 +230,8 @@ class Loop:
             self.stand_ins.install(before, carried.slot.get())
         self.shares.install(self.given())
         self.opened = next(serials)
+        if (running := trial()) is not None:
+            running.iteration = self.opened
         return self.run()
 
     def _slots(self) -> None:

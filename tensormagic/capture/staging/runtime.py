@@ -24,6 +24,7 @@ from tensormagic.capture.staging.calls import called, indexed
 from tensormagic.capture.staging.choices import both, chosen, either, is_settled, taken_for
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.growing import growing, retyped
+from tensormagic.capture.staging.grown import in_a_list
 from tensormagic.capture.staging.kinds import class_of, interface_of
 from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
@@ -148,7 +149,7 @@ def identical(first: Any, second: Any) -> Any:
 def _one_object(first: Any, second: Any) -> bool:
     if first is not second and isinstance(first, Tensor) and isinstance(second, Tensor):
         buffers = first.place.buffer, second.place.buffer
-        if any(b.alias.of for b in buffers) and may_share(*buffers):
+        if all(in_a_list(b) for b in buffers) or (any(b.alias.of for b in buffers) and may_share(*buffers)):
             refuse(
                 "`is` between arrays that may be one, depending on the data,",
                 "Compare the conditions that this depends on.",

@@ -45,6 +45,8 @@ class Trial:
         Inputs that stand for the arguments of functions that it calls, within these.
     ahead
         How many of what it has made are computed before whatever it has printed or checked last.
+    iteration
+        When the iteration began that it is, in the count of buffers; 0 where it is none.
     """
 
     iterators: dict[int, Any]
@@ -54,6 +56,7 @@ class Trial:
     made: list[Node] = field(default_factory=list[Node])
     stand_ins: list[Node] = field(default_factory=list[Node])
     ahead: int = 0
+    iteration: int = 0
 
 
 @dataclass
@@ -114,6 +117,12 @@ def trial() -> Trial | None:
     """The innermost trial that is going on."""
     capture = context.current()
     return capture.trials[-1] if capture is not None and capture.trials else None
+
+
+def iteration() -> int:
+    """When the innermost iteration began that is being tried out, in the count of buffers: arrays made later are its own."""
+    capture = context.current()
+    return 0 if capture is None else max((t.iteration for t in capture.trials), default=0)
 
 
 def fail_trial(what: str, advice: str) -> NeedsPython:

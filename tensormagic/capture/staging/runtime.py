@@ -26,6 +26,7 @@ from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.growing import growing, retyped
 from tensormagic.capture.staging.grown import in_a_list
 from tensormagic.capture.staging.kinds import class_of, interface_of
+from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.staging.needs_python import Grows
 from tensormagic.capture.staging.number_formulas import formula, has_form
 from tensormagic.capture.staging.of_arrays import of_array
@@ -244,6 +245,13 @@ def itself(function: Any, line: int) -> bool:
     return (code.co_filename, code.co_firstlineno) == (frame.f_code.co_filename, line)
 
 
+def there(value: Any) -> Any:
+    """A name alone in a ``try``: where data decide whether it is bound, that is settled there."""
+    if isinstance(value, Partial):
+        context.tried(value.node)
+    return value
+
+
 run_time.module = sys.modules[__name__]
 formatted, text = told.formatted, told.text
 attempting, managed, raised = raising.Attempt, raising.managed, raising.raising
@@ -281,4 +289,5 @@ __all__ = [
     "raised",
     "repeat",
     "text",
+    "there",
 ]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tensormagic.capture.staging import formulas, liveness, matching, texts
+from tensormagic.capture.staging.bare_names import BareNames
 from tensormagic.capture.staging.expressions import (
     LEFT,
     SUSPEND,
@@ -46,7 +47,8 @@ def _swallows(statement: ast.Try | ast.TryStar) -> bool:
 def _attempted(statement: Any) -> Any:
     """A ``try`` whose body knows that errors of it are caught."""
     if statement.handlers or _swallows(statement):
-        inside = ast.With([ast.withitem(_call("attempting", statement))], statement.body)
+        body = [BareNames().visit(s) for s in statement.body]
+        inside = ast.With([ast.withitem(_call("attempting", statement))], body)
         statement.body = [placed_at(inside, statement)]
     return statement
 

@@ -311,6 +311,26 @@ def test_the_word_says_what_rules_were_there_for(notebook, text, word):
     assert line.rpartition(" · ")[2] == word or (not word and line.rpartition(" · ")[2].startswith("float64"))
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("np.sum(np.tanh(w))", "more accurate in the gradient of line 2"),
+        ("np.mean(np.tanh(X @ w) ** 2)", "more accurate in the gradient of line 2"),
+        ("t = 1.0\nnp.sum(np.tanh(w) * t)", "more accurate in the gradient of line 3"),
+        (
+            "if w[0] > 9:\n    s = np.sum(w)\nelse:\n    s = np.tanh(w).sum()\ns",
+            "more accurate in the gradient of line 5",
+        ),
+        ("np.sum(np.log(1 + np.exp(w)) + np.tanh(w))", "more accurate in line 2: softplus"),
+        ("np.sum(w ** 2)", "grad_w"),
+    ],
+)
+def test_what_rules_have_changed_in_a_gradient_alone_is_said_of_it(notebook, text, word):
+    """The formulas are none that the user wrote: the derivative of tanh was told by names of its own."""
+    line = notebook.ok(f"%%tensor --grad w\n{text}").data["text/plain"].splitlines()[0]
+    assert line.rpartition(" · ")[2].startswith(word)
+
+
 def test_a_terminal_gets_text_alone(notebook, monkeypatch):
     monkeypatch.setattr(type(notebook.shell.magics_manager.registry["TensorMagics"]), "rich", False)
     data = notebook.ok(cell("--show graph,rewrites")).data

@@ -148,15 +148,22 @@ class Portrait:
         """
         word = digits_text(formed | self.levels)
         fired = [f for f in self.changed if digits_text({_level(f.rule)}) == word]
-        lines = sorted({s.line for f in fired for s in self.lens.within(f.before) if s.cell == self.cell})
+        own = [f for f in fired if self._is_of_value(f.before)]
+        lines = sorted({s.line for f in own or fired for s in self.lens.within(f.before) if s.cell == self.cell})
         if not lines:
             return word
         there = self.first.graph.ops | self.executable.graph.ops
-        ops = [name for name in brought_in([f.rule.name for f in fired]) if name in there]
-        told = f"{word} in line{'s' * (len(lines) > 1)} {_some(lines)}"
-        formulas = dict.fromkeys(f.rule.name.partition(" -> ")[0] for f in fired if " -> " in f.rule.name)
-        ops = ops or [text for text in formulas if len(text) <= _SHORT and word == digits_text({"stable"})]
+        ops = [name for name in brought_in([f.rule.name for f in own or fired]) if name in there]
+        if not ops and word == digits_text({"stable"}):
+            formulas = dict.fromkeys(f.rule.name.partition(" -> ")[0] for f in own if " -> " in f.rule.name)
+            ops = [text for text in formulas if len(text) <= _SHORT]
+        of = "" if own else "the gradient of "
+        told = f"{word} in {of}line{'s' * (len(lines) > 1)} {_some(lines)}"
         return f"{told}: {_some(ops)}" if ops else told
+
+    def _is_of_value(self, node: Node) -> bool:
+        """Whether a rule that fired there has changed the value, and not its gradient alone."""
+        return any(f.before is node for f in self.first.fired) or any(s.role == "value" for s in self.lens.of(node))
 
     @property
     def rules(self) -> tuple[str, ...]:

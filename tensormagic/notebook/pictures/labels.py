@@ -75,8 +75,8 @@ STAGES = {  # what the views are called: one computation, as it goes from what w
 }
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "nothing is changed yet: ",
-    "rewritten": "after rules have made it safer and faster: ",
-    "gradient": "with the derivatives that were asked for: ",
+    "rewritten": "rules have made it safer and faster: ",
+    "gradient": "the derivatives that were asked for are added: ",
     "where it runs": "each frame is a place; between these stands what has moved in the last call, and how many bytes: ",
     "kernels": "each frame is one compiled loop, or one call of a library: ",
 }

@@ -125,7 +125,7 @@ def test_backpropagation_says_what_its_squares_are_where_it_has_some(opened):
         (tm.backprop(np.sin, 0.5), False),
     ):
         legend = opened(view).locator(".tm-backprop .tm-legend")
-        expect(legend).to_contain_text("adjoint of a box: the gradient of")
+        expect(legend).to_contain_text("with respect to a box, passed back up the orange arrows")
         assert ("small blue squares are negative" in legend.inner_text()) is told
 
 

@@ -38,7 +38,7 @@ _LEGEND = (
     "The adjoint of an input is its gradient. A dashed box: what is passed up, adjoint below times local derivative; parts are added.",
     "×: of numbers, or element by element, as * in NumPy; ·: what comes in by an arrow; J: a matrix of derivatives.",
 )
-_SQUARES = "Squares: some of the elements of the array above them; a stronger colour is a larger one, small and blue is negative."
+_SQUARES = "Squares: some of the elements of the array above them; a stronger colour is a larger one, small blue squares are negative."
 
 
 @dataclass(frozen=True)

@@ -396,7 +396,7 @@ class Sheet:
             words.append("·: what comes in by an arrow.")
         if any(n.value.quantity.is_many for n in self.nodes):
             words.append(
-                "Squares: some of the elements; a stronger colour is a larger one, small and blue is negative."
+                "Squares: some of the elements; a stronger colour is a larger one, small blue squares are negative."
             )
         return " ".join(words)
 

@@ -148,13 +148,16 @@ def _face(kind: str, lines: tuple[tuple[str, str], ...]) -> Face:
     return Face(across, height, outline(kind, across, height), tuple(placed))
 
 
+_ROUND = 30.0  # at most, so that text stays inside of what is high
+
+
 def outline(kind: str, wide: float, tall: float) -> str:
     """Return the SVG path of a kind's outline, of that size, around the origin."""
     x, y = wide / 2, tall / 2
     if kind == "input":
-        return _rounded(x, y, y)
+        return _rounded(x, y, min(y, _ROUND))
     if kind == "output":
-        return _rounded(x, y, y) + _rounded(x - 3, y - 3, y - 3)
+        return _rounded(x, y, min(y, _ROUND)) + _rounded(x - 3, y - 3, min(y - 3, _ROUND))
     if kind == "fold":  # wide above, narrow below: many become few
         return _polygon((-x, -y), (x, -y), (x - 11, y), (-x + 11, y))
     if kind == "sent":  # points to where it goes

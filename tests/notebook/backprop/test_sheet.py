@@ -271,3 +271,13 @@ def test_squares_stand_under_their_number():
         rows = {t.getAttribute("data-p"): float(t.getAttribute("y")) for t in node.getElementsByTagName("text")}
         tops = {g.getAttribute("data-c"): float(g.getAttribute("data-y")) for g in node.getElementsByTagName("g")}
         assert rows["value"] < tops["value"] < rows["adjoint"] < tops["adjoint"]
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (40, 9), (2, 3, 4), (12,), (5, 1), (1, 30)])
+def test_the_outline_of_an_input_leaves_room_for_its_text(shape):
+    """A pill as high as six rows of squares is a circle, and numbers stood outside of it."""
+    sheet = Sheet(of_function(lambda x: np.sum(x**2), (np.ones(shape),)))
+    document = minidom.parseString(standalone(sheet, drawn(sheet)))
+    node = next(g for g in document.getElementsByTagName("g") if g.getAttribute("class").startswith("node input"))
+    radius = float(re.search(r"a([\d.]+) ", node.getElementsByTagName("path")[0].getAttribute("d"))[1])
+    assert radius <= 30

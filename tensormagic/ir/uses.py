@@ -13,6 +13,7 @@ from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node, is_check, topological, users
 from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
 from tensormagic.ir.rules import Found, Rule
+from tensormagic.ir.sides import Sides, exclude, read_by, sides_of
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""
@@ -92,13 +93,14 @@ class _Place:
     """Where a rule looks: its root, what it absorbs there, whether only those count that read digits, and in which results.
 
     ``over`` are the products that the root is a factor of, by result, and ``joined`` what reads a part as another factor of one of them: an
-    accurate factor beside one with the rounding of the part makes no product worse.
+    accurate factor beside one with the rounding of the part makes no product worse. ``sides``: of choices that alone read the root.
     """
 
     root: Node
     parts: Sequence[Node]
     digits: bool
     results: int
+    sides: Sides | None = None
     over: dict[int, frozenset[Node]] = field(default_factory=dict[int, frozenset[Node]])
     joined: set[Node] = field(default_factory=set[Node])
 
@@ -307,7 +309,9 @@ class Uses:
         if now is not None:
             if part not in now.needs or not at.counts(now):
                 return 0
-            return common & self._read((*chain, user), now, at) if picks(now) or now in at.parts else common
+            if picks(now) or now in at.parts:
+                return common & self._read((*chain, user), now, at)
+            return 0 if self._is_beside(user, chain[-1], at) else common
         here = user
         while here in self.becomes and self.becomes[here] is not here:
             here = self.becomes[here]
@@ -315,7 +319,22 @@ class Uses:
             return 0
         if picks(here):
             return common & self._read((*chain, user), part, at)
-        return common if self.sure or not self._absorbs(here, chain) else 0
+        if not self.sure and self._absorbs(here, chain):
+            return 0
+        return 0 if self._is_beside(user, chain[-1], at) else common
+
+    def _is_beside(self, user: Node, last: Node, at: _Place) -> bool:
+        """Whether no element reads both the root and what ``user`` makes of its operand ``last``: a choice is between them."""
+        if not at.digits:
+            return False
+        if at.sides is None:
+            root = at.root
+            while root in self.comes:
+                root = self.comes[root]
+            at.sides = sides_of(root, self.start.users, self.reach.shown.__contains__)
+        return bool(at.sides) and exclude(
+            read_by(user, last, self.start.users, self.reach.shown.__contains__), at.sides
+        )
 
     def _absorbs(self, user: Node, chain: Sequence[Node]) -> bool:
         """Whether rules that will look at ``user`` see one of ``chain`` as a part; they look as far as that is not known."""
@@ -370,20 +389,41 @@ class Claims:
         held = [(rule, node, p) for rule, node, parts in self._by for p in parts if p in present]
         if not held:
             return {}
-        used, now = after.users, Reach(after.nodes, reach.apart, after.order)
-
-        def read(last: Node, own: set[Node]) -> int:
-            found = now.shown.get(last, 0)
-            for user in used.get(last, ()):
-                if reads_digits(user) and user not in own:
-                    found |= read(user, own) if picks(user) else now.of(user)
-            return found
-
+        now = _After(after.users, Reach(after.nodes, reach.apart, after.order))
         allowed = {p: {normals.get(n, n) for n in self._made[p]} for _, _, p in held}
         for p, made in allowed.items():
             made.update(topological([normals.get(n, n) for n in self._in.get(p, ())]))
-        still = {p: read(p, allowed[p]) for p in allowed}
-        return {(rule, node): (p, still[p]) for rule, node, p in held if still[p] & reach.of(node)}
+        still = {p: now.read(p, allowed[p]) for p in allowed}
+        found: dict[tuple[Rule, Node], tuple[Node, int]] = {}
+        for rule, node, p in held:
+            left = still[p]
+            if left & reach.of(node) and (sides := now.sides(normals.get(node, node))):
+                left = now.read(p, allowed[p], sides)
+            if left & reach.of(node):
+                found[rule, node] = p, left
+        return found
+
+
+@dataclass
+class _After:
+    """The graph after a pass: what reads nodes, and in which results."""
+
+    users: Mapping[Node, Sequence[Node]]
+    reach: Reach
+
+    def read(self, last: Node, own: set[Node], sides: Sides | None = None) -> int:
+        """The results in which something else than ``own`` reads digits of ``last``; for what is read on ``sides``, not beside it."""
+        found = self.reach.shown.get(last, 0)
+        for user in self.users.get(last, ()):
+            if not reads_digits(user) or user in own:
+                continue
+            if not sides or not exclude(read_by(user, last, self.users, self.reach.shown.__contains__), sides):
+                found |= self.read(user, own, sides) if picks(user) else self.reach.of(user)
+        return found
+
+    def sides(self, node: Node) -> Sides:
+        """The sides of choices that alone read a node."""
+        return sides_of(node, self.users, self.reach.shown.__contains__)
 
 
 __all__ = ["Claims", "Reach", "Uses", "absorbed", "inside", "made_by", "near", "origins_of", "residue"]

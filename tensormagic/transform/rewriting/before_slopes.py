@@ -13,6 +13,7 @@ from dataclasses import replace
 from tensormagic.ir.node import Node, is_constant
 from tensormagic.ir.rules import Found, Rule, bare
 from tensormagic.ops.scalars.scalar import divide, logical_and, multiply, not_equal, where
+from tensormagic.transform.rewriting.explog import cosines, hyperbolic_cosines
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.terms import written
 
@@ -23,6 +24,8 @@ _MOST = 64
 def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
     """The rules for what a derivative is taken of."""
     for rule in rules:
+        if rule in _OF_VALUES:
+            continue
         yield _dependent(rule) if rule.cancels else rule
     yield from quotients_of_forms
 
@@ -55,6 +58,10 @@ def _inputs(node: Node) -> set[Node]:
         if len(seen) > _MOST:
             return set()
     return found
+
+
+_OF_VALUES = frozenset((*cosines, *hyperbolic_cosines))
+"""Rules of values alone: the slope of ``1 - cos(x)`` is ``sin(x)``, which needs no form; that of its form is a product of two functions."""
 
 
 @stable(roots="divide", heads="where", fuel=1, judged=True)

@@ -23,12 +23,14 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
+    cos,
     less,
     log,
     logical_and,
     logical_or,
     maximum,
     power,
+    sin,
     sqrt,
     where,
 )
@@ -40,6 +42,7 @@ from tensormagic.transform.rewriting.power_series import (
     NoSeriesError,
     Series,
     half_of_erf,
+    in_powers,
     logarithm,
     number,
     raised,
@@ -270,12 +273,14 @@ class _Expansion:
 
     def exponential(self, a: _Read) -> _Read:
         """An exponential of what is small, a number, or a multiple of what the place is an exponential of."""
-        order, times = 0, Fraction(1)
+        order, times, others = 0, Fraction(1), _NONE
         small = Series(self.known, ())
         for key, own in a.items():
             taken = self.place.exponent(key, own)
             if taken is not None:
                 order += taken
+            elif (other := self.place.beside(key, own)) is not None:
+                others = frozenset(((bare(other), Fraction(1)),))
             elif key or own.order < 0:
                 raise NoSeriesError
             else:
@@ -283,7 +288,7 @@ class _Expansion:
                 times = exact("exp", value) if value else times
                 small = own if not value else own + -number(value, self.known)
         rest = exponential_of(small) if small.terms else number(Fraction(1), self.known)
-        found: _Read = {_NONE: Series(rest.order + order, rest.terms)}
+        found: _Read = {others: Series(rest.order + order, rest.terms)}
         return found if times == 1 else self.product(found, self.number(times))
 
     def plus(self, a: _Read, value: int) -> _Read:
@@ -292,6 +297,13 @@ class _Expansion:
 
     def function(self, name: str, a: _Read) -> _Read:
         """A function of what is 0 there, or a number."""
+        if set(a) - {_NONE} and (base := self.place.shifted(a)) is not None:
+            s, c = (FUNCTIONS[f](a[_NONE]) for f in ("sin", "cos"))
+            own = {"sin": (c, s), "cos": (-s, c)}.get(name)
+            if own is not None:
+                return {
+                    frozenset(((bare(f), Fraction(1)),)): t for f, t in zip((sin(base), cos(base)), own, strict=True)
+                }
         if set(a) - {_NONE} or (a and a[_NONE].order < 0):
             raise NoSeriesError
         if not a:
@@ -316,14 +328,14 @@ class _Expansion:
     def log_gamma(self, a: _Read) -> _Read:
         """That of what is large, by Stirling's series."""
         _, small = self.far(a)
-        rest = _in_powers(stirling(self.known // 2), small * small) * small
+        rest = in_powers(stirling(self.known // 2), small * small) * small
         first = self.product(self.sum([a, self.number(-_HALF)], (1, 1)), self.logarithm(a))
         return self.sum([first, a, {_NONE: rest}, self.number(exact("log", 2 * pi()) / 2)], (1, -1, 1, 1))
 
     def tail(self, a: _Read) -> _Read:
         """The tail of the error function, scaled, of what is large."""
         _, small = self.far(a)
-        rest = _in_powers(tails(self.known // 2), small * small) * small
+        rest = in_powers(tails(self.known // 2), small * small) * small
         return self.product({_NONE: rest}, self.number(exact("power", pi(), -_HALF)))
 
     def by_exponentials(self, a: _Read, top: tuple[int, int], below: tuple[int, int] | None) -> _Read:
@@ -334,15 +346,6 @@ class _Expansion:
             return self.product(first, self.inverse(self.product(self.exponential(a), self.number(2))))
         second = self.sum([self.product(twice, self.number(below[0])), self.number(below[1])], (1, 1))
         return self.product(first, self.inverse(second))
-
-
-def _in_powers(coefficients: Sequence[Fraction], small: Series) -> Series:
-    """The sum of powers of ``small``."""
-    size = len(small.terms)
-    found = number(coefficients[-1], size)
-    for c in reversed(coefficients[:-1]):
-        found = found * small + number(c, size)
-    return found
 
 
 def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) -> Any:

@@ -11,7 +11,7 @@ from tensormagic.ir.facts import not_negative
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
 from tensormagic.ir.within import at_last, ops_within, within
-from tensormagic.ops.scalars.scalar import divide, exp, log, log1p, multiply, subtract
+from tensormagic.ops.scalars.scalar import divide, exp, log, log1p, multiply, negative, subtract
 from tensormagic.transform.rewriting.power_series import NoSeriesError, Series, exponential, number, power_of_x
 from tensormagic.transform.rewriting.terms import Sum, as_text, key_of, number_of, sum_of, written
 
@@ -54,6 +54,16 @@ class Place:
 
     def exponent(self, key: _Powers, own: Series) -> int | None:
         """Which power of it the exponential of a product is; None for no such product."""
+        del key, own
+        return None
+
+    def shifted(self, a: Mapping[_Powers, Series]) -> Node | None:
+        """The operand that ``a`` is but for what is small; None for another sum."""
+        del a
+        return None
+
+    def beside(self, key: _Powers, own: Series) -> Node | None:
+        """The exponential of a product that is not small, as a factor; None for what has none."""
         del key, own
         return None
 
@@ -132,6 +142,37 @@ class Over(Place):
 
 
 @dataclass(frozen=True)
+class Near(Place):
+    """An operand near another one, by their difference, which stands in the sum: exponentials, sines and cosines are read by it."""
+
+    base: Node
+    over: Node
+
+    @property
+    def numbers(self) -> Mapping[Node, float]:
+        return {self.over: _ELSEWHERE, self.base: _ELSEWHERE + _NEAR}
+
+    def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
+        if node is not self.base:
+            return None
+        return {_one((self.over, 1)): number(Fraction(1), known), frozenset(): power_of_x(1, known)}
+
+    def small(self) -> Node:
+        return subtract(self.base, self.over)
+
+    def beside(self, key: _Powers, own: Series) -> Node | None:
+        if key != _one((self.over, 1)) or own.order or any(own.terms[1:]) or abs(own.terms[0]) != 1:
+            return None
+        return exp(self.over if own.terms[0] == 1 else negative(self.over))
+
+    def shifted(self, a: Mapping[_Powers, Series]) -> Node | None:
+        own, small = a.get(_one((self.over, 1))), a.get(frozenset())
+        if len(a) != 2 or own is None or small is None or small.order < 1:
+            return None
+        return self.over if not own.order and own.terms[0] == 1 and not any(own.terms[1:]) else None
+
+
+@dataclass(frozen=True)
 class Product(Place):
     """A small product, or quotient, of two operands: ``base`` is read by it and the other one, ``over``."""
 
@@ -150,7 +191,14 @@ class Product(Place):
         if self.text is not None:
             return {**_with_logarithm(self.text.args[0], _NEAR / _ELSEWHERE), self.over: _ELSEWHERE}
         given = (_NEAR * _ELSEWHERE**-self.other) ** (1 / self.power)
+        if self.below is not None:
+            return {self.over: _ELSEWHERE, self.below: given * given}
         return {self.over: _ELSEWHERE, self.base: given}
+
+    @property
+    def below(self) -> Node | None:
+        """What the base is the root of."""
+        return bare(self.base.args[0]) if self.base.op.name == "sqrt" else None
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
         if node is self.product:
@@ -161,6 +209,8 @@ class Product(Place):
             return {frozenset(): exponential(power_of_x(1, known))}
         if node is self.base and abs(self.power) == 1:
             return {_one((self.over, -self.other * self.power)): power_of_x(self.power, known)}
+        if node is self.below and abs(self.power) == 1:
+            return {_one((self.over, -2 * self.other * self.power)): power_of_x(2 * self.power, known)}
         if key_of(node) == ("square", self.base) and abs(self.power) == 2:
             return {_one((self.over, -self.other * self.power // 2)): power_of_x(self.power // 2, known)}
         return None
@@ -216,11 +266,12 @@ _ATOMS = 3
 
 @dataclass
 class Look:
-    """What is found in a sum: operands, exponents of functions, products that functions are of."""
+    """What is found in a sum: operands, exponents of functions, products that functions are of; whether two operands are subtracted."""
 
     atoms: dict[Node, int]
     exponents: dict[Node, None] = field(default_factory=dict[Node, None])
     products: dict[Node, None] = field(default_factory=dict[Node, None])
+    divided: bool = False
 
     @property
     def operands(self) -> tuple[Node, ...]:
@@ -268,7 +319,13 @@ def look_at(total: Node) -> Look | None:
     found = Look({text: times[node] for node, text in leaves.items()})
     for function in functions:
         found.take(function)
+    found.divided = len(leaves) == 2 and any(_subtracts(node, leaves) for node in times)
     return found
+
+
+def _subtracts(node: Node, leaves: Mapping[Node, Node]) -> bool:
+    """Whether a node is the difference of the operands."""
+    return node.op is subtract and {*map(bare, node.args)} == {*leaves}
 
 
 def _read(node: Node) -> tuple[Node, Sequence[Node]]:
@@ -325,7 +382,7 @@ def _products(function: Node, found: dict[Node, None]) -> None:
         if node.op.name in _SUMS:
             pool += node.args if node.op.name != "where" else ()
         elif node.op.name in {"multiply", "divide"} and all(number_of(bare(a)) is None for a in node.args):
-            if not any(bare(a).op.name in _FUNCTIONS for a in node.args):
+            if not any(bare(a).op.name in _FUNCTIONS - {"sqrt"} for a in node.args):
                 found.setdefault(node)
         elif node.op.name in {"multiply", "divide"}:
             pool += node.args
@@ -360,6 +417,8 @@ def places(look: Look) -> Iterator[Place]:
         yield Over(first, second, 1)
         yield Over(first, second, 0)
         yield Over(second, first, 0)
+        if look.divided:
+            yield Near(first, second)
     for product in look.products:
         yield from _of_product(product)
 

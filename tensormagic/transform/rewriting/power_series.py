@@ -89,6 +89,15 @@ def number(value: Fraction, known: int) -> Series:
     return Series(0, (value, *(0,) * (known - 1))) if value else Series(known, ())
 
 
+def in_powers(coefficients: Sequence[Fraction], small: Series) -> Series:
+    """The sum of powers of ``small``."""
+    size = len(small.terms)
+    found = number(coefficients[-1], size)
+    for c in reversed(coefficients[:-1]):
+        found = found * small + number(c, size)
+    return found
+
+
 # functions ------------------------------------------------------------------------------------------------------------
 
 

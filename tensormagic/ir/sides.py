@@ -1,0 +1,74 @@
+"""Which side of a choice numbers are read on: of what stands on both sides of one condition, each element reads one.
+
+``where(c, f(x), 0) + where(c, 0, g(x))``: no element sees the roundings of both. Knows ops by their facts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tensormagic.ir.node import Node
+
+_FAR = 8
+"""How many levels of readers are looked at."""
+_MOST = 3
+"""How many readers of one number."""
+
+Sides = frozenset[tuple[Node, int]]
+"""Conditions, and the operand of a choice by them that is read: 1 where they hold, 2 where they do not."""
+_NONE: Sides = frozenset()
+
+
+def is_choice(node: Node) -> bool:
+    """Whether each element is one of two operands, by a condition."""
+    return node.op.picks and len(node.args) == 3 and node.args[0].type.dtype.kind == "b"
+
+
+def sides_of(
+    node: Node,
+    users: Mapping[Node, Sequence[Node]],
+    is_shown: Callable[[Node], bool],
+    depth: int = _FAR,
+) -> Sides:
+    """The sides on which alone elements of ``node`` are read.
+
+    Parameters
+    ----------
+    node
+        A number.
+    users, is_shown
+        What reads nodes, and which of them are results.
+    depth
+        How many levels are looked at.
+    """
+    readers = users.get(node, ())
+    if not depth or not readers or len(readers) > _MOST or is_shown(node):
+        return _NONE
+    found: Sides | None = None
+    for reader in readers:
+        own = read_by(reader, node, users, is_shown, depth)
+        found = own if found is None else found & own
+        if not found:
+            return _NONE
+    return found or _NONE
+
+
+def read_by(
+    reader: Node,
+    node: Node,
+    users: Mapping[Node, Sequence[Node]],
+    is_shown: Callable[[Node], bool],
+    depth: int = _FAR,
+) -> Sides:
+    """The sides on which ``reader`` alone hands elements of ``node`` on: those that others read of itself, and its own."""
+    if reader.op.kind != "pointwise" and not reader.op.hands_on:
+        return _NONE
+    above = sides_of(reader, users, is_shown, depth - 1)
+    if is_choice(reader) and reader.args.count(node) == 1 and (k := reader.args.index(node)):
+        return above | {(reader.args[0], k)}
+    return above
+
+
+def exclude(one: Sides, other: Sides) -> bool:
+    """Whether no element reads both."""
+    return any((condition, 3 - k) in other for condition, k in one)

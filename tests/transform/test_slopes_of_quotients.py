@@ -1,0 +1,152 @@
+"""Slopes of quotients that are 0 / 0 somewhere keep their digits near it, also where a condition stands between form and text."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import tensormagic as tm
+from tensormagic.transform.rewriting import rewrite
+
+SIZES = (1e-12, 1e-9, 1e-6, 1e-4, 0.01, 0.1)
+SMALL = [(x, y) for x in SIZES for y in (0.5, 2.0, 30.0, 0.1)]
+FEW = [(x, y) for x in SIZES for y in (0.5, 2.0)]
+NEAR = [(x, x + d) for x in (0.5, 2.0) for d in (1e-12, 1e-9, 1e-6, 1e-3, 0.1)]
+FURTHER = [(1 + d, 1.0) for d in (1e-12, 1e-9, 1e-6, 1e-4, 0.01, 0.1)]
+CASES = {  # text, inputs, how many bits may be lost
+    "Box and Cox": ("(y ** x - 1) / x", SMALL, 3),
+    "Box and Cox, turned round": ("(1 - y ** x) / x", SMALL, 3),
+    "cosine": ("(1 - np.cos(x * y)) / x ** 2", SMALL, 4),
+    "cosine by one": ("(1 - np.cos(x * y)) / x", SMALL, 4),
+    "cosine of one": ("(1 - np.cos(x)) / x ** 2", FEW, 4),
+    "cosine less 1": ("(np.cos(x * y) - 1) / x ** 2", SMALL, 4),
+    "hyperbolic cosine": ("(np.cosh(x * y) - 1) / x ** 2", FEW, 4),
+    "root of a cosine": ("np.sqrt(1 - np.cos(x))", FEW, 4),
+    "logarithm of a cosine": ("np.log(1 - np.cos(x))", FEW, 4),
+    "exponentials": ("(np.exp(-x) - np.exp(-y)) / (y - x)", NEAR, 3),
+    "exponentials, rising": ("(np.exp(x) - np.exp(y)) / (x - y)", NEAR, 3),
+    "exponentials with a factor": ("y * (np.exp(-x) - np.exp(-y)) / (y - x)", NEAR, 5),
+    "cosines": ("(np.cos(x) - np.cos(y)) / (x - y)", FURTHER, 3),
+    "sines": ("(np.sin(x) - np.sin(y)) / (x - y)", FURTHER, 3),
+    "logarithms": ("(np.log(x) - np.log(y)) / (x - y)", NEAR, 4),
+}
+each = pytest.mark.parametrize("name", CASES)
+
+
+class Digits:
+    """Functions of mpmath by NumPy's names."""
+
+    def __getattr__(self, name):
+        return getattr(mpmath, name)
+
+
+def lost(name, slopes):
+    """How many bits each slope by x lacks."""
+    text, points, _ = CASES[name]
+    exactly = eval(f"lambda x, y: {text}", {"np": Digits()})
+    found = []
+    with mpmath.workdps(120):
+        for (x, y), slope in zip(points, slopes, strict=True):
+            at, step = mpmath.mpf(x), mpmath.mpf(x) * mpmath.mpf(10) ** -50
+            true = (exactly(at + step, mpmath.mpf(y)) - exactly(at - step, mpmath.mpf(y))) / (2 * step)
+            error = abs(mpmath.mpf(float(slope)) - true) / abs(true) * 2**53
+            found.append(float(mpmath.log(1 + error, 2)))
+    return found
+
+
+def function(name):
+    return eval(f"lambda x, y: {CASES[name][0]}", {"np": np})
+
+
+def columns(name):
+    x, y = np.array(CASES[name][1]).T
+    return x.copy(), y.copy()
+
+
+@pytest.fixture(autouse=True)
+def at_stable(monkeypatch):
+    monkeypatch.setattr(tm.config, "math", "stable")
+
+
+@each
+def test_slopes_keep_their_digits(name):
+    x, y = columns(name)
+    f = function(name)
+    slopes = tm.tensor(lambda x, y: tm.grad(lambda x: np.sum(f(x, y)))(x))(x, y)
+    assert max(lost(name, slopes)) < CASES[name][2]
+
+
+@pytest.mark.parametrize("name", ["Box and Cox", "cosine", "hyperbolic cosine", "exponentials", "cosines"])
+def test_compiled_slopes_keep_them_too(name):
+    x, y = columns(name)
+    f = function(name)
+    slopes = tm.compile(lambda x, y: tm.grad(lambda x: np.sum(f(x, y)))(x), x, y)(x, y)
+    assert max(lost(name, slopes)) < CASES[name][2] + 1
+
+
+@pytest.mark.parametrize("name", ["cosine", "exponentials"])
+def test_slopes_of_numbers(name):
+    f = function(name)
+    points = CASES[name][1]
+    slopes = [float(tm.tensor(tm.grad(f))(np.float64(x), np.float64(y))) for x, y in points[::5]]
+    text, _, most = CASES[name]
+    CASES["of numbers"] = (text, points[::5], most)
+    try:
+        assert max(lost("of numbers", slopes)) < most
+    finally:
+        del CASES["of numbers"]
+
+
+@each
+def test_values_are_as_near_as_numpys(name):
+    text, points, _ = CASES[name]
+    exactly = eval(f"lambda x, y: {text}", {"np": Digits()})
+    x, y = columns(name)
+    f = function(name)
+    with mpmath.workdps(120), np.errstate(all="ignore"):
+        true = [exactly(mpmath.mpf(a), mpmath.mpf(b)) for a, b in points]
+        ours, theirs = (
+            [
+                float(abs(mpmath.mpf(float(v)) - t) / abs(t) * 2**53) if np.isfinite(v) else np.inf
+                for v, t in zip(values, true, strict=True)
+            ]
+            for values in (np.asarray(tm.tensor(f)(x, y)), f(x, y))
+        )
+    assert all(a <= b + 4 for a, b in zip(ours, theirs, strict=True))
+
+
+# what a rule may absorb: readers on the other side of a choice are none -----------------------------------------------
+
+
+def steps(f, *given):
+    return {fired.rule.name for fired in rewrite(tm.trace(f, *given)).notable}
+
+
+X, Y = np.linspace(0.1, 0.4, 5), np.linspace(1.0, 2.0, 5)
+SERIES = (
+    "x * cos(x) - sin(x) -> its series where x is near 0, for all sums of functions of one operand that cancel there"
+)
+
+
+def test_a_reader_beside_a_choice_is_none():
+    def chosen(x, y):
+        e = np.exp(x)
+        return np.where(y > 1.5, e - 1 - x, e * y)
+
+    assert SERIES in steps(chosen, X, Y)
+
+
+def test_a_reader_on_the_same_side_is_one():
+    def chosen(x, y):
+        e = np.exp(x)
+        return np.where(y > 1.5, (e - 1 - x) / e, y)
+
+    def also(x, y):
+        e = np.exp(x)
+        return np.where(y > 1.5, e - 1 - x, y) + np.where(y > 1.5, e, x)
+
+    def other(x, y):
+        e = np.exp(x)
+        return np.where(y > 1.5, e - 1 - x, y) + np.where(y > 1.7, x, e)
+
+    for f in (chosen, also, other):
+        np.testing.assert_allclose(tm.tensor(f)(X, Y), f(X, Y), rtol=1e-12)

@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from tensormagic.capture.staging.in_text import (
+    BINARY,
     Seen,
     Step,
     Text,
@@ -25,6 +26,7 @@ from tensormagic.capture.staging.in_text import (
 DIFFERENCE, DEEP, ROOT, LOGARITHM, EXPONENTIAL = "difference", "deep", "root", "logarithm", "exponential"
 POWER, DENOMINATOR, QUOTIENT, DIVISOR = "power", "denominator", "quotient", "divisor"
 _PASSES = 3  # through loops whose iterations Python may run, until names have got what they get
+_LOOPS = ast.For | ast.While
 _POWER = 64  # the largest exponent of which a sum's digits may be taken
 
 
@@ -220,7 +222,7 @@ class _Names:
 
     def statement(self, statement: ast.stmt) -> None:
         """Note what there is in a statement; then names have got what it gives them."""
-        if isinstance(statement, ast.For | ast.While):
+        if isinstance(statement, _LOOPS):
             self._loop(statement)
             return
         if isinstance(statement, ast.If):
@@ -436,7 +438,7 @@ class _Names:
 
     def _may_cancel(self, node: ast.AST, kind: str, sides: tuple[Seen, ...]) -> bool:
         """Whether both sides have a term of the same, where there are sums and products."""
-        whole = sides_of(node) if isinstance(node, ast.BinOp | ast.AugAssign) else tuple(node.args[:2])  # type: ignore[attr-defined]
+        whole = sides_of(node) if isinstance(node, BINARY) else tuple(node.args[:2])  # type: ignore[attr-defined]
         if kind not in self.kinds or not (any(map(self._is_summed, sides)) and any(map(self._is_multiplied, sides))):
             return False
         made = self._atoms(sides[0]), self._atoms(sides[1])

@@ -13,10 +13,14 @@ from tensormagic.capture.staging import numpys
 from tensormagic.capture.staging.trees import children, walk
 from tensormagic.capture.stores.at import AT
 
+BINARY = ast.BinOp | ast.AugAssign  # (to make such a type takes longer than to ask it)
+SUMS = ast.Add | ast.Sub
+_QUOTIENTS = ast.Div | ast.Pow
+
 
 def sides_of(node: ast.AST) -> tuple[ast.expr, ast.expr]:
     """What an operation is of."""
-    assert isinstance(node, ast.BinOp | ast.AugAssign)  # noqa: S101 (its caller has asked)
+    assert isinstance(node, BINARY)  # noqa: S101 (its caller has asked)
     return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
 
 
@@ -52,12 +56,15 @@ def leaves_of(part: ast.AST) -> frozenset[Leaf]:
 
 def _writing(part: Any) -> Hashable:
     """The same for what is written alike."""
-    if isinstance(part, ast.Constant):
-        return ast.Constant, repr(part.value)
+    kind = part.__class__
+    if kind is ast.Name:
+        return kind, part.id
+    if kind is ast.Constant:
+        return kind, repr(part.value)
     if isinstance(part, ast.AST):
         own: dict[str, Any] = part.__dict__
-        return part.__class__, *[_writing(own.get(name)) for name in part._fields if name != "ctx"]
-    return (list, *map(_writing, part)) if isinstance(part, list) else part
+        return kind, *[_writing(own.get(name)) for name in part._fields if name != "ctx"]
+    return (kind, *map(_writing, part)) if kind is list else part
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +84,7 @@ def linear_in(node: ast.AST) -> dict[Leaf, float] | None:
         number, other = (node.left, right) if isinstance(node.left, ast.Constant) else (node.right, left)
         value = number.value if isinstance(number, ast.Constant) else None
         return _scaled(other, float(value)) if isinstance(value, int | float) else None
-    if left is None or right is None or not isinstance(node.op, ast.Add | ast.Sub):
+    if left is None or right is None or not isinstance(node.op, SUMS):
         return None
     sign = 1.0 if isinstance(node.op, ast.Add) else -1.0
     return {leaf: left.get(leaf, 0.0) + sign * right.get(leaf, 0.0) for leaf in left | right}
@@ -109,9 +116,9 @@ def is_quotient(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = name_of(node.func)
         return name in numpys.QUOTIENTS or (name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2]))
-    if not isinstance(node, ast.BinOp | ast.AugAssign):
+    if not isinstance(node, BINARY):
         return False
-    if isinstance(node.op, ast.Div | ast.Pow):
+    if isinstance(node.op, _QUOTIENTS):
         return not (isinstance(node.op, ast.Div) and _is_power_of_two(sides_of(node)[1]))
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or type(node.left) is not type(node.right):
         return False
@@ -181,7 +188,7 @@ def is_product(node: ast.AST) -> bool:
     """Whether a value is a product, of numbers or of arrays element by element."""
     if isinstance(node, ast.Call):
         return _attribute(node.func) == "multiply"
-    return isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.Mult)
+    return isinstance(node, BINARY) and isinstance(node.op, ast.Mult)
 
 
 def _attribute(function: ast.expr) -> str:

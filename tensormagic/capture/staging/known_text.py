@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.cancelling import Mode, Told, Traits
 from tensormagic.capture.staging.in_text import (
+    SUMS,
     UFUNCS,
     Text,
     is_exponential,
@@ -43,6 +44,10 @@ _ANY = {"reshape", "transpose", "item"}  # methods that take any number of argum
 _PAIRS = {"swapaxes", "clip"}  # methods that take two
 
 
+_OPERATIONS = ast.BinOp | ast.AugAssign | ast.UnaryOp
+_NEGATIONS = ast.Sub | ast.USub
+_FAILURES = ast.Raise | ast.Assert
+_TEXTS = str | bytes
 _ERRSTATE = {"np.errstate", "numpy.errstate"}
 
 
@@ -150,25 +155,25 @@ class _Reading:
             pending.append(node.value)
             inside.append(node.slice)
             return True
-        if isinstance(node, ast.BinOp | ast.AugAssign | ast.UnaryOp):
+        if isinstance(node, _OPERATIONS):
             self.stores = self.stores or isinstance(node, ast.AugAssign)
             if counts:
-                self.negates = self.negates or isinstance(node.op, ast.Sub | ast.USub)
+                self.negates = self.negates or isinstance(node.op, _NEGATIONS)
                 self.holds = self.holds or is_quotient(node)
                 self.multiplies = self.multiplies or isinstance(node.op, ast.Mult)
-                self.sums = self.sums or isinstance(node.op, ast.Add | ast.Sub)
+                self.sums = self.sums or isinstance(node.op, SUMS)
             pending += children(node)
             return True
         if isinstance(node, ast.Call):
             return self._calls(node, pending, inside, counts=counts)
         if isinstance(node, ast.Attribute):
             return self._asks(node, inside if node.attr in _SIZES else pending)
-        if isinstance(node, ast.Raise | ast.Assert):
+        if isinstance(node, _FAILURES):
             return self._fails(node, pending, inside)
         if isinstance(node, ast.With):
             pending += node.body
             return all(self._only_warns(item) for item in node.items)
-        return isinstance(node, ast.Constant) and not isinstance(node.value, str | bytes)
+        return isinstance(node, ast.Constant) and not isinstance(node.value, _TEXTS)
 
     def _fails(self, node: ast.Raise | ast.Assert, pending: list[ast.AST], inside: list[ast.AST]) -> bool:
         """Note what may end the function: a condition, and an error of Python's with a text; False for anything else."""

@@ -130,26 +130,27 @@ def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mo
     """What is known of functions that call each other, of rules for accuracy."""
     exponentials = any(found.traits.exponentials for found in reached.values())
     negates = any(found.traits.negates for found in reached.values())
-    mode = Mode(exponentials=exponentials, others=True, negates=negates)
-    storing = [f for f in called if reached[f].stores]
+    storing = [reached[f].traits for f in called if reached[f].stores]
+    stores = any(traits.holds or traits.sums for traits in storing)
+    mode = Mode(exponentials=exponentials, others=True, negates=negates, stores=stores)
+    tells: dict[FunctionType, Told] = {}
     while True:
-        tells = {f: _told(f, found, mode) for f, found in reached.items()}
-        steep = _flow(mode.steep, reached, called, {f: t.steep for f, t in tells.items()})
-        sums = _flow(mode.sums, reached, called, {f: t.sums for f, t in tells.items()})
-        stores = bool(storing and (*steep.given, *steep.givers, *sums.given)) or any(
-            tells[f].holds or reached[f].traits.sums for f in storing
-        )
-        wider = mode._replace(steep=steep, sums=sums, stores=mode.stores or stores)
-        if wider == mode:
+        before = mode
+        for function, found in reached.items():  # each by what is known so far: it calls those that come after it
+            tells[function] = _told(function, found, mode)
+            steep = _flow(mode.steep, reached, called, {f: t.steep for f, t in tells.items()})
+            sums = _flow(mode.sums, reached, called, {f: t.sums for f, t in tells.items()})
+            stores = mode.stores or bool(storing and (*steep.given, *steep.givers, *sums.given))
+            mode = mode._replace(steep=steep, sums=sums, stores=stores)
+        if mode == before:
             return mode
-        mode = wider
 
 
 def _flow(
     known: Flow, reached: dict[FunctionType, Written], called: set[FunctionType], passed: dict[FunctionType, Passed]
 ) -> Flow:
     """Which functions give, and are given, things of one sort, where that is told of each; those that were ``known`` among them."""
-    giving = {f for f in called if passed[f].gives}
+    giving = {f for f in called if f in passed and passed[f].gives}
     names = {name for f, found in reached.items() for name, _ in found.called if f.__globals__.get(name) in giving}
     handed = {f.__globals__.get(name) for f, own in passed.items() for name in own.hands}
     return Flow(known.givers | names, known.given | {f.__code__ for f in called if f in handed})

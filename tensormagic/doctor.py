@@ -57,6 +57,7 @@ def report() -> int:
             text, good = f"{type(error).__name__}: {error}", False
         healthy = healthy and good
         print(f"{name:12} {text}")
+    print("all is well: cells can be compiled" if healthy else "something is wrong: see the lines above")
     return 0 if healthy else 1
 
 
@@ -64,7 +65,7 @@ def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+        return "not installed, and needed for a GPU alone" if "cuda" in package else "not installed"
 
 
 def _processor() -> tuple[str, bool]:
@@ -177,7 +178,7 @@ class _Compiling:
         if self._process.returncode:
             last_line = (errors.strip().splitlines() or [f"exit status {self._process.returncode}"])[-1]
             return f"does not work: {last_line}", False
-        return f"compiles in a process of its own ({time.perf_counter() - self._start:.1f} s)", True
+        return f"works: a trial in a process of its own took {time.perf_counter() - self._start:.1f} s", True
 
 
 CHECKS: dict[str, Callable[[], tuple[str, bool]]] = {

@@ -141,7 +141,8 @@ def test_doctor_reports(capsys):
     assert lines["numpy"][0].isdigit()
     assert lines["threads"].startswith(f"{os.cpu_count()} cores")
     assert f"large loops on {config.threads}" in lines["threads"]
-    assert "compiles" in lines["compiler"]
+    assert "works" in lines["compiler"]
+    assert lines["all"] == "is well: cells can be compiled"
     assert os.environ["TENSORMAGIC_CACHE_FOLDER"] in lines["cache"]
     assert {"llvmlite", "scipy", "ipython", "jupyterlab", "processor", "blas", "gpu"} <= lines.keys()
 
@@ -149,7 +150,8 @@ def test_doctor_reports(capsys):
 def test_doctor_says_what_is_broken(monkeypatch, capsys):
     monkeypatch.setattr(tensormagic.doctor, "COMPILE", "import no_such_compiler")
     assert cli.main(["doctor"]) == 1
-    assert "does not work: ModuleNotFoundError: No module named 'no_such_compiler'" in capsys.readouterr().out
+    assert "does not work: ModuleNotFoundError: No module named 'no_such_compiler'" in (out := capsys.readouterr().out)
+    assert out.splitlines()[-1] == "something is wrong: see the lines above"
 
 
 def test_doctor_reports_where_the_package_cannot_be_imported(tmp_path):
@@ -160,9 +162,10 @@ def test_doctor_reports_where_the_package_cannot_be_imported(tmp_path):
     environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-c", code, "doctor"]
     run = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    *lines, imported = run.stdout.splitlines()
+    *lines, verdict, imported = run.stdout.splitlines()
     assert imported == "False"
-    assert lines[-1].startswith("compiler     compiles")
+    assert lines[-1].startswith("compiler     works")
+    assert verdict.startswith("all is well")
     assert f"large loops on {config.threads}" in run.stdout
 
 

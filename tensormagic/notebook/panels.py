@@ -25,7 +25,7 @@ _COLUMNS = {  # what the columns mean, where a pointer rests on their heads
     "gain and cost": "measured on your values: the error before and after, operations, and bytes read and written",
 }
 _UNIT = "a unit in the last place is the distance from the result to the next float"
-_ALONE = "each error is of the rule's own formula, what it reads taken as exact, so those of two steps need not join"
+_ALONE = "each error is of one step alone, as if all before it were exact: it may differ from that of the step before"
 
 
 def rewrites(shown: Portrait) -> Panel:

@@ -31,7 +31,10 @@ step = tm.value_and_grad({function}, ("{name}",))
 for k in range(100):
     value, (g,) = step({name}={name})
     {name} -= 0.1 * g"""
-_UNNAMED = "Name that cell (%%tensor {function} --grad ...), run it again, and compute the gradient in every step"
+_UNNAMED = (
+    "Name that cell (%%tensor {function} --grad {names}), set {names} as at the start, run it again, and compute the "
+    "gradient in every step"
+)
 _MOST_LINES = 24  # of a cell that a warning shows
 _MOST_INTRODUCED = 6  # names
 
@@ -165,12 +168,17 @@ def _told(
     package = next((n for n in ("tm", "tensormagic") if getattr(space.get(n), "__name__", "") == "tensormagic"), "")
     better = fresh(text, beside, changed, function, taken, package)
     shown = better if better and better.count("\n") < _MOST_LINES else _LOOP.format(function=function, name=first.name)
-    advice = "Compute the gradient in every step" if first.function else _UNNAMED.format(function=function)
+    advice = (
+        "Compute the gradient in every step"
+        if first.function
+        else _UNNAMED.format(function=function, names=",".join(b.name for b in group.values()))
+    )
     names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
     several = len(group) > 1
     message = (
         f"{gradients} {'belong' if several else 'belongs'} to the {names} that {first.cell} read; {names} "
-        f"{'have' if several else 'has'} changed since, but {'these gradients have' if several else gradients + ' has'} not.\n"
+        f"{'have' if several else 'has'} changed since, but {'these gradients have' if several else gradients + ' has'} not: "
+        f"this cell has computed with {'old gradients' if several else 'an old gradient'}.\n"
         f"{advice}:\n{textwrap.indent(shown, '    ')}"
     )
     unnamed = not first.function

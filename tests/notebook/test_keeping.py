@@ -130,7 +130,7 @@ def test_comparisons_draw_the_same_numbers(notebook, draw):
     assert "differs" not in text
     assert (
         text.splitlines()[-1].split()[-1].startswith("0")
-        or "the results are equal" in text
+        or "the results are equal to the last digit" in text
         or "largest relative difference" in text
     )
     drawn = notebook["u"].tolist() if hasattr(notebook["u"], "tolist") else notebook["u"]

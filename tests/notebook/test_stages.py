@@ -130,3 +130,15 @@ def test_the_table_of_rules_has_words_for_strangers(there):
 def test_the_word_under_a_cell_names_the_line_and_what_stands_there(there, cell, words):
     line = there.ok(f"%%tensor\n{cell}").data["text/plain"].splitlines()[0]
     assert (words in line) if words else ("more accurate" not in line)
+
+
+def test_formulas_of_a_gradient_are_not_named_under_the_cell(notebook):
+    notebook.ok("X = np.arange(12.0).reshape(4, 3) / 10; W = np.ones((3, 2)) / 3; t = np.arange(4.0)")
+    line = (
+        notebook.ok("%%tensor --grad W\nh = np.tanh(X @ W)\nfit = np.mean((h.sum(1) - t) ** 2)\nfit")
+        .data["text/plain"]
+        .splitlines()[0]
+    )
+    assert "exp(" not in line
+    if "more accurate" in line:
+        assert "more accurate in the gradient of line 2" in line

@@ -75,7 +75,7 @@ STAGES = {  # what the views are called: one computation, as it goes from what w
 }
 VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "captured": "nothing is changed yet: ",
-    "rewritten": "rules have made it safer and faster: ",
+    "rewritten": "what rules have made of it: ",
     "gradient": "the derivatives that were asked for are added: ",
     "where it runs": "each frame is a place; between these stands what has moved in the last call, and how many bytes: ",
     "kernels": "each frame is one compiled loop, or one call of a library: ",

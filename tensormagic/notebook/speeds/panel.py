@@ -33,6 +33,7 @@ _ROOF = "roofline: the limits of one core, and the speed that was reached"
 _EXACT = 0.1  # a relative spread above which a ratio has two digits
 _GROUPS = 4  # of steps at the same time, and names in one, that are told
 _SAME = 0.95  # a ratio from here to its inverse is called the same
+_NEAR = 2.0  # what the fastest runs and the means say is told apart beyond it
 _BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the longest is
 
 
@@ -125,7 +126,8 @@ def _headline(found: Speed) -> str:
     if not found.varies:
         return text
     means = found.numpy.mean / found.own.mean if found.numpy.mean and found.own.mean else ratio
-    if min(ratio, means) > 1 / _SAME or max(ratio, means) < _SAME:
+    alike = _NEAR > ratio / means > 1 / _NEAR
+    if alike and (min(ratio, means) > 1 / _SAME or max(ratio, means) < _SAME):
         return f"{text}, by the fastest runs"
     return _apart({"fastest runs": ratio, "means": means})
 
@@ -184,7 +186,9 @@ def _said(found: Speed) -> list[str]:
     elif own.how == "on NumPy":
         told.append("nothing is compiled: the rewritten graph runs in NumPy")
     told.append(
-        f"largest relative difference of the results: {own.apart:.2g}" if own.apart else "the results are equal"
+        f"largest relative difference of the results: {own.apart:.2g}"
+        if own.apart
+        else "the results are equal to the last digit"
     )
     there = [p for p in found.parties if p.how in {THERE, COPIES}]
     if there:
@@ -196,7 +200,7 @@ def _said(found: Speed) -> list[str]:
         if p.runs
     ]
     if found.varies:
-        told.append("the runs vary much, as when the machine does other work: the bars are the fastest runs")
+        told.append("the runs vary much, as when the machine does other work: the bars are the fastest single runs")
     told.append(f"mean ± standard deviation as in %%timeit: {'; '.join(counted)}" if counted else _TITLE)
     if counted and any(p.how == "with gradients" for p in found.parties):
         told.append("the first two bars are the value alone")

@@ -118,7 +118,7 @@ exp2 = scalar_op(
     doc="Two to the power of the number.",
 )
 expm1 = scalar_op(
-    "expm1", weight=22, source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, exact near 0."
+    "expm1", weight=22, source="expm1({0})", partials=lambda _out, x: exp(x), doc="exp(x) - 1, accurate near 0."
 )
 log = scalar_op(
     "log",
@@ -152,7 +152,7 @@ log1p = scalar_op(
     source="log1p({0})",
     partials=lambda _out, x: 1 / (1 + x),
     domain=(-0.9, INF),
-    doc="log(1 + x), exact near 0.",
+    doc="log(1 + x), accurate near 0.",
 )
 
 
@@ -244,7 +244,7 @@ log1mexp = scalar_op(
     body=lambda x: where(logical_and(greater(x, -float(np.log(2))), less_equal(x, 0)), log(-expm1(x)), log1p(-exp(x))),
     domain=(-INF, -0.05),
     in_numpy="np.where(({0} > -np.log(2)) & ({0} <= 0), np.log(-np.expm1({0})), np.log1p(-np.exp({0})))",
-    doc="log(1 - exp(x)) for negative x, exact near 0 and far from it; -inf where exp(x) is rounded to 1.",
+    doc="log(1 - exp(x)) for negative x, accurate near 0 and far from it; -inf where exp(x) is rounded to 1.",
 )
 
 # trigonometry ---------------------------------------------------------------------------------------------------------

@@ -171,17 +171,26 @@ class Lens:
             cell, nodes = where[0], self._own.get(where, set[Node]())
             others = self._shared.get(where, set[Node]()) - nodes
             elsewhere = [n for n in others if all(s.cell != cell for s in self._spans[n])]
-            own = {
-                s
-                for n in nodes - _parts(elsewhere, nodes)
-                for s in self._spans[n]
-                if _where(s) == where or s.cell != cell
-            }
+            here = nodes - _parts(elsewhere, nodes)
+            own = {s for n in here for s in self._spans[n] if _where(s) == where}
+            own |= self._meant([{s for s in self._spans[n] if s.cell != cell} for n in here])
             spread = {s for n in elsewhere or others or nodes for s in self._spans[n]}
             found = own or {s for s in spread if _where(s)[1:] == where[1:]} or spread
             ordered = tuple(sorted(found, key=_order))
             known = self._places[where] = self._same.setdefault(ordered, _Spans(ordered))
         return known
+
+    @staticmethod
+    def _meant(spans: list[set[Site]]) -> set[Site]:
+        """Of spans in other cells, for each cell those of all nodes that have any: one of them may stand elsewhere, too.
+
+        ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
+        """
+        found: set[Site] = set()
+        for cell in {s.cell for each in spans for s in each}:
+            there = [known for each in spans if (known := {s for s in each if s.cell == cell})]
+            found |= set[Site].intersection(*there) or set[Site]().union(*there)
+        return found
 
     def _as(self, own: Site, role: str) -> Site:
         if own.role == role:

@@ -171,3 +171,25 @@ def test_what_rules_have_made_for_a_gradient_alone_is_marked_as_its(notebook):
             stack += given[key] - needed
         assert all((mark(v) == "∂") is (v.id not in needed) for v in drawn.vertices if v.is_op)
         assert sum(mark(v) == "∂" for v in drawn.vertices) > 3
+
+
+@pytest.mark.parametrize(
+    ("cell", "named"),
+    [
+        ("c = X - X.mean(0)\ns = X.std(0)\nz = c / np.where(s > 0, s, 1.0)\nz", {"c = · − ·", "s = std(·, 0)"}),
+        ("c = y - y.mean()\nv = y.var()\nz = c / v\nz", {"c = · − ·", "v = var"}),
+        ("v = np.var(X, axis=0)\nc = X - X.mean(axis=0)\nz = np.sum(c / v)\nz", {"c = · − ·", "v = var(·, axis=0)"}),
+        ("m = y.mean()\nz = (y - m) / y.std()\nz", {"m = mean", "std"}),
+        ("e = np.exp(y)\nd = np.log(np.sum(np.exp(y)))\nz = e - d\nz", {"e = exp", "d = log"}),
+        ("n = np.abs(y)\nz = n / np.linalg.norm(y, 1)\nz", {"n = abs"}),
+    ],
+)
+def test_names_are_the_same_where_an_earlier_cell_has_the_same_code(notebook, cell, named):
+    """A part of what a cell shares with an earlier one had a name of its own, which then stood at the whole."""
+    notebook.ok(START)
+    once, again = (
+        {v.title for v in _captured(notebook.ok(f"%%tensor\n{before}{cell}")).vertices if v.is_op}
+        for before in ("", "# again\n\n")
+    )
+    assert named <= once
+    assert named <= again

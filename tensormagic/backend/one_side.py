@@ -75,7 +75,7 @@ def plan(nodes: Sequence[Node], stays: Collection[Node]) -> Plan:
 
 def _is_worth_it(node: Node, alone: Collection[Node]) -> bool:
     """Whether a side takes longer than a look: of numbers only where it goes over elements."""
-    if not node.type.shape and not any(a.type.shape for n in alone for a in n.args):
+    if not node.type.shape and not any(t.shape for n in alone for a in n.args for t in a.types):
         return False
     return sum(weight(n) for n in alone if n.op.kind not in {"leaf", "move"}) >= _LEAST
 

@@ -172,6 +172,15 @@ def perhaps(flag: Any, inner: Any, said: str = "") -> Any:
     return (PerhapsNumber if isinstance(inner, Tensor) else PerhapsOther)(flag, inner, said)
 
 
+def sized(value: Any) -> Any:
+    """A value for `len`: what may be None is an error of Python's where it is."""
+    if not isinstance(value, PerhapsNumber):
+        return value
+    if value.is_there is None:
+        demand(value.flag, "object of type 'NoneType' has no len()")
+    return None if value.is_there is False else value.inner
+
+
 def demand(flag: Tensor, message: str) -> None:
     """Have the graph raise an error where a value is None that is needed now."""
     if not run_time.defer(flag.node, TypeError(message)):
@@ -252,18 +261,23 @@ def truth_of(value: Perhaps, truth: Callable[[Any], bool | Node]) -> bool | Node
     now = value.now
     if now is not value:
         return truth(now)
-    found = truth(value.inner)
+    try:
+        found = truth(value.inner)
+    except ValueError as error:  # an array's of several elements
+        if not run_time.defer(to_form(scalar.logical_not(value.flag.node), "python"), error):
+            raise
+        return False
     if isinstance(found, bool):
         return value.flag.node if found else False
     return to_form(scalar.logical_and(value.flag.node, found), "python")
 
 
-def is_instance(value: Perhaps, kinds: Any, ask: Callable[[Any, Any], Any]) -> Any:
-    """``isinstance``."""
+def as_of(value: Perhaps, ask: Callable[[Any], Any]) -> Any:
+    """The answer to a question of yes or no, as ``isinstance``, that is asked of what a value is."""
     now = value.now
     if now is not value:
-        return ask(now, kinds)
-    found, none = ask(value.inner, kinds), isinstance(None, kinds)
+        return ask(now)
+    found, none = ask(value.inner), ask(None)
     if found is none:
         return found
     if not isinstance(found, bool):  # the class of the number depends on data, too

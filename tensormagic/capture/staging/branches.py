@@ -168,6 +168,7 @@ class Choice:
         """What a slot holds afterwards."""
         first, second = (narrowed(v, self.predicate, holds=way == 0) for way, v in enumerate((first, second)))
         if merged.same_value(first, second):
+            self._stays(*(arrays_of(first) or ()))
             self.steps.append(lambda _of: slot.set(first))
             return
         may = NOTHING if self.older is None else self.older.among((first, second), self.slots, self.outcomes)
@@ -182,6 +183,7 @@ class Choice:
         one, other = self._alike(slot, self._apart(slot, 0, first), self._apart(slot, 1, second), first, second)
         what = f"the two branches give {slot.said}"
         pairs = list(zip(one.nodes, other.nodes, strict=True))
+        self._refuse_without_axes(slot, pairs, first, second)
         unlike = _unlike_numbers if values_are_there() else _unlike_digits
         if context.in_cell() and any(map(unlike, pairs)):
             raise self._unlike(slot, first, second)  # in a cell data can be asked which of them it is
@@ -254,6 +256,8 @@ class Choice:
         sides = [arrays_of(v) or [None] * len(numbers) for v in values]
         given = zip(*(numbers_of(v) or [None] * len(numbers) for v in values), strict=True)
         may = [writeable(*pair) for pair in given]
+        same = zip(*sides, conditions, strict=True)
+        self._stays(*(a for a, b, c in same if c is None and a is not None and b is not None and a.place is b.place))
         places = [self._places(a, b) for a, b in zip(*sides, strict=True)]
 
         def bind(of: Callable[[int], Node]) -> None:
@@ -289,6 +293,23 @@ class Choice:
                 ways = (one.holds, constant(False)) if way == 0 else (constant(False), one.holds)
                 found.append((taken if one.holds is None else self.pair(*ways, ""), one.place))  # type: ignore[arg-type]
         return found
+
+    def _refuse_without_axes(self, slot: Slot, pairs: Sequence[tuple[Node, Node]], *values: Any) -> None:
+        """Refuse what is a number or an array without axes that others know: a store into that reaches them, into a number none."""
+        for pair, *leaves in zip(pairs, *(arrays_of(v) or [None] * len(pairs) for v in values), strict=True):
+            forms = {n.type.form for n in pair}
+            known = [a for a, n in zip(leaves, pair, strict=True) if a is not None and n.type.form == "array"]
+            if len(forms) == 1 or "array" not in forms or pair[0].type.shape or pair[1].type.shape:
+                continue
+            if any(self._is_older(a.place.buffer) for a in known):
+                raise NeedsPython(
+                    f"{slot.said} is a number, or an array without axes, depending on data",
+                    "Make both numbers: float(a).",
+                )
+
+    def _stays(self, *leaves: Leaf) -> None:
+        """Note arrays that a name holds on both ways: another name may mean one of them on one way."""
+        self.bound += [Joined(leaf, (leaf, leaf), []) for leaf in leaves if leaf is not None]
 
     def _same(self, first: Leaf, second: Leaf) -> Tensor | None:
         """What stands for an array already that has two names on both ways."""

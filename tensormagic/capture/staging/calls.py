@@ -301,9 +301,18 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         return value if (value < best if smaller else value > best) else best
 
     def pick(best: Any, value: Any) -> Any:
-        return chosen(value < best if smaller else value > best, lambda: value, lambda: best)
+        value_wins, (value, best) = value < best if smaller else value > best, _as_numbers(value, best)
+        return chosen(value_wins, lambda: value, lambda: best)
 
     return find
+
+
+def _as_numbers(*values: Any) -> tuple[Any, ...]:
+    """Values of which one is chosen: an array without axes beside a number as the number that it holds."""
+    without = [isinstance(v, Tensor) and v.type.form == "array" and not v.type.shape for v in values]
+    if all(without):
+        return values
+    return tuple(wrap(to_form(v.node, "scalar")) if w else v for v, w in zip(values, without, strict=True))
 
 
 def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:

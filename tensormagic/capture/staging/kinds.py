@@ -12,7 +12,7 @@ from tensormagic.capture.items import Lifting
 from tensormagic.capture.library import sharing
 from tensormagic.capture.one_of import LazyText, OneOf
 from tensormagic.capture.perhaps import Perhaps
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.staging.array_names import EVERY
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.of_arrays import of_array
@@ -30,7 +30,7 @@ def is_instance(value: Any, kinds: Any) -> Any:
     if isinstance(value, LazyText):
         return is_instance("", kinds)
     if isinstance(value, Perhaps):
-        return perhaps.is_instance(value, kinds, is_instance)
+        return perhaps.as_of(value, lambda v: is_instance(v, kinds))
     if isinstance(value, Tensor):
         if (classes := asked_classes(value.node)) is not None:
             of = [t for t in classes.types if issubclass(stands_for(t), kinds)]
@@ -85,11 +85,18 @@ def interface_of(value: Any) -> Any:
     )
 
 
-def has_attribute(value: Any, name: str) -> bool:
-    """``hasattr``: of a lazy number, what numbers have."""
-    if isinstance(value, Tensor):
-        return any(name in vars(kind) for kind in stands_for(value.type).__mro__)
-    return hasattr(value, name)
+def has_attribute(value: Any, name: str) -> Any:
+    """``hasattr``: of a lazy number, what numbers have; the graph is asked where that is data-dependent."""
+    if isinstance(value, Perhaps):
+        return perhaps.as_of(value, lambda v: has_attribute(v, name))
+    if not isinstance(value, Tensor):
+        return hasattr(value, name)
+    classes = asked_classes(value.node)
+    types = [value.type] if classes is None else [*classes.types]
+    having = [t for t in types if any(name in vars(kind) for kind in stands_for(t).__mro__)]
+    if classes is None or len(having) in {0, len(types)}:
+        return bool(having)
+    return wrap(to_form(number_classes.is_of(classes, having), "python"))
 
 
 def attribute(value: Any, name: str, *default: Any) -> Any:
@@ -97,7 +104,10 @@ def attribute(value: Any, name: str, *default: Any) -> Any:
     if name == "__class__":
         return class_of(value)
     if default and isinstance(value, Tensor):
-        return getattr(value, name) if has_attribute(value, name) else default[0]
+        found = has_attribute(value, name)
+        if not isinstance(found, bool):
+            refuse_python(f"getattr of {name!r}, which depends on data whether there is one,", "Ask isinstance first.")
+        return of_array(value, name) if found and name in EVERY else getattr(value, name) if found else default[0]
     if name in EVERY and not default:
         return of_array(value, name)
     return getattr(value, name, *default)

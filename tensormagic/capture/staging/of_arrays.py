@@ -6,7 +6,8 @@ from typing import Any
 
 from tensormagic.capture import number_classes
 from tensormagic.capture.by_class import asked_classes
-from tensormagic.capture.refusal import refuse
+from tensormagic.capture.perhaps import Perhaps
+from tensormagic.capture.refusal import refuse, refuse_python
 from tensormagic.capture.staging import raising
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.form import to_form
@@ -16,9 +17,23 @@ __all__ = ["of_array"]
 
 def of_array(value: Any, name: str) -> Any:
     """``value.name``, for one of these names."""
+    if isinstance(value, Perhaps):
+        return _there(value, name)
     if type(value) is Tensor and value.type.form != "array":
         _asked(value, name)
     return getattr(value, name)
+
+
+def _there(value: Perhaps, name: str) -> Any:
+    """The attribute of what may be None: the graph raises what Python raises where it is."""
+    if value.is_there is not None:
+        return of_array(value.now, name)
+    if not raising.defer(value.flag.node, AttributeError(f"'NoneType' object has no attribute {name!r}")):
+        refuse_python(f".{name} of what is None for some data, in a `try`,", "Ask `is None` first.")
+    return of_array(value.inner, name)
+
+
+_OF_DTYPES = {"dtype", "itemsize", "nbytes", "view", "tobytes", "data", "byteswap"}
 
 
 def _asked(value: Tensor, name: str) -> None:
@@ -26,6 +41,8 @@ def _asked(value: Tensor, name: str) -> None:
     classes = asked_classes(value.node)
     types = [value.type] if classes is None else classes.types
     pythons = [t for t in types if t.form == "python"]
+    if name in _OF_DTYPES and len({t.dtype for t in types if t.form != "python"}) > 1:
+        refuse_python(f".{name} of a number whose class depends on data", "Convert it to one class: np.float64(x).")
     if not pythons:
         return
     error = AttributeError(f"{str(pythons[0])!r} object has no attribute {name!r}")

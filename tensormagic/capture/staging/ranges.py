@@ -12,6 +12,7 @@ from tensormagic.capture.elements import Stack, rows_of
 from tensormagic.capture.known import static_int
 from tensormagic.capture.library.creation import arange
 from tensormagic.capture.one_of import OneOf
+from tensormagic.capture.perhaps import sized
 from tensormagic.capture.refusal import zero_like
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.needs_python import NeedsPython
@@ -306,6 +307,7 @@ def len_(value: Any) -> Any:
     """``len``: a size of a lazy array stays lazy."""
     if isinstance(value, OneOf):
         return value.mapped(len_)
+    value = sized(value)
     if isinstance(value, Tensor) and value.ndim:
         return value.shape[0]
     if hasattr(value, "stacks"):  # a list without a known length

@@ -17,7 +17,7 @@ from tensormagic.capture.namespace import original_of
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, is_none, now
-from tensormagic.capture.refusal import refuse, values_are_there
+from tensormagic.capture.refusal import refuse, refuse_python, values_are_there
 from tensormagic.capture.staging import compared_parts, raising, special, told
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.calls import called, indexed
@@ -140,11 +140,24 @@ def identical(first: Any, second: Any) -> Any:
         return known
     first, second = callers(first), callers(second)
     for value, other in ((first, second), (second, first)):
-        if isinstance(other, bool) and isinstance(value, Tensor) and value.node.type == _TRUTH:
-            return value if other else negated(value)
+        if isinstance(value, Tensor) and value.node.type == _OBJECTS.get(type(other)):
+            truth_value = wrap(to_form(value.node, "python"))
+            return truth_value if other else negated(truth_value)
+    _refuse_of_several(first, second)
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
         return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # there is one object for each
     return _one_object(identity_of(original_of(first)), identity_of(original_of(second)))
+
+
+def _refuse_of_several(*values: Any) -> None:
+    """Refuse to say whether a container that is one of several, depending on data, is another one."""
+    capture = context.current()
+    stand_ins = () if capture is None else (m for one in capture.chosen for m in one.made)
+    if values[0] is not values[1] and any(m is v for m in stand_ins for v in values):
+        refuse_python(
+            "`is` with a container that is one of several, depending on the data,",
+            "Compare the conditions that this depends on.",
+        )
 
 
 def _one_object(first: Any, second: Any) -> bool:
@@ -195,7 +208,9 @@ def _is_given(value: Any, other: Any) -> bool:
 
 
 _TRUTH = Type(np.dtype(bool), (), "python")
-_TRUTHS = {_TRUTH, Type(np.dtype(bool), (), "scalar")}
+_OBJECTS = {bool: _TRUTH, np.bool_: Type(np.dtype(bool), (), "scalar")}
+"""Of which there is one object for each truth value."""
+_TRUTHS = {*_OBJECTS.values()}
 
 
 def asserted(test: Any, told: Thunk | None) -> None:

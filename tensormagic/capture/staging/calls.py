@@ -46,6 +46,7 @@ from tensormagic.ir.modules import module_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
 from tensormagic.ir.type import Type, hint, product
+from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ def ways_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int
     arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
     whole = {v.place.buffer: k for k, v in reversed([*arrays.items()]) if v.place.parent is None}
     found: dict[int, list[Way]] = {}
-    unknown: str | None = None
+    unknown = "another result" if _overlap([v.place for v in arrays.values()], {*inputs}, {*whole}) else None
     for k, value in arrays.items():
         if value.place.buffer in inputs:
             continue
@@ -121,6 +122,21 @@ def _lists_in(result: Any) -> list[Outgrown]:
 
 
 _End = tuple[Node | None, Place, int, bool]
+
+
+def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -> bool:
+    """Whether two results may be parts of one computed array that is no result, and data decide which part one of them is."""
+    several = dict[Buffer, bool]()  # whether one is a part; of parts of one array it is known where they lie
+    for place in places:
+        if place.buffer not in inputs:
+            several[place.buffer] = several.get(place.buffer, False) or place.parent is not None
+    for buffer in several:
+        aliases = [b.alias for b in reach(buffer)]
+        parts = (a.place.parent is not None for alias in aliases for a in alias.alternatives)
+        several[buffer] |= any(parts) or any(isinstance(alias, Unknown) for alias in aliases)
+    reached = {buffer: reach(buffer) - inputs - whole for buffer in several}
+    pairs = itertools.combinations(several, 2)
+    return any((several[a] or several[b]) and not reached[a].isdisjoint(reached[b]) for a, b in pairs)
 
 
 def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> str | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tensormagic.ir import site
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.graph import Graph, Guard
@@ -15,10 +17,14 @@ from tensormagic.ir.node import Node, make, substitute, topological
 from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of, symbol
 from tensormagic.ir.type import Type
-from tensormagic.ops.fold import ANY, MAX, fold
+from tensormagic.ops.effects.raising import CHECK
+from tensormagic.ops.fold import ALL, ANY, ARGMIN, MAX, fold
+from tensormagic.ops.form import to_form
+from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.leaf import constant, parameter
 from tensormagic.ops.move import lead, reshape
 from tensormagic.ops.opaque import ITEM, item
+from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions.control import (
     CALL,
     CHECKPOINT,
@@ -37,7 +43,7 @@ from tensormagic.ops.regions.control import (
 from tensormagic.ops.reverse.tape import ADD_RECORD, RECORD, choose_tape, is_tape
 from tensormagic.ops.scalars.scalar import less, logical_not, where
 from tensormagic.transform.spared import can_be_skipped, donated, harmless, inlined, where_any, with_chosen
-from tensormagic.transform.uneven import without_sizes
+from tensormagic.transform.uneven import uneven_checks, without_sizes
 
 Stacks = Node | tuple[Node, ...]  # a tuple for the results of a region
 _UNEVEN = "a check of sizes differs within the batch"
@@ -57,6 +63,8 @@ def batch(results: Sequence[Node], stacks: Mapping[Node, Node], size: Size) -> l
         How many elements the stack has.
     """
     known: dict[Node, Stacks] = dict(stacks)
+    for node in uneven_checks(results, known):
+        known[node] = _first_failing(node, stacks, known, size)
     _fill(results, known, size)
     return [found if isinstance(found := known.get(r), Node) else None for r in results]
 
@@ -66,6 +74,21 @@ def _fill(results: Sequence[Node], known: dict[Node, Stacks], size: Size) -> Non
     for node in topological(results, stop=known.__contains__):
         if node not in known and any(a in known for a in node.needs):
             known[node] = _stacked(node, known, size)
+
+
+def _first_failing(node: Node, stacks: Mapping[Node, Node], known: dict[Node, Stacks], size: Size) -> Node:
+    """A check of a stack, whose message is that of the first element that fails alone: parts of it are of other sizes in each."""
+    token, holds, *details = node.args
+    _fill([token, holds], known, size)
+    held, before = known.get(holds), known.get(token)
+    number, every = constant(0), holds
+    if isinstance(held, Node):
+        number, every = fold(ARGMIN, astype(held, np.int64), (0,)), fold(ALL, held, (0,))
+    rows = {n: to_form(gather(s, number, 0), n.type.form) for n, s in stacks.items() if not is_tape(s)}
+    start = lead(before if isinstance(before, Node) else token, isinstance(before, Node), size)
+    found = make(CHECK, (start, every, *substitute(details, rows)), **node.params)
+    site.inherit(found, node)
+    return found
 
 
 def _stacked(node: Node, known: dict[Node, Stacks], size: Size) -> Stacks:

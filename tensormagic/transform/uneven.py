@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from tensormagic.ir.errors import ShapeError
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, nodes_of, product
+from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.scatter import merged, scatter_add, scatter_set
 from tensormagic.ops.leaf import SIZE, constant, iota, size_node
@@ -20,6 +21,23 @@ _FUNCTIONS = {
     "min": scalar.minimum,
     "max": scalar.maximum,
 }
+
+
+def uneven_checks(results: Sequence[Node], known: Container[Node]) -> list[Node]:
+    """The checks whose messages have parts of other sizes in each element of a stack, which the stacks of ``known`` nodes are of."""
+    nodes = topological(results, stop=known.__contains__)
+    checks = [n for n in nodes if n.op is CHECK and len(n.args) > 2 and not n.args[1].type.shape]
+    if not checks:
+        return []
+    moving = {n for n in nodes if n in known}
+    for node in nodes:
+        if any(a in moving for a in node.needs):
+            moving.add(node)
+
+    def is_uneven(node: Node) -> bool:
+        return any(n in moving for n in node.sized_by)
+
+    return [c for c in checks if any(map(is_uneven, topological(c.args[2:], stop=known.__contains__)))]
 
 
 def spelled(size: Size) -> Node:

@@ -90,7 +90,7 @@ class Draw:
             self.statement(depth + 1)
 
     def _loop(self, depth: int) -> None:
-        self.add(depth, f"for i in range({self.one('3', 'len(s)', 'int(abs(s[1])) + 1', '70')}):")
+        self.add(depth, f"for i in range({self.one('3', 'len(s)', 'int(abs(s[1])) % 4 + 1', '70')}):")
         self.loops += 1
         self.statement(depth + 1)
         self.statement(depth + 1)

@@ -28,13 +28,16 @@ AT: dict[str, Opaque] = {
 }
 
 
-def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None:
+def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, *given: Any) -> None:
     """``ufunc.at(x, index, value)``: repeated indices are combined one after the other."""
     name = ufunc.__name__
     if not isinstance(x, Tensor):
         not_own(f"np.{name}.at")
     if name not in AT or op is None:
         refuse(f"np.{name}.at", f"Those of {', '.join(AT)} are captured.")
+    if len(given) != 1:
+        refuse(f"np.{name}.at with {len(given)} values", "Give one array of values.")
+    (value,) = given
     if x.place.writeable is False:
         refuse(f"np.{name}.at into a read-only array, which NumPy does not check here,", "Store into a copy.")
     items = spread(entries(index), x.ndim)
@@ -46,10 +49,10 @@ def at(ufunc: Any, op: Pointwise | None, x: Any, index: Any, value: Any) -> None
         return
     found = resolve(x, items)
     front, arrange = arranged(found) if found.mask is None else by_places(found, found.mask)
-    given = chosen_first(arrange, astype(values, loop))
+    combined = chosen_first(arrange, astype(values, loop))
     if name == "subtract":
-        given = -given
-    stored = scatter.scatter(AT[name], front, arrange.indices, given)
+        combined = -combined
+    stored = scatter.scatter(AT[name], front, arrange.indices, combined)
     found.view.place.write(context.record(arrange.back(stored)))
 
 

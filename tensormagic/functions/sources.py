@@ -134,6 +134,11 @@ def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -
         aliases = [b.alias for b in reach(buffer)]
         parts = (a.place.parent is not None for alias in aliases for a in alias.alternatives)
         several[buffer] |= any(parts) or any(isinstance(alias, Unknown) for alias in aliases)
+    parts_of = Counter(
+        p.buffer for p in places if p.parent is not None and p.buffer in several and p.buffer not in whole
+    )
+    if any(count > 1 and buffer.alias.of for buffer, count in parts_of.items()):  # of one of several arrays
+        return True
     reached = {buffer: reach(buffer) - inputs - whole for buffer in several}
     pairs = itertools.combinations(several, 2)
     return any((several[a] or several[b]) and not reached[a].isdisjoint(reached[b]) for a, b in pairs)

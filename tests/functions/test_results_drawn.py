@@ -76,7 +76,14 @@ def of_another_array(a, s):
     return r, c[1], a
 
 
+def two_of_one_of_several(a, s):
+    c = a.copy()
+    b = a if s[0] > s[1] else c
+    return b[np.argmax(s)], b[:, 1], c
+
+
 PARTS = [
+    two_of_one_of_several,
     of_a_loop_and_of_data,
     of_a_branch_and_fixed,
     a_row_or_a_column,

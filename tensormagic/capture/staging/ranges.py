@@ -59,7 +59,9 @@ class Range(Items):
                 try:
                     operator.index(zero_like(value.type))
                 except TypeError as error:
-                    raise DTypeError(str(error), "Convert it with astype(int).") from None
+                    refused = DTypeError(str(error), "Convert it with astype(int).")
+                    refused.numpys = str(error)
+                    raise refused from None
         self.start, self.stop, self.step = start, stop, step
         if not isinstance(as_size(step), int):
             self.step = int(step)

@@ -14,7 +14,8 @@ from tensormagic.config import config
 from tensormagic.functions.assuming import assume
 from tensormagic.functions.batching import vmap
 from tensormagic.functions.check_grads import check_grads
-from tensormagic.functions.compiled import Compiled, compile
+from tensormagic.functions.compiled import Compiled
+from tensormagic.functions.compiling import compile
 from tensormagic.functions.controlflow import cond, fori_loop, scan, while_loop
 from tensormagic.functions.customs import checkpoint, custom_gradient
 from tensormagic.functions.derivatives import grad, hvp, jvp, stop_gradient, value_and_grad

@@ -29,7 +29,7 @@ from tensormagic.capture.number_classes import (
 )
 from tensormagic.capture.staging.needs_python import UnlikeDTypesError
 from tensormagic.capture.staging.regions import below as needed
-from tensormagic.capture.staging.regions import common_type, fitting_ways, graph_of
+from tensormagic.capture.staging.regions import common_type, fitting_branches, graph_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.type import Type
 from tensormagic.ops.effects import failing
@@ -197,7 +197,7 @@ def _one_of(condition: Node, first: Node, second: Node, below: Mapping[Node, Cla
         known |= {n for n in topological([first, second]) if n in capture.attempts.safe}
     free = list(dict.fromkeys(n for side in (first, second) for n in needed([side], known)))
     graphs = [graph_of([side], free) for side in (first, second)]
-    return control.cond(condition, graphs[0], graphs[1], fitting_ways(graphs, free, condition))[0]
+    return control.cond(condition, graphs[0], graphs[1], fitting_branches(graphs, free, condition))[0]
 
 
 def _loops(node: Node, below: Mapping[Node, Classes]) -> list[tuple[str, list[str]]]:

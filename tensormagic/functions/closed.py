@@ -13,8 +13,8 @@ from tensormagic.capture.stores.holding import is_own
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.changed import Copies
 from tensormagic.functions.function import Function
-from tensormagic.functions.gives import Copies
 from tensormagic.functions.gradient_nodes import replace
 from tensormagic.functions.left import left_behind
 from tensormagic.functions.program import refuse_stores

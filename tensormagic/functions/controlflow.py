@@ -20,7 +20,7 @@ from tensormagic.capture.staging.regions import (
     around,
     common_type,
     fitting,
-    fitting_ways,
+    fitting_branches,
     graph_of,
     grown_type,
     of_type,
@@ -124,7 +124,7 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         free = list(dict.fromkeys(n for results, own in branches for n in around(results, own)))
         graphs = [graph_of(results, [*own, *free]) for results, own in branches]
         predicate = astype(node_of(pred), bool)
-        given = fitting_ways(graphs, [*nodes, *free], predicate)
+        given = fitting_branches(graphs, [*nodes, *free], predicate)
         chosen = control.cond(predicate, graphs[0], graphs[1], given)
         return _built(chosen, first.build)
 

@@ -23,8 +23,8 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions import first
+from tensormagic.functions.changed import Halfway
 from tensormagic.functions.given import Given, signature
-from tensormagic.functions.gives import Halfway
 from tensormagic.functions.glance import NUMBERS, ByPosition, Seen, known_by, matcher, no_form
 from tensormagic.functions.inside import as_values, taken_back
 from tensormagic.functions.program import Known, Specialisation

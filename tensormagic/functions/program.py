@@ -16,13 +16,14 @@ from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.records import Numbers
 from tensormagic.capture.staging.given_up import ending_generators
-from tensormagic.capture.staging.raising import refusing
+from tensormagic.capture.staging.refusing import refusing
 from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.changed import Containers, Halfway
 from tensormagic.functions.given import Given, signature
-from tensormagic.functions.gives import Containers, Gives, Halfway, gives_of
+from tensormagic.functions.gives import Gives, gives_of
 from tensormagic.functions.inside import Inside, placed
 from tensormagic.functions.left import rescued, tell_until
 from tensormagic.functions.reading import (

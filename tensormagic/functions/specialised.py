@@ -17,9 +17,9 @@ from tensormagic.capture.stores.place import Place
 from tensormagic.capture.tree import flatten, is_container, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.changed import Halfway, refused
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
-from tensormagic.functions.gives import Halfway, refused
 from tensormagic.functions.glance import Completing
 from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, looked_at, young

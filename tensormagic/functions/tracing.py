@@ -21,16 +21,16 @@ from tensormagic.capture.door import check_dtype
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.given_up import ending_generators
-from tensormagic.capture.staging.raising import refusing
+from tensormagic.capture.staging.refusing import refusing
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import computed, flatten, holds_deferred
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.changed import Copies
 from tensormagic.functions.explaining import explained
 from tensormagic.functions.footprint import constants_of, record_of
 from tensormagic.functions.function import Function, of_callable
-from tensormagic.functions.gives import Copies
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.left import bare, held_by, left_behind
 from tensormagic.functions.outward import Outward, outward_and_nodes

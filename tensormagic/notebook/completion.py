@@ -14,9 +14,9 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.summary import type_text
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.rules import rules
-from tensormagic.notebook.display import actual_type
 from tensormagic.notebook.formulas.equations import inputs_of
 from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, choices, of_line, offered
+from tensormagic.notebook.value_texts import actual_type
 
 __all__ = ["matcher", "typed"]
 

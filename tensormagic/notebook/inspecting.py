@@ -14,9 +14,9 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import topological
-from tensormagic.notebook.display import actual_type, value_text
 from tensormagic.notebook.formulas.equations import Formula, formula_of, inputs_of
 from tensormagic.notebook.options import help_here
+from tensormagic.notebook.value_texts import actual_type, value_text
 
 __all__ = ["Inspecting", "default_wrt"]
 

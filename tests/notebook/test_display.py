@@ -10,8 +10,9 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
-from tensormagic.notebook.display import value_text, with_heading
+from tensormagic.notebook.display import with_heading
 from tensormagic.notebook.pictures.labels import width
+from tensormagic.notebook.value_texts import value_text
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CELL = """%%tensor {options}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
@@ -16,11 +15,12 @@ import numpy as np
 from tensormagic.capture import attempts, context, number_classes, usercode
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import is_met_by_numpy, refuse_python, text_asked_for
+from tensormagic.capture.refusal import refuse_python, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
-from tensormagic.capture.staging.told import LATER, PLAIN, Text, holds_lazy, part_of
+from tensormagic.capture.staging.refusing import in_doubt, is_pythons, refusal_of, tellable
+from tensormagic.capture.staging.told import LATER, Text, holds_lazy, part_of
 from tensormagic.capture.staging.trial import Outcome, fail_trial, place_of, refuse_caught, trial
 from tensormagic.capture.staging.world import CHECKS
 from tensormagic.capture.stores.place import Buffer, Place
@@ -28,8 +28,7 @@ from tensormagic.capture.traces import bare
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.unused import before_effect
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import REFUSALS, CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
-from tensormagic.ir.modules import package_of
+from tensormagic.ir.errors import REFUSALS, CaptureError, GuardError, TensorError, ValueNeededError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.site import Site
 from tensormagic.ops.effects.failing import may_fail
@@ -38,11 +37,9 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars import scalar
 
 _QUIET = (np.errstate, warnings.catch_warnings, nullcontext, redirect_stdout)  # managers that catch no error
-_OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
 _WAYS = (
     64  # conditions in a `try` for which one trace stands: each one adds to all traces, and to what each call looks at
 )
-_KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
 
 
 # what is being caught -------------------------------------------------------------------------------------------------
@@ -67,10 +64,10 @@ class Attempt:
                 capture.refused = capture.refused or error
                 return
             if isinstance(error, Exception):  # which may be met for these sizes alone
-                if capture.abstract and _is_pythons(
+                if capture.abstract and is_pythons(
                     error
                 ):  # who catches it would take it for an error of the code's own
-                    capture.refused = capture.refused or _refusal_of(error, capture.label)
+                    capture.refused = capture.refused or refusal_of(error, capture.label)
                 for size in (s for node in capture.values for s in node.type.shape):
                     capture.specialise(size)
         if isinstance(error, Exception) and (capture is None or not (capture.abstract or capture.trials)):
@@ -252,7 +249,7 @@ def _told(error: Exception) -> tuple[list[Any], list[Node]]:
 
 
 def only_raises(outcomes: Sequence[Outcome]) -> int | None:
-    """Which of two ways raises an exception; None where neither does."""
+    """Which of two branches raises an exception; None where neither does."""
     raised = [k for k, o in enumerate(outcomes) if o.raised is not None]
     if len(raised) == 2 and all(isinstance(o.raised, Unknown) for o in outcomes):
         raise Unknown
@@ -267,12 +264,12 @@ def only_raises(outcomes: Sequence[Outcome]) -> int | None:
     return raised[0] if raised else None
 
 
-def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[Any, Any], Any]) -> None:
-    """Have the graph raise what one way of a branch raises; ``choose`` gives one of two values, as the predicate says."""
-    holds = scalar.logical_not(predicate) if way == 0 else predicate
+def branch_raised(predicate: Node, branch: int, outcome: Outcome, choose: Callable[[Any, Any], Any]) -> None:
+    """Have the graph raise what one branch of a branch raises; ``choose`` gives one of two values, as the predicate says."""
+    holds = scalar.logical_not(predicate) if branch == 0 else predicate
     checks = _checks()
     if outcome.met and outcome.raised is not None:
-        outcome.raised = _tellable(outcome.raised)
+        outcome.raised = tellable(outcome.raised)
     before = next((v for s, v in outcome.slots.items() if s.holder is checks), None)
     if outcome.raised is None:
         raise AssertionError
@@ -284,7 +281,7 @@ def way_raised(predicate: Node, way: int, outcome: Outcome, choose: Callable[[An
         return
     with _inside():
         own = wait(holds, outcome.raised, outcome.place, before)
-    note(choose(*((own, checks[CHECKS]) if way == 0 else (checks[CHECKS], own))))
+    note(choose(*((own, checks[CHECKS]) if branch == 0 else (checks[CHECKS], own))))
 
 
 def _changes_before(outcome: Outcome) -> None:
@@ -311,84 +308,8 @@ def iterations_raise(error: Exception, ran: Node) -> bool:
     if place is None:
         return False
     refuse_caught(error)
-    note(wait(scalar.logical_not(ran), _tellable(error), place))
+    note(wait(scalar.logical_not(ran), tellable(error), place))
     return True
-
-
-def _tellable(error: Exception) -> Exception:
-    """An error that can be made again from its texts and numbers."""
-    error = _doubted(error)
-    if isinstance(error, TensorError) and error.hint:
-        return type(error)(str(error))
-    own = package_of(type(error)) not in {"tensormagic", "builtins"}
-    if not own and all(type(a) in PLAIN for a in error.args):
-        return error
-    return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))
-
-
-def _doubted(error: Exception) -> Exception:
-    """An error that was met, as a refusal where other data might not lead to it."""
-    capture = context.current()
-    met = isinstance(error, _KINDS) and not isinstance(error, CaptureError | GuardError)
-    if capture is None or not capture.assumed or not capture.abstract or not met:
-        return error
-    said = f"{capture.assumed}: what follows ends in {type(error).__name__}: {error}"
-    return CaptureError(said, "Check that it is not empty before you use it: `if values:`.")
-
-
-_OURS = re.compile(  # in errors of Python and of libraries
-    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Flat|Perhaps\w*|OneOf|LazyText)\b"
-)
-
-
-def _is_pythons(error: Exception) -> bool:
-    """Whether an error may be one of Python's about something lazy; that arrays have no such attribute is the user's own."""
-    if not isinstance(error, TypeError | AttributeError) or not all(type(a) is str for a in error.args):
-        return False
-    return not str(error).startswith("'Tensor' object has no attribute")
-
-
-def _refusal_of(error: Exception, label: str) -> Exception | None:
-    """The refusal that an error of Python's or of a library's is, where it has met something lazy; None for an error of the user's."""
-    if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
-        return error.__cause__
-    if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
-        return ValueNeededError(
-            f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
-            "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
-        )
-    if isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
-        return text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
-    if isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
-        return ValueNeededError(
-            f"{label} uses a lazy value for something that needs its numbers",
-            "Do that outside the function, or write it with NumPy.",
-        )
-    return None
-
-
-def _instead_of(error: Exception) -> Exception | None:
-    """The refusal in whose place a function of C's has raised an error of its own, at the same call: `struct.pack` does."""
-    capture, trace = context.current(), error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    own = type(error).__module__ != "builtins" and not isinstance(error, TensorError)
-    if capture is None or capture.wanted is None or trace is None or not own:
-        return None
-    code, instruction, refusal = capture.wanted
-    return refusal if trace.tb_frame.f_code is code and trace.tb_lasti == instruction else None
-
-
-@contextmanager
-def refusing(label: str) -> Generator[None]:
-    """Tell errors of a function's code as refusals, where they are none of the user's."""
-    try:
-        yield
-    except Exception as error:
-        refusal = _refusal_of(error, label) or _instead_of(error) or _doubted(error)
-        if refusal is error:
-            raise
-        raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line
 
 
 def settle() -> None:
@@ -457,7 +378,7 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
                 raise text_asked_for() from error
             note(wait(constant(False), error, place_of(error) or ()))
             return None
-        doubted = _doubted(error)
+        doubted = in_doubt(error)
         if doubted is error:
             raise
         raise doubted from error

@@ -129,7 +129,7 @@ def fitting(graph: Graph, operands: Sequence[Node], runs: Node | None, first: in
     return checked
 
 
-def fitting_ways(ways: Sequence[Graph], operands: Sequence[Node], predicate: Node) -> list[Node]:
+def fitting_branches(ways: Sequence[Graph], operands: Sequence[Node], predicate: Node) -> list[Node]:
     """The operands of a ``cond``, checked for the sizes of the way that is taken."""
     return fitting(ways[1], fitting(ways[0], operands, predicate), scalar.logical_not(predicate))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from tensormagic.capture import context, usercode
-from tensormagic.capture.staging.regions import below, fitting_ways, graph_of, of_type
+from tensormagic.capture.staging.regions import below, fitting_branches, graph_of, of_type
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import nodes_of
@@ -418,4 +418,4 @@ def _choose(holds: Node | None, first: Node, second: Node, known: Sequence[Node]
     sizes = [n for value in (first, second) for s in value.type.shape for n in nodes_of(s)]
     free = list(dict.fromkeys(n for side in ([first], [second]) for n in below(side, {holds, *known, *sizes})))
     graphs = graph_of([first], free), graph_of([second], free)
-    return context.record(control.cond(holds, *graphs, fitting_ways(graphs, free, holds))[0])
+    return context.record(control.cond(holds, *graphs, fitting_branches(graphs, free, holds))[0])

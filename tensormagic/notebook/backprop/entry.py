@@ -17,12 +17,13 @@ from tensormagic.ir.node import Node
 from tensormagic.notebook.backprop.passes import LargeViewError
 from tensormagic.notebook.backprop.sheet import Sheet, floats_of
 from tensormagic.notebook.backprop.subject import Subject, of_function
-from tensormagic.notebook.display import Views, seen
+from tensormagic.notebook.display import Views
 from tensormagic.notebook.live.sweep import mark
 from tensormagic.notebook.live.variables import function_of, notebook_variables
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.parted import root_of
+from tensormagic.notebook.value_texts import seen
 from tensormagic.notebook.widgets.backprop import BackpropView
 from tensormagic.ops.leaf import INPUT
 

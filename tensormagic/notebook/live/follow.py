@@ -19,7 +19,7 @@ from tensormagic.functions.cells import of_cell
 from tensormagic.functions.function import Function, of_callable
 from tensormagic.functions.value_grad import input_of
 from tensormagic.ir.errors import ArgumentError
-from tensormagic.notebook.display import Report, Views, gradient_text
+from tensormagic.notebook.display import Report, Views
 from tensormagic.notebook.live.ranges import Parameter, parameter, widened
 from tensormagic.notebook.live.sweep import Numbers
 from tensormagic.notebook.live.variables import AsComputed, function_of, notebook_variables, variables_of
@@ -27,6 +27,7 @@ from tensormagic.notebook.option_names import near
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.labels import clean
+from tensormagic.notebook.value_texts import gradient_text
 from tensormagic.notebook.widgets.live import LiveView
 
 __all__ = ["LiveReport", "live", "missing_names", "view_of_cell"]

@@ -46,7 +46,7 @@ from tensormagic.ops.tangents import masked_by
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
+class _Branch:
     """One of the graphs, with what its symbols are for the operands."""
 
     graph: Graph
@@ -67,17 +67,19 @@ class _Way:
         return substitute(outer, fit) == substitute(inner, self.symbols)
 
 
-def _of_both(first: _Way, second: _Way, number: int) -> tuple[Type, list[Guard]]:
-    """The type of a result, of sizes that hold on both ways, and what must be equal for that.
+def _of_both(first: _Branch, second: _Branch, number: int) -> tuple[Type, list[Guard]]:
+    """The type of a result, of sizes that hold on both branches, and what must be equal for that.
 
-    A way may know that two sizes are equal where it is taken; on the other way they need not be.
+    A branch may know that two sizes are equal where it is taken; on the other branch they need not be.
     """
     own, other = first.types[number], second.types[number]
-    inner = (way.graph.results[number].type.shape for way in (first, second))
+    inner = (branch.graph.results[number].type.shape for branch in (first, second))
     shape: list[Size] = []
     guards: list[Guard] = []
     for s, t, mine, theirs in zip(own.shape, other.shape, *inner, strict=True):
-        known = [] if s == t else [n for way, n, of in ((first, t, mine), (second, s, theirs)) if way.knows(of, n)]
+        known = (
+            [] if s == t else [n for branch, n, of in ((first, t, mine), (second, s, theirs)) if branch.knows(of, n)]
+        )
         if len(known) == 1:
             shape.append(known[0])
             continue
@@ -117,15 +119,15 @@ class Branches(Region):
     def _typed(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[tuple[Type, ...], list[Guard]]:
         if self.chooses and (args[0].type.shape or args[0].type.dtype != np.dtype(bool)):
             raise DTypeError(f"the predicate of a cond is a bool, not {args[0].type}")
-        ways: list[_Way] = []
+        branches: list[_Branch] = []
         guards: list[Guard] = []
         for graph in self.graphs(params).values():
             symbols, needed = matched(graph, self._operands(args), self.name)
             guards += needed
-            ways.append(_Way(graph, self._operands(args), symbols, result_types(graph, symbols)))
-        if len(ways) == 1:
-            return ways[0].types, guards
-        first, second = ways
+            branches.append(_Branch(graph, self._operands(args), symbols, result_types(graph, symbols)))
+        if len(branches) == 1:
+            return branches[0].types, guards
+        first, second = branches
         if not agreed(first.types, second.types, "the branches give different types"):
             return first.types, guards
         both = [_of_both(first, second, k) for k in range(len(first.types))]

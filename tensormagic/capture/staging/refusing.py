@@ -1,0 +1,94 @@
+"""Errors that capturing meets and Python would not raise: which of them are refusals, and what these say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from tensormagic.capture import context
+from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
+from tensormagic.capture.staging.told import PLAIN
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
+from tensormagic.ir.modules import package_of
+
+_OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
+
+
+_KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
+
+
+def tellable(error: Exception) -> Exception:
+    """An error that can be made again from its texts and numbers."""
+    error = in_doubt(error)
+    if isinstance(error, TensorError) and error.hint:
+        return type(error)(str(error))
+    own = package_of(type(error)) not in {"tensormagic", "builtins"}
+    if not own and all(type(a) in PLAIN for a in error.args):
+        return error
+    return next((k for k in _KINDS if isinstance(error, k)), RuntimeError)(str(error))
+
+
+def in_doubt(error: Exception) -> Exception:
+    """An error that was met, as a refusal where other data might not lead to it."""
+    capture = context.current()
+    met = isinstance(error, _KINDS) and not isinstance(error, CaptureError | GuardError)
+    if capture is None or not capture.assumed or not capture.abstract or not met:
+        return error
+    said = f"{capture.assumed}: what follows ends in {type(error).__name__}: {error}"
+    return CaptureError(said, "Check that it is not empty before you use it: `if values:`.")
+
+
+_OURS = re.compile(  # in errors of Python and of libraries
+    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Flat|Perhaps\w*|OneOf|LazyText)\b"
+)
+
+
+def is_pythons(error: Exception) -> bool:
+    """Whether an error may be one of Python's about something lazy; that arrays have no such attribute is the user's own."""
+    if not isinstance(error, TypeError | AttributeError) or not all(type(a) is str for a in error.args):
+        return False
+    return not str(error).startswith("'Tensor' object has no attribute")
+
+
+def refusal_of(error: Exception, label: str) -> Exception | None:
+    """The refusal that an error of Python's or of a library's is, where it has met something lazy; None for an error of the user's."""
+    if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):
+        return error.__cause__
+    if isinstance(error, TypeError | ValueError) and is_met_by_numpy(error):
+        return ValueNeededError(
+            f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
+            "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
+        )
+    if isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
+        return text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
+    if isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
+        return ValueNeededError(
+            f"{label} uses a lazy value for something that needs its numbers",
+            "Do that outside the function, or write it with NumPy.",
+        )
+    return None
+
+
+def _instead_of(error: Exception) -> Exception | None:
+    """The refusal in whose place a function of C's has raised an error of its own, at the same call: `struct.pack` does."""
+    capture, trace = context.current(), error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    own = type(error).__module__ != "builtins" and not isinstance(error, TensorError)
+    if capture is None or capture.wanted is None or trace is None or not own:
+        return None
+    code, instruction, refusal = capture.wanted
+    return refusal if trace.tb_frame.f_code is code and trace.tb_lasti == instruction else None
+
+
+@contextmanager
+def refusing(label: str) -> Generator[None]:
+    """Tell errors of a function's code as refusals, where they are none of the user's."""
+    try:
+        yield
+    except Exception as error:
+        refusal = refusal_of(error, label) or _instead_of(error) or in_doubt(error)
+        if refusal is error:
+            raise
+        raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line

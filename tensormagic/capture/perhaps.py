@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.capture import context
 from tensormagic.capture.deferred import Deferred, Opaque
 from tensormagic.capture.hooks import run_time
-from tensormagic.capture.refusal import asked_by_the_user, refuse
+from tensormagic.capture.refusal import asked_by_the_user, refuse, refuse_python
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
@@ -179,6 +179,15 @@ def sized(value: Any) -> Any:
     if value.is_there is None:
         demand(value.flag, "object of type 'NoneType' has no len()")
     return None if value.is_there is False else value.inner
+
+
+def asked(value: Any, what: str) -> Any:
+    """A value for ``what`` NumPy answers of None, too: refused where it is data-dependent which of the two it is."""
+    if not isinstance(value, Perhaps):
+        return value
+    if value.is_there is None:
+        refuse_python(f"{what} of what is None for some data,", "Ask `is None` first.")
+    return value.now
 
 
 def demand(flag: Tensor, message: str) -> None:

@@ -9,7 +9,6 @@ by name, and then a trace holds for one call only.
 from __future__ import annotations
 
 import builtins
-import functools
 import gc
 import inspect
 import operator
@@ -30,7 +29,8 @@ from tensormagic.capture.staging.special import written
 from tensormagic.capture.tree import is_container, parts_in
 from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
-from tensormagic.functions.footprint_notes import LARGEST, Notes, Unfollowed
+from tensormagic.functions.footprint_notes import LARGEST, Unfollowed
+from tensormagic.functions.footprint_wrappers import WRAPPERS, Wrappers
 from tensormagic.functions.inside import Inside
 from tensormagic.functions.named import Named, named
 from tensormagic.functions.record import MISSING, Check, Record
@@ -120,7 +120,11 @@ def constants_of(tree: Any) -> list[Any]:
     pending = [tree]
     while pending:
         value = pending.pop()
-        if isinstance(value, np.ndarray) or kinds.is_constant(value) or is_generator(value):
+        if (
+            isinstance(value, np.ndarray)
+            or is_generator(value)
+            or (kinds.is_constant(value) and type(value) not in WRAPPERS)
+        ):
             continue
         if type(value) not in _CONTAINERS:
             found.append(type(value) if is_container(value) else value)
@@ -133,7 +137,7 @@ _CONTAINERS = {tuple, list, dict}
 _WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft"}  # which tests replace parts of
 
 
-class _Walk(Notes):
+class _Walk(Wrappers):
     """One search: by the names that are known so far, again until there are no more."""
 
     def all(self, roots: Sequence[Any], arguments: Any, reads: Sequence[Read]) -> None:
@@ -253,7 +257,7 @@ class _Walk(Notes):
         self.push(function.__kwdefaults__, f"a default of {told}")
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             self.read(name, CellSpace(name, cell), lifted and name != "__class__", function.__globals__)
-        self._attributes(function, function.__dict__, (), told)
+        self._attributes(function, function.__dict__, self.beside(function, told), told)
 
     def _code(self, found: Sequence[Named], space: Mapping[str, Any], home: Any, lifted: bool) -> None:
         for one in found:
@@ -266,6 +270,7 @@ class _Walk(Notes):
             self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
             self.asks |= not kinds.ASKING.isdisjoint(one.reads)
             self.typed |= not kinds.TYPES.isdisjoint(one.reads)
+            self.builtins |= one.reads
             self.makes |= not kinds.REACHING.isdisjoint(one.reads | one.parts)
             for name in sorted(one.reads):
                 self._global(name, space, home, lifted)
@@ -361,6 +366,7 @@ class _Walk(Notes):
             self.by_call(f"{kind.__module__}.{kind.__qualname__}")
             return
         self.check("bases", kind, None, kind.__mro__, told)
+        self.abstract(kind, told)
         if type(kind) is not type:
             self.push(type(kind), told)
         found: set[str] = set()
@@ -452,7 +458,7 @@ class _Walk(Notes):
 
     def namespace(self, value: types.SimpleNamespace, told: str, _lifted: bool) -> None:
         """What a `SimpleNamespace` holds."""
-        self._attributes(value, vars(value), (), told)
+        self._attributes(value, vars(value), (), told, whole=self.is_shown())
 
     def lazy(self, value: Any, told: str, _lifted: bool) -> None:
         """A lazy value."""
@@ -466,23 +472,6 @@ class _Walk(Notes):
     def node(self, value: Node, told: str, _lifted: bool) -> None:
         """What a lazy value holds: nothing in it changes."""
 
-    def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
-        """What computes a cached property."""
-        self.unstaged = True
-        self.push(value.func, told)
-
-    def remembering(self, value: Any, told: str, _lifted: bool) -> None:
-        """A function that keeps its results (`functools.lru_cache`), and how many calls it has had."""
-        held = tuple(value.cache_info())
-        check = Check("holds value", (lambda f: tuple(f.cache_info()), value, held), f"the cache of {told}")
-        self.checks["cache", id(value)] = check
-        self.push(value.__wrapped__, told)
-
-    def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
-        """What `np.vectorize` calls."""
-        for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
-            self.entry(vars(value), name, f"{told}.{name}", lifted=False)
-
 
 _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     types.FunctionType: _Walk.function,
@@ -491,9 +480,7 @@ _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     type(np.sum): _Walk.dispatched,
     types.SimpleNamespace: _Walk.namespace,
     types.MappingProxyType: _Walk.items,
-    functools.cached_property: _Walk.cached,
-    np.vectorize: _Walk.vectorized,
-    type(functools.cache(len)): _Walk.remembering,
+    **WRAPPERS,
     Tensor: _Walk.lazy,
     Node: _Walk.node,
     **dict.fromkeys((list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict), _Walk.items),

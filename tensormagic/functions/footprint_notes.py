@@ -38,6 +38,7 @@ class Notes:
         self.inputs = inputs  # arrays inside of containers and objects, by identity
         self.is_moving = is_moving
         self.names: set[str] = set()
+        self.builtins: set[str] = set()  # globals that code reads, and builtins among them
         self.stored: set[str] = set()  # attributes that code binds or deletes, which objects need not have
         self.every = False  # whether attributes are read by names that are not in the code
         self.asks = False  # whether it is asked which attributes there are
@@ -74,7 +75,16 @@ class Notes:
 
     def known(self) -> tuple[object, ...]:
         """What decides which attributes are looked at: as long as it grows, the search begins again."""
-        return len(self.names), len(self.stored), len(self.asked), self.every, self.asks, self.makes, self.held
+        return (
+            len(self.names),
+            len(self.builtins),
+            len(self.stored),
+            len(self.asked),
+            self.every,
+            self.asks,
+            self.makes,
+            self.held,
+        )
 
     def by_call(self, told: str, *, counted: bool = True) -> None:
         """Something that cannot be looked into; where its calls are ``counted``, these alone change it."""

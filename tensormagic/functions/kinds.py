@@ -33,6 +33,7 @@ _MAKERS: tuple[Any, ...] = (
 BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__", "attrgetter", "__getattribute__"})
 ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
 TYPES = frozenset({"isinstance", "issubclass", "type", "hasattr", "callable", "getattr"})
+TEXTS = frozenset({"repr", "str", "ascii", "print", "format", "__format__"})
 _STAGED = {"__init__", "__call__", "__post_init__"}  # methods with such names that calls lead to
 MAKING = frozenset(  # what runs where a class is called
     {"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"}

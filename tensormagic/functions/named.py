@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +61,8 @@ def named(code: CodeType) -> Named:
             parts.update(names)
             if operation in {"STORE_ATTR", "DELETE_ATTR"}:
                 stores.update(names)
+    if not _FORMATS.isdisjoint(code.co_code[::2]):
+        parts.add("__format__")
     asked, bare = _asked(code, steps)
     for constant in code.co_consts:
         parts |= _words(constant)
@@ -107,6 +110,9 @@ def _fast(operation: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]
 
 _NEITHER = list[str](), list[str]()
 _READING = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}
+_FORMATS = {
+    dis.opmap[o] for o in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC") if o in dis.opmap
+}  # of f-strings
 _NAMED = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"}
 _ATTRIBUTES = {
     "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",

@@ -1,6 +1,7 @@
 """Programs in which data decide what a name means: an array or another one, a value or None, a number of one class or another."""
 
 import copy
+import linecache
 import math
 import warnings
 
@@ -390,3 +391,28 @@ def test_gradients_of_early_returns_are_computed(f, tier):
             expected = [(f(x + h) - f(x - h)) / 2e-6 for h in steps]
             np.testing.assert_allclose(tm.grad(f)(x), expected, rtol=1e-5, atol=1e-6)
             assert math.isclose(tm.value_and_grad(f)(x)[0], f(x))
+
+
+ASKED = (
+    "np.ndim(v)",
+    "np.shape(v)",
+    "np.size(v)",
+    "np.isscalar(v)",
+    "np.isscalar(w)",
+    "np.ndim(w)",
+    "np.shape(v) == (3,)",
+)
+
+
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
+@pytest.mark.parametrize("question", ASKED)
+def test_what_numpy_answers_of_none(question):
+    text = (
+        f"def f(x):\n    v = x if x.sum() > 2 else None\n    w = x[0] if x.sum() > 2 else None\n    return {question}\n"
+    )
+    names = {"np": np}
+    exec(compile(text, "<asked of none>", "exec"), names)
+    linecache.cache["<asked of none>"] = len(text), None, text.splitlines(keepends=True), "<asked of none>"
+    function, x = tm.tensor(names["f"]), np.arange(3.0)
+    for value in (x, x, x * 0, x * 0, x):
+        assert function(value) == names["f"](value)

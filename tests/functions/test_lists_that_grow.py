@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import linecache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -133,3 +134,88 @@ def test_a_call_that_raises_has_printed_once(kind: str, capsys: pytest.CaptureFi
     """A KeyError of the user's own was taken for one of looking up the call, which then ran again."""
     plain = function(f"print('begins', x[0])\nif x[0] < 1:\n    raise {kind}('small')\nprint('ends')\nreturn x * 2")
     assert told(tm.tensor(plain), capsys) == told(plain, capsys)
+
+
+@dataclasses.dataclass
+class Run:
+    values: list
+    count: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Both:
+    values: list
+    more: dict
+
+
+@dataclasses.dataclass
+class Outer:
+    inner: Run
+    pair: tuple
+
+
+class Pair(NamedTuple):
+    values: list
+    total: float
+
+
+def in_a_record(x):
+    run = Run([])
+    for v in x:
+        if v > 3:
+            run.values.append(v * 2)
+    return run
+
+
+def counted_in_a_record(x):
+    run, s = Run([]), 0.0
+    while s < 10:
+        s = s + x[1]
+        run.values.append(s)
+        run.count += 1
+    return run
+
+
+def in_a_named_tuple(x):
+    values = []
+    for v in x:
+        if v > 3:
+            values.append(v)  # noqa: PERF401 (it is what is tested)
+    return Pair(values, x.sum())
+
+
+def in_a_frozen_record(x):
+    values, more = [], {"a": []}
+    for v in x:
+        if v > 3:
+            values.append(v)
+            more["a"].append(v * 2)
+    return Both(values, more)
+
+
+def within_records(x):
+    outer = Outer(Run([]), ([], 2))
+    for v in x:
+        if v > 3:
+            outer.inner.values.append(v)
+            outer.pair[0].append(v)
+    return outer
+
+
+def in_records_of_a_list(x):
+    return [Run([v for v in x if v > k]) for k in range(3)]
+
+
+RECORDS = [
+    in_a_record, counted_in_a_record, in_a_named_tuple, in_a_frozen_record, within_records, in_records_of_a_list,
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
+@pytest.mark.parametrize("length", [6, 200])
+@pytest.mark.parametrize("program", RECORDS, ids=lambda p: p.__name__)
+def test_lists_in_records_are_lists(program, length):
+    x = np.arange(float(length))
+    function = tm.tensor(program)
+    for _ in range(3):
+        assert repr(function(x)) == repr(program(x))

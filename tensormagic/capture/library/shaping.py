@@ -19,6 +19,7 @@ from tensormagic.capture.arguments import (
 )
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
+from tensormagic.capture.perhaps import asked
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import LayoutError, ShapeError
@@ -107,6 +108,9 @@ def _conjugate(self: Tensor, out: Any = None) -> Any:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> Any:
     """``np.size``."""
+    a = asked(a, "np.size")
+    if a is None:
+        return np.size(None, axis)  # type: ignore[call-overload]
     x = tensor(a)
     if axis is None:
         return x.size
@@ -116,8 +120,18 @@ def size(a: Any, axis: Any = None) -> Any:
     return total
 
 
-implements(np.shape)(lambda a: tensor(a).shape)
-implements(np.ndim)(lambda a: tensor(a).ndim)
+@implements(np.shape)
+def _shape(a: Any) -> Any:
+    """``np.shape``."""
+    a = asked(a, "np.shape")
+    return () if a is None else tensor(a).shape
+
+
+@implements(np.ndim)
+def _ndim(a: Any) -> Any:
+    """``np.ndim``."""
+    a = asked(a, "np.ndim")
+    return 0 if a is None else tensor(a).ndim
 
 
 @implements(np.transpose)
@@ -143,9 +157,15 @@ def _of_numpy(x: Any) -> Tensor:
 implements(np.astype)(lambda x, dtype, /, *, copy=True, device=None: _of_numpy(x).astype(dtype, copy=copy))
 implements(np.real)(lambda val: tensor(val).real)
 implements(np.imag)(lambda val: tensor(val).imag)
-implements(np.isscalar)(
-    lambda element: element.type.form != "array" if isinstance(element, Tensor) else np.isscalar(element)
-)
+
+
+@implements(np.isscalar)
+def _isscalar(element: Any) -> bool:
+    """``np.isscalar``."""
+    element = asked(element, "np.isscalar")
+    return element.type.form != "array" if isinstance(element, Tensor) else np.isscalar(element)
+
+
 implements(np.iscomplexobj)(lambda x: tensor(x).dtype.kind == "c")
 implements(np.isrealobj)(lambda x: tensor(x).dtype.kind != "c")
 

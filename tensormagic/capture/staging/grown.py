@@ -20,7 +20,7 @@ from tensormagic.capture.staging.watched import watch
 from tensormagic.capture.staging.world import Journaled
 from tensormagic.capture.stores.alias import beside, part_of, reach
 from tensormagic.capture.stores.place import Buffer
-from tensormagic.capture.tree import flatten
+from tensormagic.capture.tree import flatten, is_container, items_of, with_items
 from tensormagic.capture.value import Tensor, extent, wrap
 from tensormagic.capture.value import as_size as size_written
 from tensormagic.ir.errors import CaptureError
@@ -424,10 +424,8 @@ def given_back(value: Any) -> Any:
     """What a function gives, with lists without a known length as what becomes a list when the graph has run; itself without such."""
     if isinstance(value, GrownList):
         return value.result()
-    if type(value) not in {list, tuple, dict}:
+    if not is_container(value):
         return value
-    parts = value.values() if type(value) is dict else value
+    parts = items_of(value)
     found = [*map(given_back, parts)]
-    if all(map(operator.is_, found, parts)):
-        return value
-    return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)
+    return value if all(map(operator.is_, found, parts)) else with_items(value, found)

@@ -1,0 +1,67 @@
+"""What callables of the standard library read, whose code is C's or nobody's: getters, caches, dispatchers, abstract classes."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import operator
+import types
+from typing import Any
+
+import numpy as np
+
+from tensormagic.functions import kinds
+from tensormagic.functions.footprint_notes import Notes
+from tensormagic.functions.record import Check
+
+_OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__"})  # in no dictionary
+
+
+class Wrappers(Notes):
+    """Looks at such callables."""
+
+    def getter(self, value: Any, _told: str, _lifted: bool) -> None:
+        """``operator.attrgetter`` and ``methodcaller``: the attributes that they ask for are named in no code."""
+        self.names.update(part for text in value.__reduce__()[1] if isinstance(text, str) for part in text.split("."))
+
+    def cached(self, value: functools.cached_property[Any], told: str, _lifted: bool) -> None:
+        """What computes a cached property."""
+        self.unstaged = True
+        self.push(value.func, told)
+
+    def remembering(self, value: Any, told: str, _lifted: bool) -> None:
+        """A function that keeps its results (`functools.lru_cache`), and how many calls it has had."""
+        held = tuple(value.cache_info())
+        check = Check("holds value", (lambda f: tuple(f.cache_info()), value, held), f"the cache of {told}")
+        self.checks["cache", id(value)] = check
+        self.push(value.__wrapped__, told)
+
+    def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
+        """What `np.vectorize` calls."""
+        for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
+            self.entry(vars(value), name, f"{told}.{name}", lifted=False)
+
+    def abstract(self, kind: type, told: str) -> None:
+        """A class whose subclasses others may register: Python counts how often that is done."""
+        if isinstance(kind, abc.ABCMeta):
+            check = Check("holds value", (lambda _: abc.get_cache_token(), kind, abc.get_cache_token()), told)
+            self.checks["registered", id(kind)] = check
+
+    def beside(self, function: types.FunctionType, told: str) -> set[str]:
+        """What code asks a function for that is in no dictionary; of its own attributes those that matter whoever names them."""
+        for name in sorted(self.names & _OF_FUNCTIONS):
+            self.slot(function, operator.attrgetter(name), f"{told}.{name}", name)
+        return {"registry"} & function.__dict__.keys() if hasattr(function, "dispatch") else set()
+
+    def is_shown(self) -> bool:
+        """Whether code makes texts of objects."""
+        return not kinds.TEXTS.isdisjoint(self.builtins | self.names)
+
+
+WRAPPERS: dict[type, Any] = {
+    functools.cached_property: Wrappers.cached,
+    np.vectorize: Wrappers.vectorized,
+    type(functools.cache(len)): Wrappers.remembering,
+    operator.attrgetter: Wrappers.getter,
+    operator.methodcaller: Wrappers.getter,
+}

@@ -75,6 +75,8 @@ class Gives:
         Computed arrays of which several results are parts: they follow the results.
     frozen
         Results that NumPy computes and gives as what cannot be stored into.
+    ordered
+        Results that are copies whose elements lie in C order, whatever those of the original do.
     keeps
         Whether the trace has left values in objects, which may hold containers of the result, too.
     made
@@ -102,6 +104,7 @@ class Gives:
     numbers: dict[Node, int] = field(default_factory=dict[Node, int])
     wholes: list[Node] = field(default_factory=list[Node])
     frozen: tuple[int, ...] = ()
+    ordered: tuple[int, ...] = ()
     keeps: bool = False
     made: dict[int, Any] = field(default_factory=dict[int, Any])
     identities: bool = False
@@ -110,7 +113,8 @@ class Gives:
 
     def __bool__(self) -> bool:
         return (
-            bool(self.sources or self.own or self.ways or self.classes or self.same or self.frozen or self.unknown)
+            bool(self.sources or self.own or self.ways or self.classes or self.same or self.unknown)
+            or bool(self.frozen or self.ordered)
             or self.by_call
         )
 
@@ -159,6 +163,8 @@ class Gives:
     def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
         """The results, with arrays that are there, and views of these, where Python gives such."""
         views: dict[Place, Any] = {}
+        for k in self.ordered:
+            results[k] = np.ascontiguousarray(results[k])
         for k in self.frozen:
             results[k].flags.writeable = False
         for k, ways in self.ways.items():
@@ -250,6 +256,7 @@ def gives_of(
     sources, several = sources_of(results, tensors)
     ways, unknown = ways_of(results, tensors) if users else ({}, None)
     frozen = tuple([k for k, v in enumerate(results) if k not in sources and is_frozen(v)])
+    ordered = tuple([k for k, v in enumerate(results) if users and k not in sources and _is_ordered(v)])
     return Gives(
         label,
         sources,
@@ -259,9 +266,17 @@ def gives_of(
         (containers.there or {}) if paths else {},
         wholes=several,
         frozen=frozen,
+        ordered=ordered,
         ways=ways,
         unknown=unknown or containers.unknown,
         asked=containers.asked,
+    )
+
+
+def _is_ordered(result: Any) -> bool:
+    """Whether a result is an array of several axes of which a copy in C order was asked."""
+    return (
+        isinstance(result, Tensor) and result.ndim > 1 and result.place.parent is None and result.place.buffer.ordered
     )
 
 

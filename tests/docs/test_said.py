@@ -417,7 +417,7 @@ def bounds():
     from tensormagic.backend.cuda import ahead, draws
     from tensormagic.capture import limits
     from tensormagic.distributed import distribute, watching
-    from tensormagic.notebook import display, inspecting, progress
+    from tensormagic.notebook import inspecting, progress, value_texts
     from tensormagic.notebook.backprop import frame, passes
     from tensormagic.notebook.live import ranges, sweep
     from tensormagic.notebook.pictures import inside, picture
@@ -433,7 +433,7 @@ def bounds():
         ("limits", operations.replace("loop", "loops")),
         ("gpu", f"up to {ahead.MOST_AHEAD} iterations are launched ahead"),
         ("gpu", f"from {draws.FEWEST:,} numbers on"),
-        ("gpu", f"arrays of up to {display.MOST_COPIED >> 10} KiB"),
+        ("gpu", f"arrays of up to {value_texts.MOST_COPIED >> 10} KiB"),
         ("cluster", f"of each {watching.BLOCK} chunks on a worker"),
         ("live", f"Of one number these are {sweep._COUNTS[1]} points"),
         ("live", f"a grid of {sweep._COUNTS[2]} by {sweep._COUNTS[2]}"),

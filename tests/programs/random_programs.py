@@ -13,7 +13,7 @@ import numpy as np
 
 import tensormagic as tm
 from tensormagic import session
-from tensormagic.capture.staging import branches, carries, grown, recursive, regions
+from tensormagic.capture.staging import carries, choice, grown, recursive, regions
 from tensormagic.capture.staging.regions import of_type
 from tests.capture.harness import assert_equal, cell, form
 from tests.programs.errors_of_programs import DifferenceError, judged, missed, quiet
@@ -175,7 +175,7 @@ def promotions() -> Generator[list[Any]]:
         return begins(values)
 
     with contextlib.ExitStack() as stack:
-        for module in (branches, carries, grown, recursive, regions):
+        for module in (carries, choice, grown, recursive, regions):
             stack.enter_context(mock.patch.object(module, "of_type", noting))
         stack.enter_context(mock.patch.object(grown.GrownList, "zero", property(zero)))
         yield found

@@ -14,6 +14,8 @@ import pytest
 
 import tensormagic as tm
 
+# tests named elsewhere
+
 TEXT = Path(__file__).with_name("programs_of_many_kinds.txt").read_text()
 PROGRAMS = dict(re.findall(r"^### (\S+)\n(.*?)(?=^### |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 IMPORTS = """\

@@ -113,7 +113,7 @@ def _sources(iterator: Any, seen: Container[int]) -> list[Any]:
     """The iterators that one takes from itself."""
     held = gc.get_referents(iterator)
     held += [v for several in held if type(several) is tuple for v in several]  # those of `zip`
-    return [v for v in held if hasattr(v, "__next__") and id(v) not in seen]
+    return [v for v in held if hasattr(type(v), "__next__") and id(v) not in seen]
 
 
 def _others(value: Any, known: Container[int]) -> bool:

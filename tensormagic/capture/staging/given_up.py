@@ -44,7 +44,7 @@ def _left_by(error: Exception) -> list[GeneratorType[Any, Any, Any]]:
         if type(one) is GeneratorType:
             if one.gi_suspended and _is_staged(one.gi_code):
                 found.append(one)
-        elif type(one) in _PLAIN or (not isinstance(one, type) and hasattr(one, "__next__")):
+        elif type(one) in _PLAIN or hasattr(type(one), "__next__"):
             pending += gc.get_referents(one)
         elif isinstance(one, SimpleNamespace) or is_users_class(type(one)):
             pending += getattr(one, "__dict__", {}).values()

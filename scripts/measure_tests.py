@@ -140,10 +140,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", default=["tests", "tensormagic"])
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rows", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=1)
     parser.add_argument("--times", type=Path, default=ROOT / "tests" / ".times.txt")
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--each", type=float, default=2)
+    parser.add_argument("--each", type=float, default=1)
     parser.add_argument("--least", type=int, default=10)
     asked = parser.parse_args()
     if asked.report is not None:

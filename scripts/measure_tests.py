@@ -117,10 +117,10 @@ def reported(report: Path) -> Iterator[tuple[str, float]]:
 
 def shares_of(times: dict[str, list[float]], known: dict[str, int], most: float, least: int) -> dict[str, int]:
     """Of which tables one row in how many is run, if each may take ``most`` seconds: one in ``least`` at least; none grows."""
-    rows = dict(known)
+    rows: dict[str, int] = {}
     for function, found in times.items():
-        whole, taken = len(found) * known.get(function, 1), sum(found) * known.get(function, 1)
-        rows[function] = max(min(least, whole, -int(-taken // most)), known.get(function, 1))
+        now = known.get(function, 1)
+        rows[function] = max(min(least, len(found) * now, -int(-sum(found) * now // most)), now)
     return {function: number for function, number in rows.items() if number > 1}
 
 
@@ -140,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="*", default=["tests", "tensormagic"])
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--rows", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--times", type=Path, default=ROOT / "tests" / ".times.txt")
     parser.add_argument("--report", type=Path)
     parser.add_argument("--each", type=float, default=1)
@@ -151,7 +151,7 @@ def main() -> None:
         for function, seconds in reported(asked.report):
             whole[function].append(seconds)
         known = listed(SHARES)
-        shares = {f: n for f, n in shares_of(whole, known, asked.each, asked.least).items() if f in whole}
+        shares = shares_of(whole, known, asked.each, asked.least)
         write(SHARES, shares)
         taken_now = sum(sum(found) * known.get(f, 1) / shares.get(f, 1) for f, found in whole.items())
         print(f"{len(shares)} tables are shared: about {taken_now:.0f} s of {sum(map(sum, whole.values())):.0f}")

@@ -35,7 +35,7 @@ def _never(_: Node) -> None:
 
 @dataclass
 class Told:
-    """What was done to a graph as a whole, in turn: as uses of rules, each with what the graph's results were after it."""
+    """What was done to a graph as a whole, in order: as uses of rules, each with what the graph's results were after it."""
 
     fired: list[Firing] = field(default_factory=list[Firing])
 

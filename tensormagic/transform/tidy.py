@@ -94,7 +94,7 @@ class _Tidy:
         return self.told.done(results, found, within=bool(self.depth))
 
     def _goals(self, results: list[Node], read: Mapping[Node, set[int]]) -> Iterator[Sequence[tuple[Rule, Goals]]]:
-        """What can be done, by turns."""
+        """What can be done, one step after another."""
         if not self.exact:
             yield [(loop_rules.STRETCHED, stretched(read))]
         yield [(loop_rules.MERGED, _merged(read))]

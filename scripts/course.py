@@ -100,9 +100,10 @@ def exercises(text: str) -> dict[str, Exercise]:
 
 
 def without_solution(source: str, number: str) -> str:
-    """A cell with a line in place of its solution that says that the answer goes there."""
-    stub = f'raise NotImplementedError("Exercise {number}: your answer goes here.")'
-    return _SOLUTION.sub(lambda m: f"{m[1]}# your answer goes here\n{m[1]}{stub}", source)
+    """A cell with a line in place of its solution that says that the answer goes there, and an error where the cell is Python's."""
+    stub = f'\n{{0}}raise NotImplementedError("Exercise {number}: your answer goes here.")'
+    stub = "" if source.startswith("%%rewrite") else stub
+    return _SOLUTION.sub(lambda m: f"{m[1]}# your answer goes here{stub.format(m[1])}", source)
 
 
 def solved(text: str, unit: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tensormagic.session.tiers import Executable
 ROOT = Path(__file__).parents[2]
 LEDGER = Path(__file__).with_name("claims.toml")
 CLAIMS = tomllib.loads(LEDGER.read_text(encoding="utf-8"))["claim"]
-GENERATED = {"ops.md", "rules.md", "error-classes.md", "coverage.md", "architecture.md"}
+GENERATED = {"ops.md", "rules.md", "error-classes.md", "coverage.md", "architecture.md", "magics.md"}
 FENCE = re.compile(r"^(```|:::).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 NUMBER = r"(?<![\w.^-])\d[\d,.]*(?:\s*(?:to|–)\s*\d[\d.,]*)?\s*"
 CODE = re.compile(r"`[^`\n]*`")

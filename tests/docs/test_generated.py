@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic
+from tensormagic.notebook import options
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import scalar_op
 
@@ -39,6 +40,62 @@ def test_the_table_of_operations_is_up_to_date():
 
 def test_the_table_of_errors_is_up_to_date():
     hold("error-classes.md", generator("generate_errors").page(), "generate_errors")
+
+
+def test_the_page_of_magics_is_up_to_date(notebook):
+    hold("magics.md", generator("generate_magics").page(notebook.shell), "generate_magics")
+
+
+def options_of_cells():
+    made = generator("generate_magics")
+    return [(option, line) for option, line in made.EXAMPLES.items() if option not in made.ELSEWHERE]
+
+
+@pytest.mark.parametrize(("option", "line"), options_of_cells(), ids=lambda text: text)
+def test_the_example_of_an_option_runs_and_uses_it(option, line, clean):
+    made = generator("generate_magics")
+    clean(re.search(r"```ipython\n(.*?)```", made.HEAD, re.DOTALL)[1])
+    ran = clean(f"{line}\n{made.BODY}")
+    assert ran.error is None, ran.error
+    spellings = [option] if option != "NAME" else ["objective"]
+    spellings += [s for kinds, _, _ in options._TABLE if option in kinds for s in kinds]
+    assert any(spelling in line.split() for spelling in spellings)
+
+
+@pytest.mark.parametrize("option", sorted(generator("generate_magics").ELSEWHERE))
+def test_the_example_of_an_option_that_a_machine_may_lack_is_read(option, notebook):
+    line = generator("generate_magics").EXAMPLES[option].removeprefix("%%tensor ")
+    magic = notebook.shell.magics_manager.magics["cell"]["tensor"]
+    assert magic.parser.parse_argstring(line).__dict__[option.removeprefix("--")]
+
+
+@pytest.mark.parametrize("line", [*generator("generate_magics").SETTINGS.values()])
+def test_the_example_of_a_setting_is_one(line):
+    import pathlib
+
+    tm = tensormagic
+    kept = dict(tm.config.__dict__)
+    try:
+        exec(line, {"tm": tm, "pathlib": pathlib})
+        assert tm.config.__dict__ != kept or eval(line.partition(" = ")[0], {"tm": tm}) == eval(
+            line.partition(" = ")[2], {"pathlib": pathlib}
+        )
+    finally:
+        tm.config.__dict__.clear()
+        tm.config.__dict__.update(kept)
+
+
+def test_the_example_of_a_default_is_one(clean):
+    text = (DOCS / "magics.md").read_text(encoding="utf-8")
+    lines = re.findall(r"\| `(%config [^`]+)` \|$", text, re.MULTILINE)
+    assert len(lines) >= 7
+    magics = clean.shell.magics_manager.registry["TensorMagics"]
+    kept = {name: getattr(magics, name) for name in magics.class_own_traits(config=True)}
+    try:
+        assert [line for line in lines if clean(line).error is not None] == []
+    finally:
+        for name, value in kept.items():
+            setattr(magics, name, value)
 
 
 def test_every_operation_says_what_it_is():

@@ -5,7 +5,10 @@
 import argparse
 import dataclasses
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +79,41 @@ def test_every_command_is_on_the_page_with_its_options(monkeypatch):
     assert {"demo", "lab", "export", "doctor"} <= set(made)
     assert spelled(OPTIONS, [f"tensormagic {name}" for name in made]) == []
     assert [name for name, parser in made.items() if untold(parser)] == []
+
+
+def test_every_option_of_installing_the_kernel_is_on_its_page(monkeypatch):
+    from tensormagic_kernel import install
+
+    made = []
+    add = argparse.ArgumentParser.add_mutually_exclusive_group
+
+    def kept(self, **more):
+        made.append(self)
+        return add(self, **more)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "add_mutually_exclusive_group", kept)
+    with pytest.raises(SystemExit):
+        install.main(["--help"])
+    options = [s for action in made[0]._actions for s in action.option_strings if action.dest != "help"]
+    assert len(options) == 3
+    assert spelled((DOCS / "kernel.md").read_text(encoding="utf-8"), options) == []
+
+
+def test_the_setting_that_loads_the_extension_without_typing_it_does(tmp_path):
+    (line,) = re.findall(
+        r"^    (c\.\w+\.extensions = .*)$", (DOCS / "kernel.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    (tmp_path / "profile_default").mkdir()
+    (tmp_path / "profile_default" / "ipython_config.py").write_text(f"c = get_config()\n{line}\n", encoding="utf-8")
+    asked = "print('tensor' in get_ipython().magics_manager.magics['cell'])"
+    ran = subprocess.run(
+        [sys.executable, "-m", "IPython", "-c", asked],
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.endswith("True\n"), ran.stdout + ran.stderr
 
 
 def test_every_public_name_is_on_the_page_of_the_api():

@@ -12,6 +12,19 @@ SMALL = [(x, y) for x in SIZES for y in (0.5, 2.0, 30.0, 0.1)]
 FEW = [(x, y) for x in SIZES for y in (0.5, 2.0)]
 NEAR = [(x, x + d) for x in (0.5, 2.0) for d in (1e-12, 1e-9, 1e-6, 1e-3, 0.1)]
 FURTHER = [(1 + d, 1.0) for d in (1e-12, 1e-9, 1e-6, 1e-4, 0.01, 0.1)]
+YEARS = [(x, y) for x in SIZES for y in (2.0, 30.0, 360.0)]
+SHORT = [(x, y) for x in SIZES for y in (1e-9, 1e-4, 0.01, 0.3, 1.0)]
+CALM = [(x * y, x) for x in SIZES for y in (0.3, 1.0, 5.0)]
+
+
+def bond(root, reversion, time):
+    """After Cox, Ingersoll and Ross."""
+    rise = f"(np.exp(np.sqrt({root}) * {time}) - 1)"
+    return f"2 * {rise} / ((np.sqrt({root}) + {reversion}) * {rise} + 2 * np.sqrt({root}))"
+
+
+BOND, BOND_BY_VOLATILITY = bond("x * x + 0.02", "x", "y"), bond("y * y + 2 * x * x", "y", "3")
+BOND_BY_REVERSION = bond("x * x + 2 * y * y", "x", "3")
 CASES = {  # text, inputs, how many bits may be lost
     "Box and Cox": ("(y ** x - 1) / x", SMALL, 3),
     "Box and Cox, turned round": ("(1 - y ** x) / x", SMALL, 3),
@@ -27,6 +40,24 @@ CASES = {  # text, inputs, how many bits may be lost
     "exponentials with a factor": ("y * (np.exp(-x) - np.exp(-y)) / (y - x)", NEAR, 5),
     "cosines": ("(np.cos(x) - np.cos(y)) / (x - y)", FURTHER, 3),
     "sines": ("(np.sin(x) - np.sin(y)) / (x - y)", FURTHER, 3),
+    "annuity": ("(1 - (1 + x) ** -y) / x", YEARS, 4),
+    "annuity with a factor": ("1000 * (1 - 1 / (1 + x) ** y) / x", YEARS, 4),
+    "annuity of thirty years": ("(1 - (1 + x) ** -30) / x", YEARS, 4),
+    "future value": ("((1 + x) ** y - 1) / x", YEARS, 4),
+    "future value with a factor": ("y * ((1 + x) ** y - 1) / x", YEARS, 4),
+    "mortgage": ("x / (1 - (1 + x) ** -y)", YEARS, 4),
+    "mortgage by growth": ("x * (1 + x) ** y / ((1 + x) ** y - 1)", YEARS, 6),
+    "Box and Cox with a factor": ("y * (y ** x - 1) / x", SMALL, 4),
+    "Box and Cox beside 0": ("np.where(x == 0, np.log(y), (y ** x - 1) / x)", SMALL, 4),
+    "logarithm of a hyperbolic cosine": ("np.log(np.cosh(x * y)) / x ** 2", SMALL, 7),
+    "logarithm of one of a root": ("np.log(np.cosh(np.sqrt(x) * y)) / x", SMALL, 7),
+    "by a hyperbolic cosine": ("x ** 2 / (np.cosh(x) - 1)", FEW, 3),
+    "by a cosine": ("x ** 2 / (1 - np.cos(x * y))", SMALL, 4),
+    "by a sine": ("x ** 3 / (x - np.sin(x))", FEW, 3),
+    "by a root": ("x / (np.sqrt(1 + x) - 1)", FEW, 4),
+    "bond": (BOND, SHORT, 4),
+    "bond by its volatility": (BOND_BY_VOLATILITY, CALM, 6),
+    "bond by its reversion": (BOND_BY_REVERSION, CALM, 4),
     "logarithms": ("(np.log(x) - np.log(y)) / (x - y)", NEAR, 4),
 }
 each = pytest.mark.parametrize("name", CASES)
@@ -37,6 +68,9 @@ class Digits:
 
     def __getattr__(self, name):
         return getattr(mpmath, name)
+
+    def where(self, condition, first, second):
+        return first if condition else second
 
 
 def lost(name, slopes):
@@ -75,7 +109,23 @@ def test_slopes_keep_their_digits(name):
     assert max(lost(name, slopes)) < CASES[name][2]
 
 
-@pytest.mark.parametrize("name", ["Box and Cox", "cosine", "hyperbolic cosine", "exponentials", "cosines"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "Box and Cox",
+            "cosine",
+            "hyperbolic cosine",
+            "exponentials",
+            "cosines",
+            "annuity",
+            "mortgage",
+            "by a cosine",
+            "bond",
+        ),
+        *("Box and Cox beside 0", "logarithm of a hyperbolic cosine"),
+    ],
+)
 def test_compiled_slopes_keep_them_too(name):
     x, y = columns(name)
     f = function(name)
@@ -83,17 +133,53 @@ def test_compiled_slopes_keep_them_too(name):
     assert max(lost(name, slopes)) < CASES[name][2] + 1
 
 
-@pytest.mark.parametrize("name", ["cosine", "exponentials"])
-def test_slopes_of_numbers(name):
+@pytest.mark.parametrize("form", [float, np.float64, np.array])
+@pytest.mark.parametrize(
+    "name", ["cosine", "exponentials", "annuity", "by a hyperbolic cosine", "Box and Cox beside 0"]
+)
+def test_slopes_of_numbers(name, form):
     f = function(name)
     points = CASES[name][1]
-    slopes = [float(tm.tensor(tm.grad(f))(np.float64(x), np.float64(y))) for x, y in points[::5]]
+    slope = tm.tensor(tm.grad(f))
+    slopes = [float(slope(form(x), form(y))) for x, y in points[::5]]
     text, _, most = CASES[name]
     CASES["of numbers"] = (text, points[::5], most)
     try:
         assert max(lost("of numbers", slopes)) < most
     finally:
         del CASES["of numbers"]
+
+
+def test_slopes_within_loops_and_branches():
+    rates = np.array([r for r, _ in YEARS])
+
+    @tm.tensor
+    def rolled(rates, years):
+        def worth(rates):
+            total = 0.0
+            for _ in range(3):
+                total = total + np.sum((1 - (1 + rates) ** -years) / rates)
+            return total if years > 0 else np.sum(rates)
+
+        return tm.grad(worth)(rates)
+
+    CASES["rolled"] = ("3 * (1 - (1 + x) ** -y) / x", [(r, 30.0) for r in rates], 4)
+    try:
+        assert max(lost("rolled", rolled(rates, 30.0))) < 4
+    finally:
+        del CASES["rolled"]
+
+
+def test_slopes_are_numpys_where_nothing_vanishes():
+    """At 0 and at infinity a quotient is what its text is, and its slope is no number where the text has none."""
+    ends = np.array([0.0, -0.0, np.inf, np.nan])
+    for name in ("by a hyperbolic cosine", "annuity", "by a root"):
+        f = function(name)
+        slopes = tm.tensor(lambda x, y, f=f: tm.grad(lambda x: np.sum(f(x, y)))(x))(ends, np.full(4, 2.0))
+        with np.errstate(all="ignore"):
+            values = np.asarray(tm.tensor(f)(ends, np.full(4, 2.0)))
+            np.testing.assert_array_equal(np.isnan(values), np.isnan(f(ends, np.full(4, 2.0))))
+        assert np.isnan(slopes[[0, 1, 3]]).all()
 
 
 @each

@@ -34,7 +34,7 @@ from tensormagic.transform.rewriting import (
     structured,
     triples,
 )
-from tensormagic.transform.rewriting.before_slopes import before_slopes
+from tensormagic.transform.rewriting.before_slopes import before_slopes, quotients_as_they_were, quotients_that_vanish
 from tensormagic.transform.rewriting.beyond import BEYOND, applies
 from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
 from tensormagic.transform.scans import scanned
@@ -285,4 +285,10 @@ def rewrite_nodes(
     order = topological(results)
     folds = parted(level)[0] == "exact" or not constants.are_rounded(order)
     used = table(level, (*extra, *own_rules(level)), early=True, folds=folds, differentiated=differentiated)
-    return _rewrite_nodes(results, used, order=order)
+    nodes, log = _rewrite_nodes(results, used, order=order)
+    if differentiated and any(f.rule in quotients_that_vanish for f in log.fired):
+        nodes = _rewrite_nodes(nodes, _AS_THEY_WERE)[0]
+    return nodes, log
+
+
+_AS_THEY_WERE = Table(quotients_as_they_were)

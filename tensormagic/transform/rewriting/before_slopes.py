@@ -14,8 +14,10 @@ from tensormagic.ir.node import Node, is_constant
 from tensormagic.ir.rules import Found, Rule, bare
 from tensormagic.ops.scalars.scalar import divide, logical_and, multiply, not_equal, where
 from tensormagic.transform.rewriting.explog import cosines, hyperbolic_cosines
-from tensormagic.transform.rewriting.notation import stable
-from tensormagic.transform.rewriting.terms import written
+from tensormagic.transform.rewriting.notation import exact, stable
+from tensormagic.transform.rewriting.series import NAMED
+from tensormagic.transform.rewriting.terms import number_of, written
+from tensormagic.transform.rewriting.vanishing import one_series
 
 _MOST = 64
 """How many nodes of a side are looked through; what goes on further counts as dependent on everything."""
@@ -27,6 +29,7 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
         if rule in _OF_VALUES:
             continue
         yield _dependent(rule) if rule.cancels else rule
+    yield from quotients_that_vanish
     yield from quotients_of_forms
 
 
@@ -62,6 +65,32 @@ def _inputs(node: Node) -> set[Node]:
 
 _OF_VALUES = frozenset((*cosines, *hyperbolic_cosines))
 """Rules of values alone: the slope of ``1 - cos(x)`` is ``sin(x)``, which needs no form; that of its form is a product of two functions."""
+
+
+@stable(
+    roots="divide",
+    within=" ".join(sorted(NAMED.union(("where", "power")))),
+    fuel=1,
+    judged=True,
+    extends="a value where both sides are rounded to 0",
+)
+def quotients_that_vanish(node: Node) -> Found | None:
+    """``x**2 / (cosh(x) - 1) -> one series where x is near 0, for all quotients of what vanishes together``."""
+    found = one_series(node) if node.type.dtype.kind == "f" else None
+    if found is None:
+        return None
+    near = found.near  # guarded so that no rule looks at the quotient again
+    return Found(where(near, found.value, node.args[0] / where(near, 1, node.args[1])))
+
+
+@exact(roots="where", heads="divide", quiet=True)
+def quotients_as_they_were(node: Node) -> Node | None:
+    """``where(c, x, y / where(c, 1, z)) -> where(c, x, y / z)``, so that rules see what the quotients in a derivative are of."""
+    text = bare(node.args[2])
+    below = bare(text.args[1]) if text.op is divide else text
+    if below.op is not where or bare(below.args[0]) is not bare(node.args[0]) or number_of(bare(below.args[1])) != 1:
+        return None
+    return where(*node.args[:2], divide(text.args[0], below.args[2]))
 
 
 @stable(roots="divide", heads="where", fuel=1, judged=True)

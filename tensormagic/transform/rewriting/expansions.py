@@ -27,12 +27,10 @@ from tensormagic.ops.scalars.scalar import (
     less,
     log,
     logical_and,
-    logical_or,
     maximum,
     power,
     sin,
     sqrt,
-    where,
 )
 from tensormagic.transform.rewriting.fifty_digits import beside, exact, pi, stirling, tails
 from tensormagic.transform.rewriting.numbers_near import number_at
@@ -48,7 +46,7 @@ from tensormagic.transform.rewriting.power_series import (
     raised,
 )
 from tensormagic.transform.rewriting.power_series import exponential as exponential_of
-from tensormagic.transform.rewriting.series import Remainder, chosen, dear, evaluated, scaled, series_within
+from tensormagic.transform.rewriting.series import Remainder, chosen, dear, either, evaluated, scaled, series_within
 from tensormagic.transform.rewriting.terms import Sum, as_text, is_within_form, number_of, written
 
 _KNOWN = 40
@@ -66,7 +64,7 @@ _HALF = Fraction(1, 2)
 _PART = 0.5
 
 _Powers = frozenset[tuple[Node, Fraction]]
-_Read = dict[_Powers, Series]
+Read = dict[_Powers, Series]
 """By what is not small there, and its powers: the series that it is multiplied by."""
 _NONE: _Powers = frozenset()
 
@@ -101,15 +99,9 @@ def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None
         except NoSeriesError:
             continue
         if form is not None and found is not None:
-            return _either(found, form)
+            return either(found, form)
         found = found or form
     return found
-
-
-def _either(a: Remainder, b: Remainder) -> Remainder:
-    """The forms of two places that no operand is at both of."""
-    parts, within = (tuple(dict.fromkeys(n)) for n in ((*a.parts, *b.parts), (*a.within, *b.within)))
-    return Remainder(where(a.near, a.value, b.value), logical_or(a.near, b.near), parts, within)
 
 
 def _cancels(total: Node, place: Place) -> bool:
@@ -136,7 +128,7 @@ def _times(a: _Powers, b: _Powers, sign: int = 1) -> _Powers:
 
 
 @dataclass
-class _Expansion:
+class Expansion:
     """Nodes as sums of series at one place."""
 
     place: Place
@@ -144,17 +136,27 @@ class _Expansion:
     through: dict[Node, None] = field(default_factory=dict[Node, None])
     positive: dict[Node, None] = field(default_factory=dict[Node, None])
     within: set[Node] = field(default_factory=set[Node])
-    _found: dict[Node, _Read] = field(default_factory=dict[Node, _Read])
+    _found: dict[Node, Read] = field(default_factory=dict[Node, Read])
+    _functions: dict[Any, Node] = field(default_factory=dict[Any, Node])
 
-    def number(self, value: Fraction | int) -> _Read:
+    def number(self, value: Fraction | int) -> Read:
         """A number."""
         return {_NONE: number(Fraction(value), self.known)} if value else {}
 
-    def atom(self, node: Node) -> _Read:
+    def atom(self, node: Node) -> Read:
         """What is looked at no further."""
-        return {frozenset(((node, Fraction(1)),)): number(Fraction(1), self.known)}
+        return {frozenset(((self.same(node), Fraction(1)),)): number(Fraction(1), self.known)}
 
-    def of(self, node: Node, depth: int = _DEEP) -> _Read:
+    def same(self, node: Node) -> Node:
+        """The first one of nodes that differ by the forms of their operands: those of Python's numbers have others."""
+        inner = bare(node)
+        return (
+            self._functions.setdefault((inner.op, inner.param_items, *map(bare, inner.args)), inner)
+            if inner.args
+            else inner
+        )
+
+    def of(self, node: Node, depth: int = _DEEP) -> Read:
         """``node`` as a sum of series."""
         inner = bare(node)
         found = self._found.get(inner)
@@ -162,7 +164,7 @@ class _Expansion:
             found = self._found[inner] = self._read(inner, depth)
         return found
 
-    def _read(self, node: Node, depth: int) -> _Read:
+    def _read(self, node: Node, depth: int) -> Read:
         given = self._given(node)
         if given is not None:
             return given
@@ -184,7 +186,7 @@ class _Expansion:
             del self.through[node]
         return self.atom(node) if found is None else found
 
-    def _given(self, node: Node) -> _Read | None:
+    def _given(self, node: Node) -> Read | None:
         """What the place says of an operand, or a number."""
         given = self.place.given(node, self.known)
         if given is not None:
@@ -194,7 +196,7 @@ class _Expansion:
         value = number_of(node)
         return None if value is None else self.number(value)
 
-    def _function(self, text: Node, depth: int) -> _Read | None:
+    def _function(self, text: Node, depth: int) -> Read | None:
         """A function of what is read; None for one of what is not small, and for others."""
         read = _READERS.get(text.op.name)
         if read is None:
@@ -207,16 +209,16 @@ class _Expansion:
                 return read(self, *args)
         return None
 
-    def constant(self, read: _Read) -> bool:
+    def constant(self, read: Read) -> bool:
         """Whether nothing small is in it, nor in its exponential."""
         return all(
             s.order == 0 and not any(s.terms[1:]) and (not k or self.place.exponent(k, s) is None)
             for k, s in read.items()
         )
 
-    def sum(self, reads: Sequence[_Read], signs: Sequence[int]) -> _Read:
+    def sum(self, reads: Sequence[Read], signs: Sequence[int]) -> Read:
         """A sum of sums."""
-        found: _Read = {}
+        found: Read = {}
         for read, sign in zip(reads, signs, strict=True):
             for key, own in read.items():
                 more = own if sign > 0 else -own
@@ -225,22 +227,22 @@ class _Expansion:
             raise NoSeriesError
         return {k: s for k, s in found.items() if s.terms}
 
-    def product(self, a: _Read, b: _Read) -> _Read:
+    def product(self, a: Read, b: Read) -> Read:
         """A product of sums."""
         return self.sum([{_times(k, m): s * t} for k, s in a.items() for m, t in b.items()], [1] * (len(a) * len(b)))
 
-    def inverse(self, a: _Read) -> _Read:
+    def inverse(self, a: Read) -> Read:
         """1 over what is one product."""
         ((key, own),) = self.single(a).items()
         return {_times(_NONE, key, -1): number(Fraction(1), len(own.terms)) / own}
 
-    def single(self, a: _Read) -> _Read:
+    def single(self, a: Read) -> Read:
         """What is a product, and no sum of different ones."""
         if len(a) != 1 or not all(s.terms for s in a.values()):
             raise NoSeriesError
         return a
 
-    def raised(self, a: _Read, to: Fraction) -> _Read:
+    def raised(self, a: Read, to: Fraction) -> Read:
         """A power: a whole one of any sum, another one of a product."""
         if to.denominator == 1 and 0 <= to <= _WHOLE:
             return reduce(self.product, [a] * int(to), self.number(1))
@@ -250,13 +252,13 @@ class _Expansion:
         if to.denominator != 1:
             self.positive.update((n, None) for n, _ in key)
         whole = math.floor(order)
-        found: _Read = {frozenset((n, p * to) for n, p in key): Series(whole, rest.terms)}
+        found: Read = {frozenset((n, p * to) for n, p in key): Series(whole, rest.terms)}
         if order != whole:
             found = self.product(found, self.place.fraction(order - whole, self.known))
         times = first**to.numerator if to.denominator == 1 else exact("power", first, to)
         return found if times == 1 else self.product(found, self.number(times))
 
-    def logarithm(self, a: _Read) -> _Read:
+    def logarithm(self, a: Read) -> Read:
         """A logarithm of a product."""
         ((key, own),) = self.single(a).items()
         first = Fraction(own.terms[0])
@@ -271,7 +273,7 @@ class _Expansion:
             found.append(self.product(self.place.logarithm(self.known), self.number(own.order)))
         return self.sum(found, [1] * len(found))
 
-    def exponential(self, a: _Read) -> _Read:
+    def exponential(self, a: Read) -> Read:
         """An exponential of what is small, a number, or a multiple of what the place is an exponential of."""
         order, times, others = 0, Fraction(1), _NONE
         small = Series(self.known, ())
@@ -280,7 +282,7 @@ class _Expansion:
             if taken is not None:
                 order += taken
             elif (other := self.place.beside(key, own)) is not None:
-                others = frozenset(((bare(other), Fraction(1)),))
+                others = frozenset(((self.same(other), Fraction(1)),))
             elif key or own.order < 0:
                 raise NoSeriesError
             else:
@@ -288,21 +290,21 @@ class _Expansion:
                 times = exact("exp", value) if value else times
                 small = own if not value else own + -number(value, self.known)
         rest = exponential_of(small) if small.terms else number(Fraction(1), self.known)
-        found: _Read = {others: Series(rest.order + order, rest.terms)}
-        return found if times == 1 else self.product(found, self.number(times))
+        return self.product({others: Series(rest.order + order, rest.terms)}, self.number(times))
 
-    def plus(self, a: _Read, value: int) -> _Read:
+    def plus(self, a: Read, value: int) -> Read:
         """A sum with a number."""
         return self.sum([a, self.number(value)], (1, 1))
 
-    def function(self, name: str, a: _Read) -> _Read:
+    def function(self, name: str, a: Read) -> Read:
         """A function of what is 0 there, or a number."""
         if set(a) - {_NONE} and (base := self.place.shifted(a)) is not None:
             s, c = (FUNCTIONS[f](a[_NONE]) for f in ("sin", "cos"))
             own = {"sin": (c, s), "cos": (-s, c)}.get(name)
             if own is not None:
                 return {
-                    frozenset(((bare(f), Fraction(1)),)): t for f, t in zip((sin(base), cos(base)), own, strict=True)
+                    frozenset(((self.same(f), Fraction(1)),)): t
+                    for f, t in zip((sin(base), cos(base)), own, strict=True)
                 }
         if set(a) - {_NONE} or (a and a[_NONE].order < 0):
             raise NoSeriesError
@@ -310,14 +312,14 @@ class _Expansion:
             return self.number(name in {"cos", "cosh"})
         return {_NONE: (FUNCTIONS[name] if a[_NONE].order else partial(beside, name))(a[_NONE])}
 
-    def error(self, a: _Read) -> _Read:
+    def error(self, a: Read) -> Read:
         """An error function of what is 0 there."""
         if set(a) - {_NONE} or (a and a[_NONE].order <= 0):
             raise NoSeriesError
         times = self.number(2 * exact("power", pi(), -_HALF))
         return self.product({_NONE: half_of_erf(a[_NONE])}, times) if a else {}
 
-    def far(self, a: _Read) -> tuple[Series, Series]:
+    def far(self, a: Read) -> tuple[Series, Series]:
         """``a``, which is large and positive, and 1 over it."""
         own = a.get(_NONE)
         if len(a) != 1 or own is None or own.order >= 0 or own.terms[0] <= 0 or not isinstance(self.place, Far):
@@ -325,20 +327,20 @@ class _Expansion:
         self.positive[self.place.base] = None
         return own, number(Fraction(1), len(own.terms)) / own
 
-    def log_gamma(self, a: _Read) -> _Read:
+    def log_gamma(self, a: Read) -> Read:
         """That of what is large, by Stirling's series."""
         _, small = self.far(a)
         rest = in_powers(stirling(self.known // 2), small * small) * small
         first = self.product(self.sum([a, self.number(-_HALF)], (1, 1)), self.logarithm(a))
         return self.sum([first, a, {_NONE: rest}, self.number(exact("log", 2 * pi()) / 2)], (1, -1, 1, 1))
 
-    def tail(self, a: _Read) -> _Read:
+    def tail(self, a: Read) -> Read:
         """The tail of the error function, scaled, of what is large."""
         _, small = self.far(a)
         rest = in_powers(tails(self.known // 2), small * small) * small
         return self.product({_NONE: rest}, self.number(exact("power", pi(), -_HALF)))
 
-    def by_exponentials(self, a: _Read, top: tuple[int, int], below: tuple[int, int] | None) -> _Read:
+    def by_exponentials(self, a: Read, top: tuple[int, int], below: tuple[int, int] | None) -> Read:
         """``p * e + q`` over the like, for ``e = exp(2 * a)``, or over ``2 * exp(a)``."""
         twice = self.exponential(self.product(a, self.number(2)))
         first = self.sum([self.product(twice, self.number(top[0])), self.number(top[1])], (1, 1))
@@ -349,7 +351,7 @@ class _Expansion:
 
 
 def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) -> Any:
-    def read(of: _Expansion, a: _Read) -> _Read:
+    def read(of: Expansion, a: Read) -> Read:
         try:
             return of.function(name, a)
         except NoSeriesError:
@@ -358,7 +360,7 @@ def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) 
     return read
 
 
-def _power(of: _Expansion, a: _Read, b: _Read) -> _Read:
+def _power(of: Expansion, a: Read, b: Read) -> Read:
     """A power: of a number as it is, another one by the logarithm."""
     if set(b) == {_NONE} and of.constant(b):
         return of.raised(a, Fraction(b[_NONE].terms[0]))
@@ -405,7 +407,7 @@ _ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "square", "d
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """One series of a sum, what it is multiplied by, and what the numbers of the text leave of its first coefficients."""
 
     others: _Powers
@@ -413,9 +415,9 @@ class _Part:
     left: tuple[tuple[int, Fraction], ...]
 
 
-def _parts(terms: Sequence[_Read], total: _Read) -> list[_Part] | None:
+def _parts(terms: Sequence[Read], total: Read) -> list[Part] | None:
     """The sum as its parts, where the beginnings of the terms cancel in one of them."""
-    found: list[_Part] = []
+    found: list[Part] = []
     cancelled = False
     for key, own in total.items():
         sizes = [t[key] for t in terms if key in t]
@@ -430,14 +432,14 @@ def _parts(terms: Sequence[_Read], total: _Read) -> list[_Part] | None:
         skip = next((k for k, c in enumerate(coefficients) if c), None)
         series = None if skip is None else Series(own.order + skip, tuple(coefficients[skip:]))
         cancelled = cancelled or series is None or series.order > least
-        found.append(_Part(key, series, tuple(left)))
+        found.append(Part(key, series, tuple(left)))
     gone = any(key not in total for t in terms for key in t)
     return found if (cancelled or gone) and found else None
 
 
-def _read(total: Node, place: Place, known: int) -> tuple[_Expansion, list[_Part] | None]:
+def _read(total: Node, place: Place, known: int) -> tuple[Expansion, list[Part] | None]:
     """A sum as its parts at a place."""
-    reading = _Expansion(place, known)
+    reading = Expansion(place, known)
     terms = [reading.of(a) for a in total.args]
     return reading, _parts(terms, reading.sum(terms, (1, -1 if total.op.name == "subtract" else 1)))
 
@@ -449,14 +451,13 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
     through = tuple(reading.through)
     if parts is None or not any(map(is_function, map(bare, map(as_text, through)))):
         return None
-    small = place.small()
-    bits = np.finfo(dtype.type).nmant
+    small, bits = place.small(), np.finfo(dtype.type).nmant
     for radius in _RADII:
         near = less(absolute(small), radius)
         if place.away or any(p.series is not None and p.series.order < 0 for p in parts):
             near = logical_and(near, less(0, absolute(small)))
         near = reduce(logical_and, [less(0, n) for n in reading.positive], near)
-        values = [_value(p, small, near, radius, bits) for p in parts]
+        values = [of_part(p, small, near, radius, bits) for p in parts]
         if None in values:
             continue
         value = reduce(add, values)
@@ -469,7 +470,7 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
     return None
 
 
-def _value(part: _Part, small: Node, near: Node, radius: float, bits: int) -> Node | None:
+def of_part(part: Part, small: Node, near: Node, radius: float, bits: int) -> Node | None:
     """One series times what it is multiplied by; None where it has too many terms."""
     sums: list[Node | float] = []
     for order, c in part.left:

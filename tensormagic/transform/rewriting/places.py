@@ -16,7 +16,7 @@ from tensormagic.transform.rewriting.power_series import NoSeriesError, Series, 
 from tensormagic.transform.rewriting.terms import Sum, as_text, key_of, number_of, sum_of, written
 
 _Powers = frozenset[tuple[Node, Fraction]]
-_NEAR = 2.0**-6
+NEAR = 2.0**-6
 _ELSEWHERE = 1.37
 
 
@@ -34,6 +34,10 @@ class Place:
     @property
     def numbers(self) -> Mapping[Node, float]:
         """The operands near there, as numbers of the machine."""
+        return self.away_by(NEAR)
+
+    def away_by(self, distance: float) -> Mapping[Node, float]:
+        """The operands where what is small is this."""
         raise NotImplementedError
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
@@ -79,9 +83,8 @@ class Beside(Place):
     base: Node
     at: Fraction
 
-    @property
-    def numbers(self) -> Mapping[Node, float]:
-        return {self.base: float(self.at) + _NEAR}
+    def away_by(self, distance: float) -> Mapping[Node, float]:
+        return {self.base: float(self.at) + distance}
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
         if node is not self.base:
@@ -100,9 +103,8 @@ class Far(Place):
     base: Node
     away = True
 
-    @property
-    def numbers(self) -> Mapping[Node, float]:
-        return {self.base: 1 / _NEAR}
+    def away_by(self, distance: float) -> Mapping[Node, float]:
+        return {self.base: 1 / distance}
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
         return {frozenset(): power_of_x(-1, known)} if node is self.base else None
@@ -125,9 +127,8 @@ class Over(Place):
     over: Node
     at: int
 
-    @property
-    def numbers(self) -> Mapping[Node, float]:
-        return {self.over: _ELSEWHERE, self.base: _ELSEWHERE * (self.at + _NEAR)}
+    def away_by(self, distance: float) -> Mapping[Node, float]:
+        return {self.over: _ELSEWHERE, self.base: _ELSEWHERE * (self.at + distance)}
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
         if node is not self.base:
@@ -148,9 +149,8 @@ class Near(Place):
     base: Node
     over: Node
 
-    @property
-    def numbers(self) -> Mapping[Node, float]:
-        return {self.over: _ELSEWHERE, self.base: _ELSEWHERE + _NEAR}
+    def away_by(self, distance: float) -> Mapping[Node, float]:
+        return {self.over: _ELSEWHERE, self.base: _ELSEWHERE + distance}
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
         if node is not self.base:
@@ -186,11 +186,13 @@ class Product(Place):
     text: Node | None = None
     """A power, of which the product of its exponent and the logarithm of its base is small."""
 
-    @property
-    def numbers(self) -> Mapping[Node, float]:
+    def away_by(self, distance: float) -> Mapping[Node, float]:
         if self.text is not None:
-            return {**_with_logarithm(self.text.args[0], _NEAR / _ELSEWHERE), self.over: _ELSEWHERE}
-        given = (_NEAR * _ELSEWHERE**-self.other) ** (1 / self.power)
+            base, exponent = self.text.args
+            large, small = _ELSEWHERE, distance / _ELSEWHERE
+            first, second = (small, large) if self.over is bare(exponent) else (large, small)
+            return {**_with_logarithm(base, first), bare(exponent): second}
+        given = (distance * _ELSEWHERE**-self.other) ** (1 / self.power)
         if self.below is not None:
             return {self.over: _ELSEWHERE, self.below: given * given}
         return {self.over: _ELSEWHERE, self.base: given}
@@ -231,8 +233,7 @@ class Exponential(Place):
     def opposite(self) -> bool:
         return self.sign < 0
 
-    @property
-    def numbers(self) -> Mapping[Node, float]:
+    def away_by(self, distance: float) -> Mapping[Node, float]:
         return {self.base: self.sign * 4.16 / float(self.times)}
 
     def given(self, node: Node, known: int) -> dict[_Powers, Series] | None:
@@ -291,8 +292,8 @@ def is_deep(total: Node) -> bool:
     return bool(ops & _TOO_DEEP) and not ops & _FORMS
 
 
-def look_at(total: Node) -> Look | None:
-    """A first look, which most sums do not pass: functions of few operands."""
+def look_at(total: Node, *, products: bool = False) -> Look | None:
+    """A first look, which most sums do not pass: functions of few operands, whole powers for ``products``."""
     leaves: dict[Node, Node] = {}
     functions: list[Node] = []
     times: dict[Node, int] = {}
@@ -304,7 +305,7 @@ def look_at(total: Node) -> Look | None:
             times[node] = known = times.get(node, 0) + 1
             if known > 1:
                 continue
-            text, parts = _read(node)
+            text, parts = read(node)
             if parts:
                 below += parts
                 if text.op.name in _FUNCTIONS:
@@ -314,7 +315,7 @@ def look_at(total: Node) -> Look | None:
         if len(times) > _NODES or len(leaves) > _ATOMS:
             return None
         level = below
-    if level or not any(map(is_function, functions)):
+    if level or not (functions if products else any(map(is_function, functions))):
         return None
     found = Look({text: times[node] for node, text in leaves.items()})
     for function in functions:
@@ -328,7 +329,7 @@ def _subtracts(node: Node, leaves: Mapping[Node, Node]) -> bool:
     return node.op is subtract and {*map(bare, node.args)} == {*leaves}
 
 
-def _read(node: Node) -> tuple[Node, Sequence[Node]]:
+def read(node: Node) -> tuple[Node, Sequence[Node]]:
     """A node as it was written, and what it is read by."""
     name = node.op.name
     if name != "where":
@@ -420,7 +421,7 @@ def places(look: Look) -> Iterator[Place]:
         if look.divided:
             yield Near(first, second)
     for product in look.products:
-        yield from _of_product(product)
+        yield from of_product(product)
 
 
 def _of_exponentials(base: Node, look: Look) -> Iterator[Place]:
@@ -435,7 +436,7 @@ def _of_exponentials(base: Node, look: Look) -> Iterator[Place]:
             yield Exponential(base, sign, least)
 
 
-def _of_product(product: Node) -> Iterator[Place]:
+def of_product(product: Node) -> Iterator[Place]:
     """Where a product is small, each factor by it and the other one."""
     if product.op.name == "power":
         base, exponent = product.args
@@ -454,4 +455,4 @@ def _of_product(product: Node) -> Iterator[Place]:
             yield Product(product, base, over, power, more)
 
 
-__all__ = ["SPECIAL", "Look", "Place", "is_deep", "is_function", "look_at", "places"]
+__all__ = ["NEAR", "SPECIAL", "Look", "Place", "is_deep", "is_function", "look_at", "of_product", "places", "read"]

@@ -21,7 +21,7 @@ import numpy as np
 from tensormagic.ir.cost import weight
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import bare
-from tensormagic.ops.scalars.scalar import absolute, divide, less, log, logical_and, square, subtract, where
+from tensormagic.ops.scalars.scalar import absolute, divide, less, log, logical_and, logical_or, square, subtract, where
 from tensormagic.transform.rewriting.numbers_near import number_at
 from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError, Series, number, power_of_x
 from tensormagic.transform.rewriting.power_series import raised as raised_to
@@ -455,9 +455,15 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
         sizes = [c * r**k for k, c in enumerate(near)]
         rest = list(accumulate(reversed(sizes)))[::-1]  # of each term and all behind it
         count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < 2.0 ** -(bits + 3)), 0)
-        if 0 < count <= _LONGEST and rest[1] <= 1 and sizes[-1] <= sizes[count] / 4:
+        if 0 < count <= _LONGEST and rest[1] <= 1 and sizes[-1] <= max(sizes[count : count + 2]) / 4:
             fitting.append((radius, [float(c * found.terms[0]) for c in coefficients[:count]], step))
     return tuple(fitting)
+
+
+def either(a: Remainder, b: Remainder) -> Remainder:
+    """The forms of two places that no operand is at both of."""
+    parts, within = (tuple(dict.fromkeys(n)) for n in ((*a.parts, *b.parts), (*a.within, *b.within)))
+    return Remainder(where(a.near, a.value, b.value), logical_or(a.near, b.near), parts, within)
 
 
 def dear(value: Node, near: Node, parts: tuple[Node, ...]) -> bool:

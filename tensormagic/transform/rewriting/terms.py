@@ -13,6 +13,7 @@ from tensormagic.ops.scalars.scalar import (
     absolute,
     arccos,
     arccosh,
+    cosh,
     divide,
     less,
     log,
@@ -54,6 +55,9 @@ class Apart:
     rough: bool = False
 
 
+_LOG2 = Fraction(math.log(2))
+_ROUNDED = Fraction(1, 2**20)
+"""By how much that number is rounded, at most."""
 _SORTED = 3
 _TERMS = 8
 """How many terms of a sum are looked at."""
@@ -289,14 +293,23 @@ def as_text(node: Node) -> Node:
 
 
 def logarithm_of(node: Node) -> Node | None:
-    """What ``node`` is the logarithm of, also where that of a quotient has become its accurate form; else None."""
+    """What ``node`` is the logarithm of, also where that of a quotient or hyperbolic cosine has become its accurate form; else None."""
     inner = bare(node)
     if inner.op is where and bare(inner.args[1]).op.name == "log1p":
         text = bare(inner.args[2])
+        if (inverse := _log_cosh_of(text)) is not None:
+            return inverse
         guard = bare(text.args[0]) if text.op.name == "log" else text
         if guard.op is where and bare(guard.args[0]) is bare(inner.args[0]) and number_of(bare(guard.args[1])) == 1:
             return guard.args[2]
     return inner.args[0] if inner.op.name == "log" else None
+
+
+def _log_cosh_of(far: Node) -> Node | None:
+    """The hyperbolic cosine whose logarithm is ``far``, ``abs(x) - log(2)``, far out."""
+    size = bare(far.args[0]) if far.op is subtract else far
+    number = number_of(bare(far.args[1])) if size.op is absolute and far.op is subtract else None
+    return cosh(size.args[0]) if number is not None and abs(number - _LOG2) < _ROUNDED else None
 
 
 def _angle_of(node: Node) -> Node | None:

@@ -1,0 +1,265 @@
+"""Quotients whose numerator and denominator vanish together, as one series. Knows nothing of rules.
+
+The derivative of such a quotient has terms that are larger than their sum, and the more so the higher the power with which both vanish.
+That of a series has not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from tensormagic.ir.node import Node
+from tensormagic.ir.rules import bare
+from tensormagic.ops.scalars.scalar import absolute, divide, less, logical_and, multiply, negative, power, sqrt, where
+from tensormagic.transform.rewriting.expansions import Expansion, Part, Read, of_part
+from tensormagic.transform.rewriting.numbers_near import number_at
+from tensormagic.transform.rewriting.places import (
+    NEAR,
+    Beside,
+    Look,
+    Place,
+    Product,
+    is_deep,
+    is_function,
+    look_at,
+    of_product,
+    places,
+    read,
+)
+from tensormagic.transform.rewriting.places import Near as NearAnother
+from tensormagic.transform.rewriting.power_series import NoSeriesError, Series
+from tensormagic.transform.rewriting.series import dear
+from tensormagic.transform.rewriting.terms import number_of
+
+_LOOK = 9
+"""How many terms the first look takes."""
+_KNOWN = 44
+"""How many terms of each series are computed."""
+_RADII = (2.0, 1.0, 0.75, 0.5, 0.375, 0.25, 0.125, 0.0625)
+_DEEP = 7
+_LESS = 2.5
+_FAR = 0.25
+"""Beside the sizes of its terms: a denominator of several ones that is smaller is taken as it is written."""
+
+
+@dataclass(frozen=True)
+class Vanishing:
+    """A quotient by series, and where it is ``near`` the place at which both of its sides are 0."""
+
+    value: Node
+    near: Node
+
+
+def one_series(quotient: Node) -> Vanishing | None:
+    """A quotient of which both sides vanish together, by series there; None for others, and for those that are plain."""
+    if number_of(bare(quotient.args[0])) is not None or _is_plain(quotient):
+        return None
+    found = _at(quotient, _of_roots(quotient))
+    if found is not None or is_deep(quotient) or (look := look_at(quotient, products=True)) is None:
+        return found
+    near = [p for p in _places(quotient, look) if isinstance(p, Beside | Product | NearAnother)]
+    return _at(quotient, near) or _by_products(quotient, near, look)
+
+
+def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:
+    """A quotient by series at the first of these places at which both of its sides vanish."""
+    for place in near:
+        with suppress(NoSeriesError):
+            if (
+                _shrinks(quotient, place)
+                and _sides(quotient, place, _LOOK)
+                and (found := _form(quotient, place)) is not None
+            ):
+                return found
+    return None
+
+
+def _shrinks(quotient: Node, place: Place) -> bool:
+    """A first look: whether both sides are less near a place than further off, by the numbers of the machine."""
+    try:
+        near, far = (dict(place.away_by(d)) for d in (NEAR, 8 * NEAR))
+        return all(_LESS * abs(number_at(a, near, _DEEP)) < abs(number_at(a, far, _DEEP)) for a in quotient.args)
+    except (ArithmeticError, ValueError):
+        return False
+
+
+def _of_roots(quotient: Node) -> Iterator[Place]:
+    """Where a root of a sum is small, or a product with it, that functions on either side are of."""
+    nodes = list(_nodes(quotient))
+    for root in nodes:
+        if root.op is sqrt and bare(root.args[0]).args and any(is_function(n) for n in nodes if n is not root):
+            yield Beside(root, Fraction(0))
+            for node in nodes:
+                if node.op is multiply and root in map(bare, node.args):
+                    yield from of_product(node)
+
+
+def _places(quotient: Node, look: Look) -> Iterator[Place]:
+    """The places at which it is looked at: powers by either factor of the exponent that they are exponentials of."""
+    for place in places(look):
+        yield place
+        if isinstance(place, Product) and place.text is not None:
+            yield replace(place, base=place.over, over=place.base)
+    for node in _nodes(quotient):
+        if node.op is power and (times := number_of(bare(node.args[1]))) is not None and abs(times) > _WHOLE:
+            yield from of_product(node)
+
+
+def _is_plain(quotient: Node) -> bool:
+    """Whether it has no more than one function, of an operand or a product: the sum that its derivative is has a form."""
+    functions = [n for n in _nodes(quotient) if is_function(n)]
+    return len(functions) < 2 and all(n.op in _PRODUCTS or is_function(n) or not n.args for n in _nodes(quotient))
+
+
+_PRODUCTS = frozenset((multiply, divide, negative))
+_MOST = 16
+_WHOLE = 4
+"""Up to this exponent a whole power of a sum is read as a product."""
+
+
+def _nodes(root: Node) -> Iterator[Node]:
+    """The first nodes below ``root`` as they were written, and itself."""
+    seen: dict[Node, None] = {}
+    stack = [root]
+    while stack and len(seen) < _MOST:
+        node = bare(stack.pop())
+        if node not in seen:
+            seen[read(node)[0]] = None
+            stack += read(node)[1]
+    yield from seen
+
+
+def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing | None:
+    """``((1 + x)**y - 1) / x``, by the series in ``r = y * log1p(x)`` of the one side, times that of ``r / x``."""
+    for place in near:
+        if (
+            isinstance(place, Product)
+            and _shrinks(quotient, place)
+            and (found := _by_product(quotient, place, look)) is not None
+        ):
+            return found
+    return None
+
+
+def _by_product(quotient: Node, place: Product, look: Look) -> Vanishing | None:
+    for k, side in enumerate(quotient.args):
+        for other, rest in _factors(quotient.args[0]) if k else ((quotient.args[1], None),):
+            with suppress(NoSeriesError):
+                first = _over_product(side, place, upper=not k)
+                second = _beside(place.product, other, look, upper=not k) if first else None
+                if first is not None and second is not None:
+                    value = first.value * second.value
+                    near = logical_and(first.near, second.near)
+                    return Vanishing(value if rest is None else value * rest, near)
+    return None
+
+
+def _factors(node: Node) -> Iterator[tuple[Node, Node | None]]:
+    """A node, and each factor of a product with the other one."""
+    yield node, None
+    inner = bare(node)
+    if inner.op is multiply:
+        first, second = inner.args
+        yield from ((first, second), (second, first))
+
+
+def _over_product(side: Node, place: Product, *, upper: bool) -> Vanishing | None:
+    """A function of a small product over the product, or the other way round."""
+    reading = Expansion(place, _KNOWN)
+    found = reading.of(side)
+    if len(found) != 1 or _order(found) != 1:
+        return None
+    ((others, own),) = found.items()
+    over = {others: Series(0, own.terms)}
+    return _of_sides(reading, [over if upper else reading.inverse(over)], side.type.dtype)
+
+
+def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing | None:
+    """A product over what is 0 where it is, or the other way round."""
+    quotient = product / other if upper else other / product
+    for base in look.operands:
+        with suppress(NoSeriesError):
+            if (found := _form(quotient, Beside(base, Fraction(0)))) is not None:
+                return found
+    return None
+
+
+def _order(read: Read) -> int:
+    return min((s.order for s in read.values()), default=0)
+
+
+def _sides(quotient: Node, place: Place, known: int) -> tuple[Expansion, Read, Read] | None:
+    """Both sides as series, where both are 0 at the place."""
+    reading = Expansion(place, known)
+    top, below = (reading.of(a) for a in quotient.args)
+    if not top or not below or min(_order(top), _order(below)) <= 0:
+        return None
+    return reading, top, below
+
+
+def _form(quotient: Node, place: Place) -> Vanishing | None:
+    found = _sides(quotient, place, _KNOWN)
+    if found is None:
+        return None
+    reading, top, below = found
+    if len(below) == 1:
+        sides = [reading.product(top, reading.inverse(below))]
+    elif len(top) == 1:
+        sides = [reading.number(1), reading.product(below, reading.inverse(top))]
+    else:
+        least = min(_order(top), _order(below))
+        sides = [{k: Series(s.order - least, s.terms) for k, s in side.items()} for side in (top, below)]
+    return _of_sides(reading, _without_quotients(sides), quotient.type.dtype)
+
+
+def _without_quotients(sides: list[Read]) -> list[Read]:
+    """Both sides times what either is divided by: such quotients run over where their squares do."""
+    keys = [dict(key) for side in sides for key in side]
+    below = {n: min(k.get(n, Fraction(0)) for k in keys) for key in keys for n in key}
+    if len(sides) < 2:
+        return sides
+    return [
+        {
+            frozenset((n, t) for n, m in below.items() if (t := dict(k).get(n, Fraction(0)) - min(m, 0))): s
+            for k, s in side.items()
+        }
+        for side in sides
+    ]
+
+
+def _of_sides(reading: Expansion, sides: Sequence[Read], dtype: np.dtype[Any]) -> Vanishing | None:
+    """One series, or one over another one, where what is small is near 0 and not 0."""
+    small, through = reading.place.small(), tuple(reading.through)
+    bits = np.finfo(dtype.type).nmant
+    for radius in _RADII:
+        near = logical_and(less(absolute(small), radius), less(0, absolute(small)))
+        near = reduce(logical_and, [less(0, n) for n in reading.positive], near)
+        parts = [[_part(k, s, small, near, radius, bits) for k, s in side.items()] for side in sides]
+        if any(p is None for side in parts for p in side):
+            continue
+        values: list[Any] = [reduce(operator.add, side) for side in parts]
+        if len(values) == 2 and len(parts[1]) > 1:
+            size = reduce(operator.add, map(abs, parts[1]))
+            near = logical_and(near, less(size * _FAR, abs(values[1])))
+        value = values[0] if len(values) == 1 else values[0] / where(near, values[1], 1)
+        if isinstance(value, Node) and not dear(value, near, through):
+            return Vanishing(value, near)
+    return None
+
+
+def _part(others: Any, own: Series, small: Node, near: Node, radius: float, bits: int) -> Any:
+    """One series times what it is multiplied by, or a number; None where it has too many terms."""
+    if not others and not own.order and not any(own.terms[1:]):
+        return float(own.terms[0])
+    return of_part(Part(others, own, ()), small, near, radius, bits)
+
+
+__all__ = ["Vanishing", "one_series"]

@@ -65,7 +65,7 @@ def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed, and needed for a GPU alone" if "cuda" in package else "not installed"
+        return "not installed; only an NVIDIA GPU needs it" if "cuda" in package else "not installed"
 
 
 def _processor() -> tuple[str, bool]:
@@ -75,7 +75,7 @@ def _processor() -> tuple[str, bool]:
         names = [line.partition(":")[2].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         name = names[0] if names else name
     simd: dict[str, list[str]] = _numpy_config().get("SIMD Extensions", {})
-    return f"{name}; {' '.join([*simd.get('baseline', []), *simd.get('found', [])])}", True
+    return f"{name}; instructions {' '.join([*simd.get('baseline', []), *simd.get('found', [])])}", True
 
 
 def _threads() -> tuple[str, bool]:
@@ -97,7 +97,7 @@ def _blas() -> tuple[str, bool]:
 
         pools = cast("Any", threadpoolctl).threadpool_info()
         text += "".join(
-            f"; {pool['num_threads']} threads, {pool.get('architecture', '?')}"
+            f"; {pool['num_threads']} threads, with its code for {pool.get('architecture', '?')} and compatible processors"
             for pool in pools
             if pool["user_api"] == "blas"
         )
@@ -113,7 +113,7 @@ def _gpu() -> tuple[str, bool]:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return "none (no CUDA driver)", True
+        return "none (no CUDA driver): all cells run on the processor", True
     status = driver.cuInit(0)
     if status:
         return f"none (the CUDA driver does not start: error {status})", True

@@ -22,7 +22,7 @@ from tensormagic.ir.rule_text import expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.leaf import PARAMETER, size_of
-from tensormagic.ops.meaning import brought_in
+from tensormagic.ops.meaning import brought_in, reason
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import matched
 from tensormagic.transform.loop_rules import OF_LOOPS
@@ -47,20 +47,29 @@ class Bought:
         By how many operations there are more, and how many more bytes kernels read and write; None where that is not known.
     iterations
         How many iterations of loops there are more, which Python goes through for a first result; None where that is not known.
+    reason
+        What the operation that a rule has brought in is there for.
     """
 
     errors: Errors | str = ""
     operations: int | None = None
     moved: int | None = None
     iterations: int | None = None
+    reason: str = ""
 
     def __str__(self) -> str:
         parts = [f"error not measured: {self.errors}" if isinstance(self.errors, str) else str(self.errors)]
         parts = parts if self.errors else []
         parts += [_more(self.iterations, "iteration of a loop", "iterations of loops")] if self.iterations else []
-        parts += [_more(self.operations, "arithmetic operation")] if self.operations else []
+        parts += (
+            [_more(self.operations, "operation on single numbers", "operations on single numbers")]
+            if self.operations
+            else []
+        )
         parts += [f"{_bytes(self.moved)} read and written"] if self.moved else []
-        return ", ".join(parts) or "the same work"
+        told = ", ".join(parts) or "the same work"
+        is_gain = isinstance(self.errors, Errors) and self.errors.after < self.errors.before / 2
+        return f"{told}; the reason: {self.reason}" if self.reason and not is_gain else told
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,8 @@ class Explained:
         if firing is not None and not more and firing.rule.level != "exact" and firing.rule not in OF_LOOPS:
             outer = over_parameters(firing.before, self.graph) and (not self._regions or firing.before in self._nodes)
             errors = self._errors(firing.before, firing.after) if outer else "within a loop or a branch"
-        return Bought(errors, *self._more(before, after), self._turns(before, after))
+        why = reason([firing.rule.name]) if errors and firing is not None else ""
+        return Bought(errors, *self._more(before, after), self._turns(before, after), why)
 
     def _errors(self, before: Node, after: Node, *, whole: bool = False) -> Errors | str:
         if self._measure is None:

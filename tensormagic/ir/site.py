@@ -59,7 +59,7 @@ class Site:
         return inside and (self.cell, self.run) == (other.cell, other.run)
 
 
-MOST = 128  # sites of a node: what all functions have in common, as their first parameter, would gather those of all
+MOST = 32  # sites of a node: what all functions have in common, as their first parameter, would gather those of all
 
 
 def _now(node: Node) -> tuple[Site, ...]:
@@ -186,9 +186,17 @@ class Lens:
 
         ``x - x.mean()`` is a part of ``x.std()``, and may have a line of its own.
         """
+        if len(spans) == 1:
+            return spans[0]
+        cells: dict[str, list[set[Site]]] = {}  # of each cell, the spans of those nodes that have any there
+        for each in spans:
+            here: dict[str, set[Site]] = {}
+            for s in each:
+                here.setdefault(s.cell, set()).add(s)
+            for cell, known in here.items():
+                cells.setdefault(cell, []).append(known)
         found: set[Site] = set()
-        for cell in {s.cell for each in spans for s in each}:
-            there = [known for each in spans if (known := {s for s in each if s.cell == cell})]
+        for there in cells.values():
             found |= set[Site].intersection(*there) or set[Site]().union(*there)
         return found
 

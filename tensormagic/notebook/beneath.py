@@ -42,12 +42,14 @@ def _is_number(value: Any) -> bool:
 def plainly(value: Any, kind: str, others: Iterable[str]) -> str:
     """Of numbers that are no graph: their class, and that they are none; ``others`` are what the graph beside them is of.
 
-    ``int · a plain number, no graph``
+    ``int · a number of Python's own, no graph``
     """
     graph = f"; the graph is of {', '.join(others)}" if others else ", no graph"
     if type(value) is np.ndarray:
         return f"a plain array{graph}"
-    return f"plain numbers{graph}" if type(value) is tuple else f"{kind} · a plain number{graph}"
+    if type(value) is tuple:
+        return f"numbers of Python's own{graph}"
+    return f"{kind} · a number of {'NumPy' if isinstance(value, np.generic) else 'Python'}'s own{graph}"
 
 
 def told(outcome: Outcome) -> str:

@@ -37,6 +37,7 @@ from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
 from tensormagic.notebook.stale import KnownCell, stored_in
+from tensormagic.notebook.warned import Warned
 
 if TYPE_CHECKING:
     from tensormagic.distributed.report import Report
@@ -59,7 +60,7 @@ class Extension:
         self.default = TensorDefault(shell, self.magics.views)
         self.progress = Progress(lambda: self.magics.rich)
         self.interrupts = Interrupts()
-        self.objects = Objects()
+        self.objects, self.warned = Objects(), Warned()
         self.pairs = Pairs()
         self.help_asked = partial(help_asked, shell.user_ns)
         self.handed_on = HandedOn()
@@ -82,6 +83,7 @@ class Extension:
         shell.Completer.custom_matchers.append(self.matcher)
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
+        self.warned.begin()
         shell.display_formatter.mimebundle_formatter.for_type(Tensor, self.show)
         shell.display_formatter.mimebundle_formatter.for_type(_REPORT, self.show_call)
         Tensor._repr_pretty_ = lambda value, printer, _: self.show_inside(value, printer)  # type: ignore[attr-defined]
@@ -110,6 +112,7 @@ class Extension:
         shell.Completer.custom_matchers.remove(self.matcher)
         del shell.Completer.completions
         self.inspecting.leave()
+        self.warned.end()
         self.progress.end()
         self.interrupts.end()
         shell.display_formatter.mimebundle_formatter.pop(Tensor, None)
@@ -147,6 +150,7 @@ class Extension:
     def _before_cell(self, info: Any) -> None:
         inputs.secure_all()
         self.inspecting.attend()
+        self.warned.begin()
         self._renumber()
         text = info.raw_cell or ""
         self.magics.views.begin(_known_by(info))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from math import log10
 from typing import Any
 
+import numpy as np
+
+from tensormagic.functions.accuracy import Errors
 from tensormagic.functions.explaining import Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
+from tensormagic.ir.type import Type
 from tensormagic.notebook.forms import Panel, listing, table
 from tensormagic.notebook.pictures.adaptor import Portrait, written_in
 from tensormagic.notebook.pictures.labels import changes, placeholders, symbol
@@ -24,8 +29,7 @@ _COLUMNS = {  # what the columns mean, where a pointer rests on their heads
     "rule written in": "the file of tensormagic, or the cell of yours, that states the rule, and the line there",
     "gain and cost": "measured on your values: the error before and after, operations, and bytes read and written",
 }
-_UNIT = "a unit in the last place is the distance from the result to the next float"
-_ALONE = "each error is of one step alone, as if all before it were exact: it may differ from that of the step before"
+_ALONE = "the error of a row is that of its step alone, with exact numbers put in: a row need not begin where the one above it ends"
 
 
 def rewrites(shown: Portrait) -> Panel:
@@ -44,9 +48,26 @@ def rules(shown: Portrait) -> Panel:
         told = dict.fromkeys(_row(shown, f) for f in step.fired)
         rows += [(*row, "" if k else str(step.bought)) for k, row in enumerate(told)]
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
-    measured = sum("units in the last place" in row[-1] for row in rows)
-    said = [_UNIT, *[_ALONE] * (measured > 1)] if measured else []
+    measured = [(step.fired[0].before.type, e) for step in steps if isinstance(e := step.bought.errors, Errors)]
+    said = [_unit(measured), *[_ALONE] * (len(measured) > 1)] if measured else []
     return _table((*_HEAD, "gain and cost"), rows, [shown.first], of=" of the value", said=said)
+
+
+def _unit(measured: Sequence[tuple[Type, Errors]]) -> str:
+    """What a unit in the last place is, and how many digits the largest of the errors leaves."""
+    told = "a unit in the last place is the distance from the result to the next float"
+    found = [
+        (t, e)
+        for t, errors in measured
+        for e in (errors.before, errors.after)
+        if 1 < e < np.inf and t.dtype.kind == "f"
+    ]
+    if not found:
+        return f"{told}: an error below 1 is no more than rounding"
+    t, error = max(found, key=lambda each: each[1])
+    have = -log10(float(np.finfo(t.dtype).eps))
+    left = max(have - log10(error), 0.0)
+    return f"{told}; of the {have:.1f} digits that a {t.dtype} has, an error of {error:.2g} of them leaves {left:.1f}"
 
 
 def _table(

@@ -32,11 +32,13 @@ for k in range(100):
     value, (g,) = step({name}={name})
     {name} -= 0.1 * g"""
 _UNNAMED = (
-    "Name that cell (%%tensor {function} --grad {names}), set {names} as at the start, run it again, and compute the "
+    "Name that cell (%%tensor {function} --grad {names}), set {start}, run it again, and compute the "
     "gradient in every step"
 )
 _MOST_LINES = 24  # of a cell that a warning shows
 _MOST_INTRODUCED = 6  # names
+_MOST_WRITTEN = 4  # elements of an array that is written out
+_START = "what it was at the start"
 
 
 @dataclass(frozen=True)
@@ -168,10 +170,11 @@ def _told(
     package = next((n for n in ("tm", "tensormagic") if getattr(space.get(n), "__name__", "") == "tensormagic"), "")
     better = fresh(text, beside, changed, function, taken, package)
     shown = better if better and better.count("\n") < _MOST_LINES else _LOOP.format(function=function, name=first.name)
+    start = _listed([f"{b.name} back to {_written(b.node)}" for b in group.values()])
     advice = (
         "Compute the gradient in every step"
         if first.function
-        else _UNNAMED.format(function=function, names=",".join(b.name for b in group.values()))
+        else _UNNAMED.format(function=function, names=",".join(b.name for b in group.values()), start=start)
     )
     names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
     several = len(group) > 1
@@ -185,10 +188,27 @@ def _told(
     if not better or (unnamed and not first.source.text.startswith("%%tensor")):
         return message, None
     cells = ((first.source, named(first.source.text, function)),) if unnamed else ()
-    words = "The gradient is then computed in every step, as above."
-    first_of_all = f"Set {names} as at the start, run {first.cell} again, and then this cell."
-    after = first_of_all if unnamed else f"Set {names} as at the start, and run this cell again."
+    both = f"the text of {first.cell} and of this cell" if unnamed else "the text of this cell"
+    words = f"Changes {both}, as above: the gradient is then computed in every step. It runs nothing, and Undo takes it back."
+    after = f"Set {start}, {f'run {first.cell} again, and then this cell' if unnamed else 'and run this cell again'}."
     return message, Offer(words, after, (*cells, (here, f"{head}{better}")))
+
+
+def _written(node: Node) -> str:
+    """What a variable was when a gradient was computed, as one writes it where that is short."""
+    held = node["source"].value if node.op is INPUT else None
+    if isinstance(held, int | float) and not isinstance(held, np.generic):
+        return repr(held)
+    array = np.asarray(held) if isinstance(held, np.ndarray | np.generic) else None
+    if array is None or not array.size or array.dtype.kind not in "iuf":
+        return _START
+    first, shape = array.flat[0], array.shape
+    if shape and array.size > 1 and np.all(array == first) and first in {0, 1}:
+        return f"np.{'ones' if first else 'zeros'}({shape[0] if len(shape) == 1 else shape})"
+    if array.size > _MOST_WRITTEN:
+        return _START
+    text = repr(array.tolist())
+    return f"np.array({text})" if shape else text
 
 
 def _is_users(value: Any) -> bool:

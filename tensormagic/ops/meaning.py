@@ -12,7 +12,7 @@ from tensormagic.ir.operation import Operation
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.op import registry
 
-__all__ = ["brought_in", "meaning", "of_node"]
+__all__ = ["brought_in", "meaning", "of_node", "reason"]
 
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\()")
@@ -52,6 +52,20 @@ def brought_in(rules: Sequence[str], wanted: Collection[str] = ()) -> dict[str, 
             if op is not None and op.doc and not op.infix and name not in _CALL.findall(left if arrow else ""):
                 found[name] = meaning(op)
     return {name: text for name, text in found.items() if not wanted or name in wanted}
+
+
+def reason(rules: Sequence[str]) -> str:
+    """What an operation that rules have brought in is there for, as its doc says behind a comma; nothing where none says it.
+
+    >>> reason(["log1p(exp(x)) -> softplus(x)"]), reason(["x + y -> y + x"])
+    ('no overflow', '')
+    """
+    for name in brought_in(rules):
+        op = CONTRACT if name == "einsum" else registry[name]
+        _, _, why = op.doc.rstrip(".").partition(", ")
+        if why.startswith(("without overflow", "accurate")):
+            return why.replace("without overflow", "no overflow")
+    return ""
 
 
 def _joined(doc: str, notation: str) -> str:

@@ -64,7 +64,9 @@ def opened(browser: BrowserContext, tmp_path: Path) -> Iterator[Any]:
 def test_it_opens_on_click_and_on_enter(opened: Any) -> None:
     shown = opened(demo_scenes.logistic(), expanded=False)
     header = shown.page.locator(".tm-header")
-    assert header.inner_text() == "graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels"
+    assert (
+        header.inner_text() == "graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 compiled kernels"
+    )
     assert header.get_attribute("aria-expanded") == "false"
     assert shown.page.locator(".tm-stage").count() == 0
     header.click()
@@ -358,7 +360,7 @@ def test_the_outline_nests_as_the_boxes_do(opened: Any) -> None:
 def test_nodes_are_grouped_by_choice(opened: Any) -> None:
     shown = opened(demo_scenes.nested())
     choice = shown.page.get_by_role("combobox", name="group the nodes")
-    assert choice.locator("option").all_inner_texts() == ["not grouped", "by line", "by function"]
+    assert choice.locator("option").all_inner_texts() == ["no groups", "groups: by line", "groups: by function"]
     choice.select_option("function")
     assert "− function wave: 2 ops" in shown.page.locator(".tm-headings text").all_text_contents()
     choice.select_option("none")

@@ -45,7 +45,7 @@ def test_one_click_rewrites_the_cell(notebook: Callable[[str, Path | list[str]],
     button = strip.get_by_role("button")
     expect(button).to_have_text("Rewrite the cell" if name else "Rewrite the cells")
     button.click()
-    expect(strip).to_contain_text("Set w as at the start")
+    expect(strip).to_contain_text("Set w back to np.zeros(3)")
     found = page.evaluate(SOURCES)
     assert found[2] == CELL.replace("--grad", "objective --grad")
     assert found[3].splitlines() == [

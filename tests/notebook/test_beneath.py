@@ -15,7 +15,7 @@ y = np.array([1.0, 2.0, 4.0])
 class Fit:
     slope: float
 """
-NONE = "a plain number, no graph"
+NONE = "a number of Python's own, no graph"
 MADE = "computed by Python, no graph: that is of numbers and arrays"
 
 
@@ -33,8 +33,8 @@ def there(notebook):
         ("total = 0\nwhile total < 7:\n    total += 2\ntotal", f"8 · int · {NONE}"),
         ("if len(y) == 3:\n    c = 1j\nelse:\n    c = 0j\nc", f"0+1j · complex · {NONE}"),
         ("def half(k):\n    return k / 2\nhalf(3)", f"1.5 · float · {NONE}"),
-        ("len(y), 2.5", "len(y) = 3\n[1] = 2.5 · plain numbers, no graph"),
-        ("y.shape", "[0] = 3 · plain numbers, no graph"),
+        ("len(y), 2.5", "len(y) = 3\n[1] = 2.5 · numbers of Python's own, no graph"),
+        ("y.shape", "[0] = 3 · numbers of Python's own, no graph"),
     ],
 )
 def test_numbers_have_the_line_that_lazy_values_have(there, cell, line):

@@ -144,7 +144,7 @@ def test_the_legend_has_what_is_drawn_and_rules_say_that_their_letters_are_none_
     report = notebook.ok("%%tensor --grad w\nnp.mean(np.log(1 + np.exp(-y * (X @ w))))").value.report
     message = report.portrait.scene(report.outcome.source).message()
     assert message["ruled"].startswith("more accurate: ")
-    assert report.line.endswith("more accurate in line 2: softplus")
+    assert report.line.endswith("more accurate in line 2: log1p, then softplus")
     assert [kind for kind, *_ in message["legend"] if kind] == ["input", "pointwise", "fold", "contract", "output"]
     assert any(told.startswith("∂") for *_, told in message["legend"])
     lines = [

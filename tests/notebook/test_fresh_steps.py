@@ -152,5 +152,7 @@ def test_the_button_knows_the_cells(notebook):
     (strip,) = [view for views in live.values() for view in views if isinstance(view, Rewrite)]
     assert [each["now"] for each in strip.cells] == ["for k in range(3):\n    w = w - 0.1 * grad_w"]
     assert "step(w=w)" in strip.cells[0]["better"]
-    assert "Set w as at the start" in strip.after
+    assert "Set w back to np.zeros(3)" in strip.after
+    assert strip.words.startswith("Changes the text of this cell, as above")
+    assert "Undo takes it back" in strip.words
     assert json.dumps(strip.cells)

@@ -33,7 +33,7 @@ def test_the_bundle_has_a_widget_a_picture_and_words() -> None:
     assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == graph.model_id
     assert bundle["image/svg+xml"].startswith("<svg")
     assert bundle["text/plain"].startswith(
-        "In[3], graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels\n  line 1  z = X @ w + b"
+        "In[3], graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 compiled kernels\n  line 1  z = X @ w + b"
     )
     graph.close()
 

@@ -248,8 +248,8 @@ def test_a_range_is_widened_to_where_the_variable_is_and_a_vector_is_drawn_over_
 def test_gradients_of_the_cells_own_run_are_told_beside_the_sliders(notebook):
     notebook["U"] = 3.0
     ran = notebook.ok("%%tensor --live a=0:2 --grad U\nnp.sum(U * U * a)")
-    assert ran.data["text/plain"].splitlines()[1:] == ["slope at the values of the notebook: grad_U = 6"]
-    assert live_of(notebook)._scene["told"] == "slope at the values of the notebook: grad_U = 6"
+    assert ran.data["text/plain"].splitlines()[1:] == ["in the notebook, which sliders do not change: grad_U = 6"]
+    assert live_of(notebook)._scene["told"] == "in the notebook, which sliders do not change: grad_U = 6"
 
 
 def test_a_curve_is_drawn_over_the_array_that_it_goes_along(notebook):

@@ -359,5 +359,5 @@ def test_verbose_tells(notebook):
 def test_values_of_any_kind(notebook):
     pair = notebook.ok("%%tensor\n(X.sum(), X.shape[0])").value
     assert float(pair[0]) == pytest.approx(notebook["X"].sum())
-    assert notebook.ok("%%tensor\n3 + 4").data["text/plain"] == "7 · int · a plain number, no graph"
+    assert notebook.ok("%%tensor\n3 + 4").data["text/plain"] == "7 · int · a number of Python's own, no graph"
     assert notebook.ok("%%tensor\nNone").displays == []

@@ -215,7 +215,9 @@ def test_any_graph_is_laid_out(drawn: tuple[list[int | None], list[tuple[int, in
 def test_the_message_is_json_without_empty_fields() -> None:
     message = demo_scenes.logistic().message()
     assert json.loads(json.dumps(message)) == message
-    assert message["summary"] == "graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels"
+    assert (
+        message["summary"] == "graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 compiled kernels"
+    )
     assert message["source"][0] == "z = X @ w + b"
     first = message["vertices"][0]
     assert first == {
@@ -233,7 +235,7 @@ def test_the_message_is_json_without_empty_fields() -> None:
 def test_the_text_names_lines_and_ops() -> None:
     text = demo_scenes.logistic().text()
     assert text.splitlines()[:3] == [
-        "In[3], graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels",
+        "In[3], graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 compiled kernels",
         "  line 1  z = X @ w + b",
         "    @, +: float64[569]",
     ]

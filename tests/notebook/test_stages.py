@@ -117,12 +117,15 @@ def test_the_table_of_rules_has_words_for_strangers(there):
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ("np.sum(np.log(1 + np.exp(x)))", "more accurate in line 2: softplus"),
+        ("np.sum(np.log(1 + np.exp(x)))", "more accurate in line 2: log1p, then softplus"),
         (
             "z = x * 2\nu = np.log(1 + np.exp(z))\nnp.sum(u + np.log(1 + z ** 2 * 1e-9))",
             "more accurate in lines 3, 4: ",
         ),
-        ("h = x\nfor k in range(3):\n    h = np.log(1 + np.exp(h))\nh.sum()", "more accurate in line 4: softplus"),
+        (
+            "h = x\nfor k in range(3):\n    h = np.log(1 + np.exp(h))\nh.sum()",
+            "more accurate in line 4: log1p, then softplus",
+        ),
         ("np.log(np.sum(np.exp(A)))", "more accurate in line 2: logsumexp"),
         ("np.sum(x * 3)", ""),
     ],

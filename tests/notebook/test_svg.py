@@ -32,7 +32,7 @@ def test_title_description_and_every_op() -> None:
     root = parsed(svg.render(demo_scenes.logistic()))
     assert (
         root.findtext(f"{SVG}title")
-        == "In[3]: graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 kernels"
+        == "In[3]: graph: 8 ops as written → 6 after rewriting → 13 with the gradient → 3 compiled kernels"
     )
     assert "z = X @ w + b" in (root.findtext(f"{SVG}desc") or "")
     written = texts(root)

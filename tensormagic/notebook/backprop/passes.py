@@ -60,6 +60,8 @@ class Local:
         The same over nodes that stand for the operands, and these with what they stand for.
     target, again
         The node, and the same over what stands for its operands.
+    source
+        The operand that gets it.
     """
 
     kind: str
@@ -70,6 +72,7 @@ class Local:
     stands: Mapping[Node, Node]
     target: Node
     again: Node
+    source: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,7 +328,7 @@ class Passes:
                 own = modes.jvp([new], {stand: constant(stand.type.dtype.type(1))})[0]
             whole = substitute([pulled, *([own] if own is not None else [])], actual)
             local = whole[1] if own is not None else None
-            locals_[port] = Local(kind, local, whole[0], cotangent, pulled, actual, node, new)
+            locals_[port] = Local(kind, local, whole[0], cotangent, pulled, actual, node, new, actual[stand])
         return locals_
 
     # numbers ----------------------------------------------------------------------------------------------------------

@@ -35,10 +35,10 @@ _OWN = {
 }
 _LEGEND = (
     "value: computed forward, down the arrows. adjoint: the gradient of the result with respect to a box, passed back up the orange heads.",
-    "The adjoint of an input is its gradient. A dashed box: what is passed up, adjoint below times local derivative; parts are added.",
+    "The adjoint of an input is its gradient. A dashed box on an arrow: what is passed up, adjoint below times local derivative.",
     "×: of numbers, or element by element, as * in NumPy; ·: what comes in by an arrow; J: a matrix of derivatives.",
 )
-_SQUARES = "Squares: some of the elements of the array above them; a stronger colour is a larger one, small blue squares are negative."
+_SQUARES = "Squares: some of the elements of the array above them; the stronger the colour, the larger; negative ones are smaller and blue."
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,6 @@ _PLAIN = f"""text{{font-family:{_FONT};text-anchor:middle;unicode-bidi:plaintext
 .note{{font-size:12px;text-anchor:start}}
 .node path{{stroke-width:1.4}}
 .input path{{stroke-width:2.2}}
-.move path{{stroke-dasharray:5 3}}
 .result>path{{stroke-width:3}}
 .card rect{{stroke-width:1;stroke-dasharray:3 2}}
 .way{{fill:none;stroke-width:1.3;stroke-linecap:round;stroke-linejoin:round}}"""

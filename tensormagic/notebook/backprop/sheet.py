@@ -330,6 +330,7 @@ class Sheet:
                     "formula": u.formula,
                     "inWords": u.in_words,
                     "why": clean(u.why, 300),
+                    "repeats": self._repeats(u),
                 }
                 for u in self.uses
             ],
@@ -341,6 +342,12 @@ class Sheet:
                 for s in p.spans
             ],
         }
+
+    def _repeats(self, use: Used) -> int:
+        """Into how many elements of the target each element of the source goes, where that is broadcast; else 0."""
+        target, source = use.sizes
+        stretched = self.nodes[use.target].kind == "pointwise" and use.part is not None and target > source > 0
+        return target // source if stretched else 0
 
     # words ------------------------------------------------------------------------------------------------------------
 
@@ -386,8 +393,9 @@ class Sheet:
         name = clean(self.subject.name, _NAME)
         words = [
             "value: computed forward, down the arrows.",
-            f"adjoint: the gradient of {name} with respect to a box, passed back up the orange arrows; that of an input is its gradient.",
-            "A dashed box on an arrow: what is passed up.",
+            f"adjoint: the gradient of {name} with respect to a box, passed back up the orange arrows.",
+            "That of an input x is what --grad x gives.",
+            "A dashed box is on an arrow: what is passed up there.",
         ]
         cards = [self.card_text(use, self.frame) for use in self.uses if use.part is not None]
         if any("×" in text for text in (*cards, *(u.formula for u in self.uses))):
@@ -396,7 +404,7 @@ class Sheet:
             words.append("·: what comes in by an arrow.")
         if any(n.value.quantity.is_many for n in self.nodes):
             words.append(
-                "Squares: some of the elements; a stronger colour is a larger one, small blue squares are negative."
+                "Squares: some of the elements; the stronger the colour, the larger; negative ones are smaller and blue."
             )
         return " ".join(words)
 

@@ -143,15 +143,15 @@ class Headings:
         return text if len(text) <= _INSIDE else _DOT
 
     def put(self, node: Node) -> str:
-        """What the array that a node is a part of gets: ``adjoint, added into x[2]``; nothing for other nodes."""
+        """What the array that a node is a part of gets: ``adjoint, added at [2] of x``; nothing for other nodes."""
         call = self._calls.get(node)
         written = call.written if call else self._part(node)
         text = written.text if written else ""
         if not text.startswith(f"{_DOT}["):
             return ""
         of = self._slot(call, written.slots[0]) if call and written else self.operand(node.args[0])
-        array = _bracketed(of) if of != _DOT else ""
-        return f"adjoint, added into {array}{text[1:] if len(text) <= _SHORT_INDEX else '[…]'}"
+        array = f" of {_bracketed(of)}" if of != _DOT else ""
+        return f"adjoint, added at {text[1:] if len(text) <= _SHORT_INDEX else '[…]'}{array}"
 
     def chosen(self, local: Local) -> str:
         """Of the largest and the smallest elements along axes: ``adjoint where z is largest``; nothing for other nodes."""
@@ -160,15 +160,14 @@ class Headings:
         words = [_CHOSEN[part.op] for part in parts if part.op in _CHOSEN]
         if len(words) != 1 or not all(n.op in _CHOSEN or is_stretched(n) for n in parts):
             return ""
-        (actual,) = local.stands.values()
-        return f"adjoint where {self.operand(actual).replace(_DOT, 'it')} is {words[0]}"
+        return f"adjoint where {self.operand(local.source).replace(_DOT, 'it')} is {words[0]}"
 
     def larger(self, local: Local) -> str:
         """Of the larger and the smaller of two: ``adjoint where z > 0, half where equal``; nothing for other nodes."""
         node = local.target
         if (node in self._calls and len(self._calls[node].parts) > 1) or node.op not in _COMPARED:
             return ""
-        (actual,) = local.stands.values()
+        actual = local.source
         one, other = (root(_unstretched(a)) for a in node.args)
         texts = [self.operand(a) for a in node.args]
         if one is other or (actual not in node.args and actual not in {one, other}):

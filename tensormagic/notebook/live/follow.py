@@ -221,8 +221,7 @@ class LiveReport(Report):
         self._in_page = rich
         found = [f"grad_{name} {gradient_text(gradient)}" for name, gradient in outcome.gradients.items()]
         if found:
-            words = "slope" if all(not gradient.ndim for gradient in outcome.gradients.values()) else "gradient"
-            view.tell(f"{words} at the values of the notebook: {' · '.join(found)}")
+            view.tell(f"in the notebook, which sliders do not change: {' · '.join(found)}")
 
     def __repr__(self) -> str:
         view = self._view()

@@ -143,7 +143,8 @@ class Portrait:
     def digits(self, formed: AbstractSet[str] = frozenset()) -> str:
         """``more accurate in line 3: softplus``: what rules did to digits, in which lines of the cell, and what stands there now.
 
-        Where that is made of operations that were there, too, it is what stood there: ``more accurate in line 2: f(a) - f(b)``.
+        What a rule has brought in, and a later one has taken away, comes first: ``log1p, then softplus``. Where what stands there is
+        made of operations that were there, too, it is what stood there: ``more accurate in line 2: f(a) - f(b)``.
         ``formed`` are the levels of rules that plain numbers were computed by.
         """
         word = digits_text(formed | self.levels)
@@ -152,14 +153,24 @@ class Portrait:
         lines = sorted({s.line for f in own or fired for s in self.lens.within(f.before) if s.cell == self.cell})
         if not lines:
             return word
-        there = self.first.graph.ops | self.executable.graph.ops
-        ops = [name for name in brought_in([f.rule.name for f in own or fired]) if name in there]
+        ops = self._brought(own or fired)
         if not ops and word == digits_text({"stable"}):
             formulas = dict.fromkeys(f.rule.name.partition(" -> ")[0] for f in own if " -> " in f.rule.name)
             ops = [text for text in formulas if len(text) <= _SHORT]
         of = "" if own else "the gradient of "
         told = f"{word} in {of}line{'s' * (len(lines) > 1)} {_some(lines)}"
         return f"{told}: {_some(ops)}" if ops else told
+
+    def _brought(self, fired: Sequence[Any]) -> list[str]:
+        """The operations that uses of rules have brought in: ``log1p, then softplus`` where one has taken the other's place."""
+        there = self.first.graph.ops | self.executable.graph.ops
+        before: dict[str, str] = {}  # what a rule has found there, of what earlier ones have brought in
+        for f in fired:
+            left = f.rule.name.partition("->")[0]
+            for name in brought_in([f.rule.name]):
+                found = [one for one in before if f"{one}(" in left and one not in there]
+                before.setdefault(name, f"{found[0]}, then {name}" if found else name)
+        return [told for name, told in before.items() if name in there]
 
     def _is_of_value(self, node: Node) -> bool:
         """Whether a rule that fired there has changed the value, and not its gradient alone."""

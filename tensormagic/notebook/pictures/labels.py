@@ -168,9 +168,9 @@ def changes(level: str) -> str:
     """What a rule of a level may change, for a column of a table.
 
     >>> changes("exact"), changes("stable")
-    ('nothing: same digits', 'digits: never less accurate')
+    ('nothing: same digits', 'digits, never less accurate')
     """
-    return f"{'nothing' if level == 'exact' else 'digits'}: {LEVEL_WORDS[level]}"
+    return f"{'nothing:' if level == 'exact' else 'digits,'} {LEVEL_WORDS[level]}"
 
 
 def placeholders(rule: str, text: str = "{}") -> str:

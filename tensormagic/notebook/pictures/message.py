@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.forms import bytes_text, seconds_text
-from tensormagic.notebook.pictures.labels import KIND_WORDS, LEVEL_WORDS, STAGES, VIEW_WORDS, clean
+from tensormagic.notebook.pictures.labels import KIND_WORDS, STAGES, VIEW_WORDS, clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
 from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
@@ -86,10 +86,9 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
 
 
 def _ruled(scene: Scene) -> str:
-    """The word that stands under the cell, how many rules did that, and what the weakest of these keeps."""
-    count, real = len(scene.rules), any(rule.startswith(LEVEL_WORDS["real"]) for rule in scene.rules)
-    kept = LEVEL_WORDS["real" if real else "stable"]
-    return f"{scene.word}: {count} rule{'s' * (count != 1)}, {kept}" if count else ""
+    """The word that stands under the cell, and how many rules did that: each of them says what it keeps."""
+    count = len(scene.rules)
+    return f"{scene.word}: {count} rule{'s' * (count != 1)}" if count else ""
 
 
 def _legend(scene: Scene) -> list[list[str]]:

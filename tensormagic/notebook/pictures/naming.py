@@ -361,7 +361,8 @@ class Naming:
     def _last(self, node: Node) -> list[Site]:
         """The spans of a node in the cell that has met it last: equal nodes of earlier cells may have had other names."""
         spans = self.spans(node)
-        return [s for s in spans if s.run == max(s.run for s in spans)]
+        last = max((s.run for s in spans), default=0)
+        return [s for s in spans if s.run == last]
 
     def _text(self, cell: str) -> _Text:
         if cell not in self.texts:

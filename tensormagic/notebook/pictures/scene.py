@@ -185,8 +185,8 @@ class View:
 
     @property
     def counted(self) -> str:
-        """``12 ops``; of what is grouped by kernels ``2 kernels``."""
-        count, what = (self.kernels, "kernel") if self.kernels else (self.ops, "op")
+        """``12 ops``; of what is grouped by kernels ``2 compiled kernels``."""
+        count, what = (self.kernels, "compiled kernel") if self.kernels else (self.ops, "op")
         return f"{count} {what}{'s' * (count != 1)}"
 
     @property
@@ -251,7 +251,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """One line with the stages of the computation: ``graph: 12 ops as written → 9 after rewriting → 2 kernels``.
+        """One line with the stages of the computation: ``graph: 12 ops as written → 9 after rewriting → 2 compiled kernels``.
 
         >>> Scene("", "", (View("captured", (Vertex("a", "exp", "pointwise"),), ()),)).summary
         'graph: 1 op'

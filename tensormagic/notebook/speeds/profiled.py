@@ -92,6 +92,7 @@ class _Watch:
         self._charge()
         self._callers.append(self._at)
         self._at = None
+        self._since = time.perf_counter()
         return self._inside
 
     def _inside(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -105,6 +106,7 @@ class _Watch:
         if self._since - self._begin > _MOST_SECONDS:
             self.whole = False
             sys.settrace(None)
+        self._since = time.perf_counter()  # what following takes is no line's time
         return self._inside
 
     def _charge(self) -> None:

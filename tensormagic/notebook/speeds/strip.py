@@ -39,7 +39,10 @@ def parts(title: str, found: Profile, source: str) -> list[Part]:
     """What is shown, the cell first."""
     whole = found.seconds or 1.0
     own = {
-        k: (text, found.lines.get(k, 0.0))
+        k: (
+            text,
+            0.0 if text.strip().isidentifier() else found.lines.get(k, 0.0),
+        )  # a name alone is no work: following it is
         for k, text in enumerate(source.splitlines(), 1)
         if k in found.lines or (text.strip() and not (k == 1 and text.startswith("%%")))
     }

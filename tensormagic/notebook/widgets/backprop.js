@@ -134,7 +134,7 @@ function build(model, el, hear) {
     const came = state.arrived(one.source).length, all = source.uses.length;
     const total = came === all ? `its adjoint is ${slotText(source.adjoint, frame)}` : `its adjoint so far: from ${came} of ${all} arrows`;
     const adjoint = target.adjoint ? slotText(target.adjoint, frame) : "";
-    return `backward: ${source.heading} gets ${productText(one, adjoint, frame)}; ${total}`;
+    return `backward: ${source.heading} gets ${productText(one, adjoint, frame)}${whySum(one, source.heading)}; ${total}`;
   }
 
   // numbers -----------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ function build(model, el, hear) {
     slide.value = now();
     stage.classList.toggle("tm-done", now() === steps.length);
     const kind = now() < seedStep ? "forward" : "backward";
-    count.textContent = now() === 0 ? "inputs" : now() === steps.length ? "both passes" : `${kind}, step ${now()} of ${steps.length - 1}`;
+    count.textContent = now() === 0 ? "inputs" : now() === steps.length ? `step ${now()} of ${steps.length}: both passes` : `${kind}, step ${now()} of ${steps.length}`;
     slide.setAttribute("aria-valuetext", `${now()} of ${steps.length}: ${words()}`);
     const sign = { true: "=", near: "\u2248", false: "\u2026" }[el.dataset.exact];
     header.textContent = `backprop of ${scene.name} ${sign} ${slotText(scene.nodes[result].value, frame)}`;

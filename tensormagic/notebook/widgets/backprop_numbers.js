@@ -103,6 +103,12 @@ function productText(use, adjoint, frame) {
   return `${use.kind === "column" ? `sum(${times})` : times}${use.kind === "elements" ? ", element by element," : ""} ${made}`;
 }
 
+// why a sum goes back: what is broadcast has a part in several elements
+function whySum(use, source) {
+  if (!use.repeats) return "";
+  return `, a sum, since ${use.sizes[1] > 1 ? `each element of ${source}` : source} goes into ${use.repeats} elements`;
+}
+
 // squares as in the picture without a script: the fuller the larger, negative ones half as wide
 const SIDE = 7;
 

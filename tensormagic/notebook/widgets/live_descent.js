@@ -22,6 +22,12 @@ function sweptPath(sweep, spans, start, rate) {
   return rows;
 }
 
+// which variables a descent moves: all that have sliders
+function inWhat(spans) {
+  const names = [...new Set(spans.map(({ label }) => label.split("[")[0]))];
+  return names.length <= 3 ? ` in ${names.join(", ")}` : "";
+}
+
 function addDescent(view, model, controls) {
   const name = node("label", { class: "tm-rate" }), rate = node("input", { type: "number", step: "any", "aria-label": "learning rate of the descent" });
   let asked = (model.get("_asked") || [0])[0], timer = 0, frame = 0, typed = false;
@@ -51,7 +57,7 @@ function addDescent(view, model, controls) {
     next();
   }
   name.append("learning rate ", rate);
-  controls.append(button(`descend ${STEPS} steps`, "go down along the gradient: each step is the learning rate times the slope", start), name);
+  controls.append(button(`descend ${STEPS} steps${inWhat(view.spans)}`, "go down along the gradient: each step is the learning rate times the slope", start), name);
   return {
     stop,
     offered,

@@ -55,6 +55,11 @@ function addParts(graph, body) {
   body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }
 
+// what a dot in a box means, where there are some: a reader meets them before the legend
+function dotOf(rows = []) {
+  return rows.map(([, , told]) => told).filter((told) => told.startsWith("A dot"));
+}
+
 // what colours and shapes mean: drawn when somebody opens it
 function legendOf(rows = []) {
   const all = node("details", { class: "tm-legend" });

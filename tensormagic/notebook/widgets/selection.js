@@ -61,7 +61,7 @@ function addSelection(graph) {
     if (group) {
       if (!vertex) graph.card.appendChild(node("p", { class: "tm-title" }, group.g.title));
       graph.card.appendChild(button(graph.open.has(group.k) ? "close group" : "open group", "", () => graph.flip(group.k)));
-    } else if (!vertex) graph.card.appendChild(node("p", { class: "tm-hint" }, "Click a node for its type, its source line, its values and the rules that made it."));
+    } else if (!vertex) graph.card.appendChild(node("p", { class: "tm-hint" }, ["Click a node for its type, its source line, its values and the rules that made it.", ...dotOf(graph.scene.legend)].join(" ")));
     if (graph.details && graph.details.note) graph.card.appendChild(node("p", { class: "tm-hint" }, graph.details.note));
     graph.turned(graph.told(vertex));
     graph.markLine(vertex ? vertex.line : undefined, "on");

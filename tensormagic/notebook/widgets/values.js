@@ -16,7 +16,7 @@ function barsOf(told) {
   });
   const ends = node("div", { class: "tm-ends", "aria-hidden": "true" });
   ends.append(node("span", {}, told.min), node("span", {}, told.max));
-  return [picture, ends];
+  return [caption(`how many values lie where: ${most} in the highest bar`), picture, ends];
 }
 
 function heatOf(told) {
@@ -29,8 +29,10 @@ function heatOf(told) {
     if (digit !== "..") svgNode("rect", { x, y, width: size, height: tall, fill: rampColour(parseInt(digit, 16) / 255) }, picture);
     else svgNode("path", { class: "none", d: `M${x + 1} ${y + 1}L${x + size - 1} ${y + tall - 1}M${x + size - 1} ${y + 1}L${x + 1} ${y + tall - 1}` }, picture);
   }
-  return picture;
+  return [caption(`${rows === 1 ? "each value, in order" : "each value, in its place"}; dark: least, bright: greatest`), picture];
 }
+
+const caption = (words) => node("p", { class: "tm-hint", "aria-hidden": "true" }, words);
 
 function addValues(graph) {
   // inside a loop, of one of the iterations that were looked at: the last one, or where the slider is
@@ -66,7 +68,7 @@ function addValues(graph) {
   };
   graph.pictures = (vertex) => {
     const told = graph.told(vertex);
-    return [...(told.heat ? [heatOf(told)] : []), ...(told.bars ? barsOf(told) : [])];
+    return [...(told.heat ? heatOf(told) : []), ...(told.bars ? barsOf(told) : [])];
   };
   // the rewrites that had a part in it, up to the step that is shown
   graph.history = function history(key) {

@@ -147,7 +147,7 @@ erfc = scalar_op(
     dtypes=float_loop,
     partials=lambda _out, x: -2 / _ROOT_PI * exp(-x * x),
     in_numpy="scipy.special.erfc",
-    doc="1 - erf(x), exact for large x.",
+    doc="1 - erf(x), accurate for large x.",
 )
 erfcx = real_function("erfcx", lambda out, x: 2 * x * out - 2 / _ROOT_PI, "exp(x*x) erfc(x), without overflow.")
 

@@ -163,10 +163,99 @@ def test_parts_and_extremes_are_told_in_words_on_their_arrows():
         for u in sheet.uses
         if u.part is not None
     }
-    assert texts["p = x[rows, T]"] == "adjoint, added into x[rows, T]"
-    assert texts["p[np.arange(6), T]"] == "adjoint, added into p[np.arange(6), T]"
-    assert texts["x[::2, 0]"] == "adjoint, added into x[::2, 0]"
-    assert texts["x[0]"] == "adjoint, added into x[0]"
+    assert texts["p = x[rows, T]"] == "adjoint, added at [rows, T] of x"
+    assert texts["p[np.arange(6), T]"] == "adjoint, added at [np.arange(6), T] of p"
+    assert texts["x[::2, 0]"] == "adjoint, added at [::2, 0] of x"
+    assert texts["x[0]"] == "adjoint, added at [0] of x"
     assert texts["max(x, axis=1, keepdims=True)"] == "adjoint where x is largest"
     assert texts["min(x, axis=0)"] == "adjoint where x is smallest"
     assert not [text for text in texts.values() if "add_at" in text]
+
+
+def by_number(b):
+    return np.sum(np.tanh(X + b))
+
+
+def by_row(r):
+    return np.mean((X * r) ** 2)
+
+
+def by_column(c):
+    return np.sum(np.exp(-X) / c)
+
+
+def in_a_list(b):
+    return np.sum(np.stack([np.tanh(row - b) for row in X[:2]]))
+
+
+def in_a_branch(b):
+    return np.sum(np.maximum(X, b)) if X.shape[0] > 2 else np.sum(b)
+
+
+def by_product(w):
+    return np.sum((X @ w) ** 2)
+
+
+def by_equal(x):
+    return np.sum(x * X)
+
+
+def larger_of_two(x, y):
+    return np.sum(np.maximum(x, y))
+
+
+def smaller_of_its_own(x, y):
+    return np.sum(np.minimum(x * y, x + y))
+
+
+def larger_of_number(x, y):
+    return np.sum(np.maximum(x, y[0])) + y[1]
+
+
+def larger_given(x, y):
+    return np.mean(np.maximum(X, x) * y[0])
+
+
+def larger_given_first(x, y):
+    return np.sum(np.minimum(x.sum() * X, X)) * y[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "formulas"),
+    [
+        (larger_of_two, ["adjoint where x > y, half where equal", "adjoint where y > x, half where equal"]),
+        (
+            smaller_of_its_own,
+            ["adjoint where x × y < x + y, half where equal", "adjoint where x + y < x × y, half where equal"],
+        ),
+        (larger_of_number, ["adjoint where x > y[0], half where equal"]),
+        (larger_given, []),
+        (larger_given_first, []),
+    ],
+)
+def test_the_larger_of_two_is_told_for_each_that_gets_something(function, formulas):
+    x, y = RANDOM.normal(size=4), RANDOM.normal(size=4)
+    sheet = Sheet(of_function(function, (x, y)))
+    found = [use.formula for use in sheet.uses]
+    assert [one for one in formulas if one not in found] == []
+    result = function(x, y)
+    assert sheet.frame[sheet.result.value.at] == pytest.approx(result)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "repeats"),
+    [
+        (by_number, 0.5, {24}),
+        (by_row, np.ones(4), {6}),
+        (by_column, np.full((6, 1), 2.0), {4}),
+        (in_a_list, 0.1, {4}),
+        (in_a_branch, 0.2, {24}),
+        (by_product, np.ones(4), set()),
+        (by_equal, X, set()),
+    ],
+)
+def test_what_is_broadcast_says_into_how_many_elements_it_goes(function, value, repeats):
+    sheet = Sheet(of_function(function, (value,)))
+    message = sheet.message()
+    inputs = {k for k, n in enumerate(message["nodes"]) if n["heading"] in function.__code__.co_varnames[:1]}
+    assert {u["repeats"] for u in message["uses"] if u["source"] in inputs} - {0} == repeats

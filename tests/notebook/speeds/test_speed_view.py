@@ -333,6 +333,7 @@ def test_lines_of_loops_and_of_the_notebooks_functions_are_apart(notebook):
         "6 total",
     ]
     assert all(re.search(r"\d+ % +[\d.]+ [nµm]s", row) for row in (*own[1:4], *helper[1:]))
+    assert own[4].split() == ["6", "total"]  # a name alone is no work
     assert re.fullmatch(r"  work, In\[\d+\]", helper[0])
     assert [row.split("  ")[-1].strip() for row in helper[1:]] == [
         "b = np.sort(a)",

@@ -35,7 +35,7 @@ def found_input(value: Any, name: str, capture: Capture) -> Tensor:
     """A lazy array that stands for what a trace has found to be read."""
     found = abstract_tensor(value, name)
     found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
-    capture.values[found.node] = value
+    capture.inputs.values[found.node] = value
     return found
 
 

@@ -97,7 +97,7 @@ def asked_classes(node: Node) -> Classes | None:
     capture = context.current()
     if capture is None or not context.in_cell():
         return noted(node)
-    if not capture.trials:  # data are asked
+    if not capture.heap.trials:  # data are asked
         return None
     if noted(node) is None and is_number(node.type):
         found = classes_of(node)

@@ -236,7 +236,7 @@ def run_cell(
         with holding.lifted(code.cell.source, visible, notebook, found, moving) as held:
             _note_unseen(code, found, visible, held)
             for tensor in held.fresh:
-                capture.lifted.setdefault(("array", id(tensor.place.buffer.array)), tensor)
+                capture.names.lifted.setdefault(("array", id(tensor.place.buffer.array)), tensor)
             inside = own if shares(code, reach, moving) else None
             start = {**notebook, **visible}
             capture.outside.strangers += [v for v in visible.values() if isinstance(v, np.ndarray) and door.stays(v)]
@@ -278,12 +278,14 @@ def _unchanged(
 
 def _as_named(value: Any, capture: Capture) -> Any:
     """A number that the cell has named as it named it."""
-    return capture.numbers.get(value.node, value) if isinstance(value, Tensor) and capture.numbers else value
+    return (
+        capture.names.numbers.get(value.node, value) if isinstance(value, Tensor) and capture.names.numbers else value
+    )
 
 
 def _read(capture: Capture) -> list[Tensor]:
     """What was read beside inputs, by functions of the notebook, too."""
-    return [t for t in capture.lifted.values() if isinstance(t, Tensor)]
+    return [t for t in capture.names.lifted.values() if isinstance(t, Tensor)]
 
 
 def _bound(space: Mapping[str, Any], start: Mapping[str, Any], order: Iterable[str]) -> Iterator[tuple[str, Any]]:
@@ -382,7 +384,7 @@ class _Bound(dict[str, Any]):
             value.become_own()
         capture = context.current()
         if capture is not None and name in self.moving and isinstance(value, Tensor):
-            capture.bound.setdefault(name, (value, value.node))
+            capture.names.bound.setdefault(name, (value, value.node))
         super().__setitem__(name, value)
 
     def _is_new(self, value: Tensor) -> bool:
@@ -397,11 +399,11 @@ def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
             exec(code.body, space)  # noqa: S102 (running the user's cell is what this is for)
             result = eval(code.last, space) if code.last is not None else None  # noqa: S307 (as above)
         except Exception as error:  # NumPy and libraries raise errors of their own in place of one that they meet
-            if capture.refused is None:
+            if capture.refusals.refused is None:
                 raise
-            raise capture.refused.with_traceback(error.__traceback__) from None
-        if capture.refused is not None:  # which the cell took for an error of its own
-            raise capture.refused
+            raise capture.refusals.refused.with_traceback(error.__traceback__) from None
+        if capture.refusals.refused is not None:  # which the cell took for an error of its own
+            raise capture.refusals.refused
     return result
 
 

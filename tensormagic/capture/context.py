@@ -7,15 +7,28 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
-from typing import Any
-from weakref import WeakSet, ref
+from weakref import WeakSet
 
 from tensormagic.capture import errstate, limits, usercode
 from tensormagic.capture.attempts import decided
 from tensormagic.capture.depth import as_deep_as_python
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.records import Attempts, Callers, Effort, Layouts, Numbers, Output, Outside
+from tensormagic.capture.records import (
+    Attempts,
+    Callers,
+    Complexes,
+    Effort,
+    Heap,
+    Inputs,
+    Layouts,
+    Names,
+    Numbers,
+    Order,
+    Output,
+    Outside,
+    Refusals,
+    Running,
+)
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError, TensorError, ValueNeededError
 from tensormagic.ir.graph import Guard
@@ -30,14 +43,6 @@ _OFTEN = 64  # nodes after which those are let go of whose values are there
 at_once: list[Callable[[Node], None]] = []  # what computes a node in a cell where errors or warnings are caught
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What is called for a function that captured code names: its body over what names are there; and whether these last."""
-
-    body: Callable[..., Any]
-    lasting: bool
-
-
 @dataclass
 class Capture:
     """One capture of a cell or a function.
@@ -48,66 +53,14 @@ class Capture:
         What is captured, for messages.
     abstract
         Whether the inputs have no values: then nothing may be computed on the way.
-    effort, attempts, classes, outside, layouts, callers, output
+    effort, attempts, classes, outside, layouts, callers, output, names, heap, inputs, order, running, complexes, refusals
         What is kept of a subject: see `capture/records.py`.
     guards
         Sizes that the code has turned into numbers.
-    lifted
-        The lazy arrays that stand for names that are read from outside, by name and dictionary.
-    noted
-        The names that were read from outside.
-    trials
-        Code that is being tried out, outermost first.
-    journals
-        For each trial, what the buffers that it stores into held before.
-    followed
-        Buffers, and what follows stores into them since code is being tried out.
-    held
-        What loops whose iterations are running go over.
     formed
         The levels of the rules that formulas of numbers were computed by.
-    numbers
-        Numbers that a cell names itself, by the inputs that stand for them.
-    bound
-        The first value that the code has bound to each name that gradients are with respect to, and its node then.
     generators
         Whether the code has made random generators.
-    checks
-        What stands for the checks of data that the graph makes when it runs: 0 where there is none.
-    refused, wanted
-        What could not be captured in one of these, which the code may have caught; where a value was asked for last that is not there.
-    beside
-        The functions that code has met under names, and what is called for them.
-    recursions
-        The functions that are running and may call themselves under data-dependent conditions.
-    assumed
-        What data-dependent values were taken for: an error that is met after that may be none for other data.
-    watched
-        Lists and dictionaries that stand for elements of grown lists, with what they held: a change would be lost.
-    values, behind
-        What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for; and
-        what stands behind inputs that stand in for a part of the code.
-    standing
-        In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
-    chosen
-        Containers between which a data-dependent condition chooses: the code may not change them.
-    made, ahead
-        What the expressions of a function have given, used or not; of a cell, what may raise when it is computed. How many of
-        these are computed before whatever the code has printed or checked last.
-    looked
-        The operations of a cell that have been looked at for that.
-    awaited
-        Checks, and what is printed, in functions of which no value waits for them.
-    whole
-        Whether the body of one function is captured that gives its results all at once: none of them has to wait for its checks.
-    within
-        For each part of the code that derivatives compute again, what its expressions have given.
-    deferred
-        Whether the code has met values that are None, or one of several, depending on data.
-    supposed
-        Conditions of the branches that the code is in, and whether they hold there.
-    complex_sites, sites
-        Which of the results that are real or complex as their values say are taken for complex, and how many there are.
     """
 
     label: str
@@ -119,49 +72,23 @@ class Capture:
     layouts: Layouts = field(default_factory=Layouts)
     callers: Callers = field(default_factory=Callers)
     output: Output = field(default_factory=Output)
+    names: Names = field(default_factory=Names)
+    heap: Heap = field(default_factory=Heap)
+    inputs: Inputs = field(default_factory=Inputs)
+    order: Order = field(default_factory=Order)
+    running: Running = field(default_factory=Running)
+    complexes: Complexes = field(default_factory=Complexes)
+    refusals: Refusals = field(default_factory=Refusals)
     guards: list[Guard] = field(default_factory=list)
-    lifted: dict[Any, Any] = field(default_factory=dict)
-    noted: dict[Any, Any] = field(default_factory=dict)
-    trials: list[Any] = field(default_factory=list)
-    journals: list[dict[Any, Any]] = field(default_factory=list)
-    followed: list[tuple[Any, ref[Any]]] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)
     formed: set[str] = field(default_factory=set[str])
-    numbers: dict[Node, Any] = field(default_factory=dict[Node, Any])
-    bound: dict[str, tuple[Any, Node]] = field(default_factory=dict[str, tuple[Any, Node]])
     generators: bool = False
-    checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
-    refused: Exception | None = None
-    wanted: tuple[CodeType, int, CaptureError] | None = None
-    beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
-    recursions: dict[Any, Any] = field(default_factory=dict)
-    assumed: str = ""
-    watched: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
-    values: dict[Node, Any] = field(default_factory=dict[Node, Any])
-    behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
-    complex_sites: frozenset[int] = frozenset()
-    sites: int = 0
-    standing: int = 0
-    chosen: list[Any] = field(default_factory=list)
-    made: list[Node] = field(default_factory=list[Node])
-    ahead: int = 0
-    looked: set[Node] = field(default_factory=set[Node])
-    awaited: list[Node] = field(default_factory=list[Node])
-    whole: bool = False
-    within: list[set[Node]] = field(default_factory=list[set[Node]])
-    deferred: bool = False
-    supposed: list[tuple[Node, bool]] = field(default_factory=list[tuple[Node, bool]])
 
     def actual(self, node: Node) -> Node:
         """``node`` of the arguments that a function was called with, where it is of what stands for them."""
-        while self.behind and (found := substitute([node], self.behind)[0]) is not node:
+        behind = self.inputs.behind
+        while behind and (found := substitute([node], behind)[0]) is not node:
             node = found
         return node
-
-    def of_site(self) -> tuple[bool, int]:
-        """Whether one more result of which values decide is taken for real, and its number."""
-        site, self.sites = self.sites, self.sites + 1
-        return site not in self.complex_sites, site
 
     def specialise(self, size: Size) -> int | None:
         """The number that ``size`` was, noted as something the graph depends on."""
@@ -217,14 +144,14 @@ def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
     """Note that inputs stand for nodes in a part of the code."""
     capture = _current.get()
     if capture is not None:
-        capture.behind.update(zip(inputs, nodes, strict=True))
+        capture.inputs.behind.update(zip(inputs, nodes, strict=True))
 
 
 def stands_in(node: Node) -> None:
     """Note an input that stands for something within a function that code on trial calls."""
     capture = _current.get()
-    if capture is not None and capture.trials:
-        capture.trials[-1].stand_ins.append(node)
+    if capture is not None and capture.heap.trials:
+        capture.heap.trials[-1].stand_ins.append(node)
 
 
 @contextmanager
@@ -234,7 +161,7 @@ def standing() -> Generator[None]:
     if capture is None:
         yield
         return
-    capture.standing += 1
+    capture.inputs.standing += 1
     try:
         yield
     except (TypeError, ValueError) as error:  # what NumPy makes of a refusal
@@ -242,13 +169,13 @@ def standing() -> Generator[None]:
             raise
         raise error.__cause__ from None
     finally:
-        capture.standing -= 1
+        capture.inputs.standing -= 1
 
 
 def trying() -> bool:
     """Whether code without values is tried out, which may not run: a way of a branch, or an iteration of a loop."""
     capture = _current.get()
-    return capture is not None and capture.abstract and bool(capture.trials) and not capture.attempts.depth
+    return capture is not None and capture.abstract and bool(capture.heap.trials) and not capture.attempts.depth
 
 
 def is_driven() -> bool:
@@ -264,7 +191,7 @@ def capturing(capture: Capture) -> Generator[Capture]:
     try:
         with as_deep_as_python():
             yield capture
-            for chosen in capture.chosen:
+            for chosen in capture.heap.chosen:
                 chosen.check()
     finally:
         _current.reset(token)
@@ -289,7 +216,7 @@ def record(node: Node) -> Node:
             _compute(node)
         capture.attempts.safe.add(node)
         _keep(capture, node)
-        for found in capture.within:
+        for found in capture.order.within:
             found.add(node)
         limits.built(capture)
     _built.add(node)
@@ -343,14 +270,14 @@ def met(node: Node) -> Node:
 
 def _keep(capture: Capture, node: Node) -> None:
     """Keep what code has computed, used or not: in functions all of it, in cells what may raise when the graph runs."""
-    if capture.trials:
-        capture.trials[-1].made.append(node)
+    if capture.heap.trials:
+        capture.heap.trials[-1].made.append(node)
         return
     if not (capture.abstract or _is_new_and_may_fail(capture, node)):
         return
-    capture.made.append(node)
-    if not capture.abstract and len(capture.made) % _OFTEN == 0:
-        capture.made[:] = [n for n in capture.made if not hooks.is_computed(n)]  # these have not raised
+    capture.order.made.append(node)
+    if not capture.abstract and len(capture.order.made) % _OFTEN == 0:
+        capture.order.made[:] = [n for n in capture.order.made if not hooks.is_computed(n)]  # these have not raised
 
 
 def _is_new_and_may_fail(capture: Capture, node: Node) -> bool:
@@ -359,12 +286,12 @@ def _is_new_and_may_fail(capture: Capture, node: Node) -> bool:
         return may_fail(node)
     inside = topological([node], stop=lambda n: n is not node and _is_known(capture, n))
     new = [n for n in inside if n is node or not _is_known(capture, n)]
-    capture.looked.update(new)
+    capture.order.looked.update(new)
     return any(map(may_fail, new))
 
 
 def _is_known(capture: Capture, node: Node) -> bool:
-    return not node.needs or node in _built or node in capture.looked
+    return not node.needs or node in _built or node in capture.order.looked
 
 
 def tried(node: Node) -> Node:
@@ -377,12 +304,12 @@ def tried(node: Node) -> Node:
         return node
     floats = errstate.raises()
     fails = _has_new_that_may_fail(capture, node, floats=floats)
-    if fails and capture.abstract and not capture.trials and not floats:
-        found = decided(node, may_fail, capture.attempts.safe, capture.of_site, capture.checks)
+    if fails and capture.abstract and not capture.heap.trials and not floats:
+        found = decided(node, may_fail, capture.attempts.safe, capture.complexes.of_site, capture.order.checks)
         fails, node = found is None, found or node
-    if fails and (capture.abstract or capture.trials):
+    if fails and (capture.abstract or capture.heap.trials):
         error = uncaught()
-        for running in capture.trials[-1:]:  # which the code may catch
+        for running in capture.heap.trials[-1:]:  # which the code may catch
             running.failure = running.failure or error
         raise error
     if capture.abstract:

@@ -198,7 +198,7 @@ def _in_memory(function: Callable[..., Any], args: tuple[Any, ...], options: dic
 def _waiting(error: TensorError) -> TensorError:
     """The error for what Python has to run, where a part of a cell is tried out: there, operands that no graph holds are no mistake."""
     capture = context.current()
-    tried = capture is not None and capture.trials and not capture.abstract
+    tried = capture is not None and capture.heap.trials and not capture.abstract
     return CaptureError(error.message, error.hint) if tried and isinstance(error, ForeignError) else error
 
 
@@ -248,7 +248,7 @@ _VARIABLE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 @contextlib.contextmanager
 def _by_itself(capture: Any) -> Generator[None]:
     """Have ``capture`` count the operations of a call, whose result is computed, for themselves, and keep none of them."""
-    count, made = (0, 0) if capture is None else (capture.effort.nodes, len(capture.made))
+    count, made = (0, 0) if capture is None else (capture.effort.nodes, len(capture.order.made))
     if capture is not None:
         capture.effort.nodes = 0
     try:
@@ -256,8 +256,8 @@ def _by_itself(capture: Any) -> Generator[None]:
     finally:
         if capture is not None:
             capture.effort.nodes = count
-            del capture.made[made:]
-            capture.ahead = min(capture.ahead, made)
+            del capture.order.made[made:]
+            capture.order.ahead = min(capture.order.ahead, made)
 
 
 __all__ = ["Lending", "called_back", "is_foreign", "is_foreign_class", "librarys", "on_values"]

@@ -25,7 +25,7 @@ def value_here(node: Node, what: str) -> Any:
     capture = context.current()
     if capture is None:
         raise AssertionError
-    table = capture.values
+    table = capture.inputs.values
 
     def number(atom: Atom) -> int:
         found = atom.hint if isinstance(atom, Symbol) else int(table[atom])
@@ -51,16 +51,16 @@ def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -
 
 def _leaf(node: Node, capture: context.Capture, what: str) -> Any:
     """The value behind an input: what it stands for, or a name that the function was found to read."""
-    if node in capture.behind:
-        return value_here(capture.behind[node], what)
+    if node in capture.inputs.behind:
+        return value_here(capture.inputs.behind[node], what)
     source = node["source"]
     read = getattr(source, "read", None)
     if read is not None:
         return read()
-    for place, tensor in capture.lifted.items():
+    for place, tensor in capture.names.lifted.items():
         first = getattr(getattr(getattr(tensor, "place", None), "buffer", None), "first", None)
-        if first is node and place in capture.noted:
-            name, space = capture.noted[place]
+        if first is node and place in capture.names.noted:
+            name, space = capture.names.noted[place]
             return door.variable(space[name], name)
     raise _missing(what)
 

@@ -180,7 +180,7 @@ def of_content(array: np.ndarray[Any, Any], name: str) -> Node:
 def name_of_list(values: Any) -> str:
     """The name under which captured code has read a list of numbers from the notebook; empty for any other."""
     capture = context.current()
-    held, name = capture.lifted.get(("list", id(values)), (None, "")) if capture is not None else (None, "")
+    held, name = capture.names.lifted.get(("list", id(values)), (None, "")) if capture is not None else (None, "")
     return name if held is values else ""
 
 

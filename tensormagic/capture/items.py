@@ -171,14 +171,14 @@ def _is_ours(root: Any) -> bool:
 
 def _array(value: np.ndarray[Any, Any], text: str, capture: Capture) -> Any:
     """The lazy array of one that an object holds: read-only, since what else leads to it would not see a store."""
-    held = capture.lifted.get(("array", id(value)))
+    held = capture.names.lifted.get(("array", id(value)))
     if held is not None and (held.place.buffer.version or held.node is inputs.of_array(value, text)):
         return held
     tensor = Tensor(
         Place(Buffer(inputs.of_array(value, text), value, text, alias=Alias(("the object that holds it",))))
     )
-    capture.lifted["array", id(value)] = tensor
-    capture.lifted["alive", id(value)] = value
+    capture.names.lifted["array", id(value)] = tensor
+    capture.names.lifted["alive", id(value)] = value
     return tensor
 
 
@@ -186,7 +186,7 @@ def note(capture: Capture, found: Mapping[str, Tensor], notebook: Mapping[str, A
     """Note what a cell reads by name: arrays, so that another way to one leads to the same lazy array, and lists."""
     for name, tensor in found.items():
         if isinstance(notebook[name], np.ndarray):
-            capture.lifted["array", id(notebook[name])] = tensor
+            capture.names.lifted["array", id(notebook[name])] = tensor
     for name in names:
         value = notebook.get(name)
         if isinstance(value, list | tuple):
@@ -195,7 +195,7 @@ def note(capture: Capture, found: Mapping[str, Tensor], notebook: Mapping[str, A
 
 def _note_list(capture: Capture, value: Any, name: str) -> None:
     if any(isinstance(v, float | complex | np.inexact | list | tuple) for v in value):
-        capture.lifted["list", id(value)] = (value, name)
+        capture.names.lifted["list", id(value)] = (value, name)
 
 
 # containers that gradients are with respect to ------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def built(capture: Capture) -> None:
     many = (
         capture.effort.again is _yes
         or capture.effort.nodes > LIMIT
-        or (len(capture.trials) >= DEEP and _is_endless(capture))
+        or (len(capture.heap.trials) >= DEEP and _is_endless(capture))
     )
     if many or (capture.effort.nodes > MANY and capture.effort.driven and _can_do_without(capture)):
         refuse(capture)
@@ -85,10 +85,10 @@ def refuse(capture: Capture) -> None:
     """Give up, whatever the code does with the error."""
     places = list(capture.effort.unstaged.items())[:3]
     why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.effort.nodes)
-    capture.refused = LimitError(
+    capture.refusals.refused = LimitError(
         f"{capture.label} unrolls to more than {count:,} operations" + (f" ({why})" if why else ""),
         "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
         why,
         next((place.line for place, _ in places if place.line), 0),
     )
-    raise capture.refused
+    raise capture.refusals.refused

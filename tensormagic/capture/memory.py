@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def needs_memory(name: str) -> None:
     """Refuse what arrays of the same type and shape differ in, where code is captured for all of them."""
     capture = context.current()
-    if capture is not None and (capture.abstract or capture.trials):
+    if capture is not None and (capture.abstract or capture.heap.trials):
         refuse_layout(name)
 
 

@@ -90,7 +90,7 @@ def _input(value: Any, name: str) -> Any:
     tensor = input_tensor(value, name)
     if tensor is None:
         return value
-    capture.numbers[tensor.node] = value
+    capture.names.numbers[tensor.node] = value
     return tensor
 
 

@@ -51,7 +51,7 @@ def is_number(t: Type) -> bool:
 def followed() -> bool:
     """Whether it can be asked of which class a number is: not of what stands for an argument within the code."""
     capture = context.current()
-    return capture is not None and not capture.standing
+    return capture is not None and not capture.inputs.standing
 
 
 def are_needed() -> bool:

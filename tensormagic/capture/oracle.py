@@ -260,7 +260,7 @@ def _answer(
 ) -> tuple[Any, bool]:
     """What NumPy raises or gives, or None where it cannot be asked; and whether it was asked on the values themselves."""
     capture = context.current()
-    exact = exact and (capture is None or not (capture.abstract or capture.trials))
+    exact = exact and (capture is None or not (capture.abstract or capture.heap.trials))
     try:
         given = [_operand(a, exact) for a in args]
         named = {name: _operand(a, exact) for name, a in options.items()}

@@ -201,7 +201,7 @@ def demand(flag: Tensor, message: str) -> None:
 
 def _supposed(flag: Node) -> bool | None:
     capture = context.current()
-    for predicate, holds in () if capture is None else capture.supposed:
+    for predicate, holds in () if capture is None else capture.inputs.supposed:
         found = implied(predicate, holds, flag)
         if found is not None:
             return found
@@ -230,11 +230,11 @@ def supposing(run: Callable[[], Any], predicate: Node, *, holds: bool) -> Callab
         capture = context.current()
         if capture is None:
             return run()
-        capture.supposed.append((predicate, holds))
+        capture.inputs.supposed.append((predicate, holds))
         try:
             return run()
         finally:
-            capture.supposed.pop()
+            capture.inputs.supposed.pop()
 
     supposed.__dict__.update(getattr(run, "__dict__", {}))
     return supposed

@@ -65,12 +65,12 @@ class Drawn:
         self._start = next(serials)
         self._journal: dict[Any, Any] = {}
         if self._capture is not None:
-            self._capture.journals.append(self._journal)
+            self._capture.heap.journals.append(self._journal)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._capture is not None:
-            self._capture.journals[:] = [j for j in self._capture.journals if j is not self._journal]
+            self._capture.heap.journals[:] = [j for j in self._capture.heap.journals if j is not self._journal]
         self.before = {b: held[0] for b, held in self._journal.items() if b in _STATES and b.born < self._start}
         if kind is None and self.before and self.refusal:
             refuse(
@@ -244,13 +244,13 @@ def over(value: Any, tensor: Tensor, capture: Capture) -> Any:
     """What a function sees for an input: a lazy generator over the state for one of NumPy's, else the lazy array."""
     if not is_generator(value):
         return tensor
-    found = capture.lifted.get(("generator", id(bits_of(value))))
+    found = capture.names.lifted.get(("generator", id(bits_of(value))))
     if found is None:
         buffer = tensor.place.buffer
         buffer.born = 0
         legacy = isinstance(value, np.random.RandomState)
         found = LazyGenerator(buffer, legacy=legacy, origin=value, kind=type(bits_of(value)).__name__)
-        capture.lifted["generator", id(bits_of(value))] = found
+        capture.names.lifted["generator", id(bits_of(value))] = found
     return found.bits() if isinstance(value, np.random.BitGenerator) else found
 
 
@@ -284,11 +284,11 @@ def stand_in(generator: Any, name: str = "a generator", *, place: Any = None) ->
         raise AssertionError
     legacy = isinstance(generator, np.random.RandomState)
     key = ("generator", id(bits_of(generator)))
-    found = capture.lifted.get(key)
-    if capture.abstract and place is not None and place not in capture.lifted:
-        capture.lifted[place] = found_input(state_of(generator), name, capture)
-        over(generator, capture.lifted[place], capture)
-        found = capture.lifted[key]
+    found = capture.names.lifted.get(key)
+    if capture.abstract and place is not None and place not in capture.names.lifted:
+        capture.names.lifted[place] = found_input(state_of(generator), name, capture)
+        over(generator, capture.names.lifted[place], capture)
+        found = capture.names.lifted[key]
     if found is None:
         if capture.abstract:
             raise ForeignStoreError(
@@ -308,7 +308,7 @@ def stand_in_for(generator: Any, state: Node, name: str, capture: Capture) -> La
     buffer = Buffer(state, name=name, born=0)  # a trial that meets it first did not make it
     legacy = isinstance(generator, np.random.RandomState)
     made = LazyGenerator(buffer, legacy=legacy, origin=generator, kind=type(bits_of(generator)).__name__)
-    capture.lifted["generator", id(bits_of(generator))] = made
+    capture.names.lifted["generator", id(bits_of(generator))] = made
     return made
 
 
@@ -335,10 +335,10 @@ def advanced(capture: Capture) -> list[LazyGenerator]:
     CaptureError
         Where code that is not captured has drawn from one of them as well.
     """
-    found = [g for g in capture.lifted.values() if isinstance(g, LazyGenerator) and g.buffer.stored]
+    found = [g for g in capture.names.lifted.values() if isinstance(g, LazyGenerator) and g.buffer.stored]
     for generator in found:
         first = generator.buffer.first
-        before = capture.values[first] if first in capture.values else first.params["source"].value
+        before = capture.inputs.values[first] if first in capture.inputs.values else first.params["source"].value
         if not np.array_equal(encoded(generator.origin), before):
             raise CaptureError(
                 f"{generator.buffer.name} is used both by captured code and by code that is not captured",
@@ -415,7 +415,7 @@ def _left_to(capture: Capture) -> None:
     lefts = capture.outside.generators
     if lefts is None:
         return
-    for generator in capture.lifted.values():
+    for generator in capture.names.lifted.values():
         if isinstance(generator, LazyGenerator):
             left = lefts.get(id(generator))
             if left is None:
@@ -444,7 +444,7 @@ def _state(seed: Any, kind: str, *, legacy: bool) -> Node:
 def needs_seed(seed: Any) -> None:
     """Refuse a generator without a seed where there are no values yet."""
     capture = context.current()
-    if seed is None and capture is not None and (capture.abstract or capture.trials):
+    if seed is None and capture is not None and (capture.abstract or capture.heap.trials):
         raise fail_trial(
             "a random generator without a seed", "Give it a seed, or make it outside the function or the loop."
         )

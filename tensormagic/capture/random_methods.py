@@ -76,7 +76,7 @@ class Draws(Stateful):
         )  # fmt: skip
         self.buffer.store(state)
         capture = context.current()
-        if capture is not None and not capture.trials:
+        if capture is not None and not capture.heap.trials:
             self.samples.append(sample)
         return context.record(sample)
 

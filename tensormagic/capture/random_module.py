@@ -51,7 +51,7 @@ def _module_generator() -> LazyGenerator:
     """The global generator in captured code; a function notes that it reads it."""
     capture, place = context.current(), ("np.random", id(_GLOBAL))
     if capture is not None and capture.abstract:
-        capture.noted[place] = ("np.random", _GLOBAL)
+        capture.names.noted[place] = ("np.random", _GLOBAL)
     return stand_in(global_generator(), "np.random", place=place)
 
 

@@ -7,13 +7,14 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import numpy as np
 
 from tensormagic.capture import errstate
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Guard
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
@@ -190,4 +191,185 @@ class Output:
     until: Any = None
 
 
-__all__ = ["Attempts", "Callers", "Effort", "Layouts", "Numbers", "Output", "Outside"]
+@dataclass
+class Names:
+    """Names that code reads or binds.
+
+    Parameters
+    ----------
+    lifted
+        The lazy arrays that stand for names that are read from outside, by name and dictionary.
+    noted
+        The names that were read from outside.
+    numbers
+        Numbers that a cell names itself, by the inputs that stand for them.
+    bound
+        The first value that the code has bound to each name that gradients are with respect to, and its node then.
+    """
+
+    lifted: dict[Any, Any] = field(default_factory=dict)
+    noted: dict[Any, Any] = field(default_factory=dict)
+    numbers: dict[Node, Any] = field(default_factory=dict[Node, Any])
+    bound: dict[str, tuple[Any, Node]] = field(default_factory=dict[str, tuple[Any, Node]])
+
+
+@dataclass
+class Heap:
+    """What code that is tried out stores into, and what follows from these stores.
+
+    Parameters
+    ----------
+    trials
+        Code that is being tried out, outermost first.
+    journals
+        For each trial, what the buffers that it stores into held before.
+    followed
+        Buffers, and what follows stores into them since code is being tried out.
+    held
+        What loops whose iterations are running go over.
+    watched
+        Lists and dictionaries that stand for elements of grown lists, with what they held: a change would be lost.
+    chosen
+        Containers between which a data-dependent condition chooses: the code may not change them.
+    """
+
+    trials: list[Any] = field(default_factory=list)
+    journals: list[dict[Any, Any]] = field(default_factory=list)
+    followed: list[tuple[Any, ref[Any]]] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
+    watched: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
+    chosen: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Inputs:
+    """What inputs are, and what they stand for.
+
+    Parameters
+    ----------
+    values
+        What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for.
+    behind
+        What stands behind inputs that stand in for a part of the code.
+    standing
+        In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
+    supposed
+        Conditions of the branches that the code is in, and whether they hold there.
+    """
+
+    values: dict[Node, Any] = field(default_factory=dict[Node, Any])
+    behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
+    standing: int = 0
+    supposed: list[tuple[Node, bool]] = field(default_factory=list[tuple[Node, bool]])
+
+
+@dataclass
+class Order:
+    """What may raise, check or print, in the order of the code.
+
+    Parameters
+    ----------
+    made, ahead
+        What the expressions of a function have given, used or not; of a cell, what may raise when it is computed. How many of
+        these are computed before whatever the code has printed or checked last.
+    looked
+        The operations of a cell that have been looked at for that.
+    awaited
+        Checks, and what is printed, in functions of which no value waits for them.
+    whole
+        Whether the body of one function is captured that gives its results all at once: none of them has to wait for its checks.
+    within
+        For each part of the code that derivatives compute again, what its expressions have given.
+    checks
+        What stands for the checks of data that the graph makes when it runs: 0 where there is none.
+    """
+
+    made: list[Node] = field(default_factory=list[Node])
+    ahead: int = 0
+    looked: set[Node] = field(default_factory=set[Node])
+    awaited: list[Node] = field(default_factory=list[Node])
+    whole: bool = False
+    within: list[set[Node]] = field(default_factory=list[set[Node]])
+    checks: dict[str, Any] = field(default_factory=lambda: {"__tensor_checks__": 0})
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is called for a function that captured code names: its body over what names are there; and whether these last."""
+
+    body: Callable[..., Any]
+    lasting: bool
+
+
+@dataclass
+class Running:
+    """Functions that captured code calls.
+
+    Parameters
+    ----------
+    beside
+        The functions that code has met under names, and what is called for them.
+    recursions
+        The functions that are running and may call themselves under data-dependent conditions.
+    """
+
+    beside: dict[FunctionType, Beside] = field(default_factory=dict[FunctionType, Beside])
+    recursions: dict[Any, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Complexes:
+    """Results that are real or complex as their values say.
+
+    Parameters
+    ----------
+    complex_sites, sites
+        Which of them are taken for complex, and how many there are.
+    """
+
+    complex_sites: frozenset[int] = frozenset()
+    sites: int = 0
+
+    def of_site(self) -> tuple[bool, int]:
+        """Whether one more result of which values decide is taken for real, and its number."""
+        site, self.sites = self.sites, self.sites + 1
+        return site not in self.complex_sites, site
+
+
+@dataclass
+class Refusals:
+    """What could not be captured, or may not be for other data.
+
+    Parameters
+    ----------
+    refused, wanted
+        What could not be captured in this capture, which the code may have caught; where a value was asked for last that is not there.
+    assumed
+        What data-dependent values were taken for: an error that is met after that may be none for other data.
+    deferred
+        Whether the code has met values that are None, or one of several, depending on data.
+    """
+
+    refused: Exception | None = None
+    wanted: tuple[CodeType, int, CaptureError] | None = None
+    assumed: str = ""
+    deferred: bool = False
+
+
+__all__ = [
+    "Attempts",
+    "Beside",
+    "Callers",
+    "Complexes",
+    "Effort",
+    "Heap",
+    "Inputs",
+    "Layouts",
+    "Names",
+    "Numbers",
+    "Order",
+    "Output",
+    "Outside",
+    "Refusals",
+    "Running",
+]

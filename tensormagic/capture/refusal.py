@@ -56,7 +56,7 @@ def not_own(what: str) -> NoReturn:
 def values_are_there() -> bool:
     """Whether the values of lazy arrays are there, in captured code: not in a function that is traced, nor in a region."""
     capture = context.current()
-    return capture is not None and not capture.abstract and not capture.trials and not capture.standing
+    return capture is not None and not capture.abstract and not capture.heap.trials and not capture.inputs.standing
 
 
 AS_TEXT = "it is turned into text here"
@@ -134,7 +134,7 @@ def needs_value(
     capture = context.current()
     if capture is None:
         return
-    if capture.abstract or capture.trials:
+    if capture.abstract or capture.heap.trials:
         if capture.abstract and _is_stored() and not what.startswith("a key"):
             not_own("the code")
         if library := usercode.asking_library():
@@ -146,7 +146,7 @@ def needs_value(
             ValueNeededError(f"{what} needs a value, but the code is only being captured", advice),
             usercode.user_frame(),
         )
-        capture.wanted = None if frame is None else (frame.f_code, frame.f_lasti, refusal)
+        capture.refusals.wanted = None if frame is None else (frame.f_code, frame.f_lasti, refusal)
         raise refusal
     if node is not None and node.type.inexact and (frame := usercode.user_frame()) is not None:
         capture.outside.taken.setdefault(node, usercode.span(frame))

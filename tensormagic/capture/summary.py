@@ -37,7 +37,7 @@ def describe(value: Lazy) -> str:
         return f"Tensor({type_text(value.type)}, on the device)"
     if capture is None and (is_computed(value) or _is_cheap(value.node)):
         return value_text(value.numpy())
-    if capture is not None and not capture.abstract and not capture.trials:
+    if capture is not None and not capture.abstract and not capture.heap.trials:
         return repr(value.numpy())
     where = place_text(value)
     return f"Tensor({type_text(value.type)}{', from ' + where if where else ''}, not computed)"

@@ -126,7 +126,7 @@ _left: deque[Inputs] = deque(maxlen=1000)  # behind what has left the graph sinc
 def note(node: Node, value: Any) -> None:
     """Note that ``value``, which ``node`` has, is taken out of the graph by code that is not captured."""
     capture = context.current()
-    if not node.type.inexact or (capture is not None and (capture.abstract or capture.trials)):
+    if not node.type.inexact or (capture is not None and (capture.abstract or capture.heap.trials)):
         return
     if np.size(value) > _MOST_NUMBERS:
         note_array(node, value)

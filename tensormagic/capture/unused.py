@@ -25,8 +25,8 @@ class Unused:
 
     def __init__(self, capture: context.Capture, leaves: Iterable[Node], used: Sequence[Node]) -> None:
         known, reached = set(leaves), set(topological(used))
-        self._awaited = [n for n in capture.awaited if n not in reached]
-        self._all = [n for n in topological(capture.made) if n not in reached]
+        self._awaited = [n for n in capture.order.awaited if n not in reached]
+        self._all = [n for n in topological(capture.order.made) if n not in reached]
         self._new: list[Node] = []
         self._sizes = {a for leaf in known for s in leaf.type.shape for a in atoms(s)}
         foreign = set[Node]()  # of what stands for an argument within the function
@@ -58,8 +58,8 @@ class Unused:
 
 def unused_in_cell(capture: context.Capture, held: Iterable[Node]) -> list[Node]:
     """What a cell has computed that may fail, and that no value leads to that somebody still has."""
-    reached = set(topological(list(held))) if capture.made else set[Node]()
-    return [n for n in capture.made if n not in reached]
+    reached = set(topological(list(held))) if capture.order.made else set[Node]()
+    return [n for n in capture.order.made if n not in reached]
 
 
 def raises(node: Node) -> bool:

@@ -396,7 +396,7 @@ def owned(value: Any, *, numbers: bool = False) -> Any:
     What is captured without values, or tried out, stays as it is, and so do numbers, unless they are wanted, too.
     """
     capture = context.current()
-    if not isinstance(value, Tensor) or (capture is not None and (capture.abstract or capture.trials)):
+    if not isinstance(value, Tensor) or (capture is not None and (capture.abstract or capture.heap.trials)):
         return value
     node = value.node
     if node.type.inexact and (numbers or node.type.shape) and value.place.parent is None and is_bare(node):

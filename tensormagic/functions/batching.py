@@ -115,7 +115,7 @@ class _Example:
 def _versions(args: Any, options: Any) -> dict[Buffer, int]:
     """The arrays that a function may store into beside examples: those that are not stacked, and names from outside."""
     capture = context.current()
-    read = list(capture.lifted.values()) if capture is not None else []
+    read = list(capture.names.lifted.values()) if capture is not None else []
     lazy = [v for v in [*flatten((args, options))[0], *read] if isinstance(v, Tensor)]
     return {t.place.buffer: t.place.buffer.version for t in lazy}
 

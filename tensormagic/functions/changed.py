@@ -139,7 +139,7 @@ class Containers:
     def _ways(self, tree: Any) -> list[tuple[Node, Callable[[Any], Any]]]:
         """What one of the result is on conditions, of the containers that were given or there, by the arguments of a call."""
         capture = context.current()
-        for one in reversed(() if capture is None else capture.chosen):
+        for one in reversed(() if capture is None else capture.heap.chosen):
             if any(tree is made for made in one.made):
                 if one.known and any(self._older(c) for c in one.behind if all(c is not side for *_, side in one.ways)):
                     self.unknown = one.said

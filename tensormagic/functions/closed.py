@@ -134,4 +134,4 @@ def _lazy(args: tuple[Any, ...], options: dict[str, Any]) -> list[Tensor]:
 def lazily_read() -> list[Tensor]:
     """The lazy arrays that stand for names that are read from outside."""
     capture = context.current()
-    return [] if capture is None else [v for v in capture.lifted.values() if isinstance(v, Tensor)]
+    return [] if capture is None else [v for v in capture.names.lifted.values() if isinstance(v, Tensor)]

@@ -129,7 +129,7 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         return _built(chosen, first.build)
 
     capture = context.current()
-    if capture is not None and capture.recursions:  # as `if` has it: a branch may call what is being traced
+    if capture is not None and capture.running.recursions:  # as `if` has it: a branch may call what is being traced
         return runtime.chosen(pred, lambda: called(then)(*operands), lambda: called(otherwise)(*operands))
     return _run("cond", (then, otherwise), body, pred, *operands)
 

@@ -122,11 +122,11 @@ def _noting() -> Generator[set[Node]]:
     capture, found = context.current(), set[Node]()
     if capture is None:
         raise AssertionError
-    capture.within.append(found)
+    capture.order.within.append(found)
     try:
         yield found
     finally:
-        capture.within[:] = [one for one in capture.within if one is not found]
+        capture.order.within[:] = [one for one in capture.order.within if one is not found]
 
 
 def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set[Node]) -> None:
@@ -150,7 +150,7 @@ def _compute_again(buffers: Sequence[Buffer], operands: Sequence[Node], own: set
         buffers[k].renew(context.record(node))
     capture = context.current()
     if capture is not None:  # what is computed there is not computed beside it
-        capture.made[:] = [n for n in capture.made if n not in own or inside.get(n, n) is n]
+        capture.order.made[:] = [n for n in capture.order.made if n not in own or inside.get(n, n) is n]
 
 
 @maker

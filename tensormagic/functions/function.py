@@ -498,7 +498,7 @@ def of_callable(function: Any) -> Function:
         return function
     if isinstance(function, types.FunctionType):
         capture = context.current()
-        beside = None if capture is None else capture.beside.get(function)
+        beside = None if capture is None else capture.running.beside.get(function)
         return _of_function(function, capture is None if beside is None else beside.lasting)
     if callable(function):
         label = getattr(function, "__name__", type(function).__name__)

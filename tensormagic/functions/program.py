@@ -14,7 +14,7 @@ from tensormagic.capture import context, errstate, floating, random
 from tensormagic.capture.abstract import abstract_tensor
 from tensormagic.capture.context import Capture
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.records import Numbers
+from tensormagic.capture.records import Complexes, Numbers, Order
 from tensormagic.capture.staging.given_up import ending_generators
 from tensormagic.capture.staging.refusing import refusing
 from tensormagic.capture.staging.watched import refuse_changed
@@ -87,7 +87,9 @@ def _no_halves(capture: Capture, containers: Containers, tensors: Sequence[Tenso
     except Exception as error:
         changed = containers.is_changed() or any(t.place.buffer.stored for t in tensors)
         if changed or capture.output.told:
-            raise Halfway(changed=changed, tell=lambda: tell_until(capture.output.until, capture.values)) from error
+            raise Halfway(
+                changed=changed, tell=lambda: tell_until(capture.output.until, capture.inputs.values)
+            ) from error
         raise
 
 
@@ -99,8 +101,8 @@ def _is_given_up(error: Exception) -> bool:
 def _fresh(capture: Capture, given: Given) -> tuple[list[Read], list[Tensor]]:
     """What a trace has read from outside beside what it was given, and the lazy arrays for it."""
     known = {place_of(read) for read, _ in given.held}
-    new = [read for place, read in capture.noted.items() if place not in known]
-    return new, [t for p in map(place_of, new) if isinstance(t := capture.lifted.get(p), Tensor)]
+    new = [read for place, read in capture.names.noted.items() if place not in known]
+    return new, [t for p in map(place_of, new) if isinstance(t := capture.names.lifted.get(p), Tensor)]
 
 
 def trace(
@@ -113,19 +115,19 @@ def trace(
     there: Mapping[int, Any] | None = None,
 ) -> Trace:
     """Run ``body``, the user's own code or what was made of that, over abstract arguments of the types of the values that are given."""
-    capture = Capture(label, abstract=True, complex_sites=complex_sites, whole=users)
+    capture = Capture(label, abstract=True, complexes=Complexes(complex_sites), order=Order(whole=users))
     tensors = [abstract_tensor(v, n) for v, n in zip(given.values, names, strict=True)]
     leaves = [t.node for t in tensors]
-    capture.values.update(zip(leaves, given.values, strict=True))
+    capture.inputs.values.update(zip(leaves, given.values, strict=True))
     count = sum(given.moving)
     seen = [random.over(o, t, capture) for o, t in zip(given.objects, tensors, strict=True)]
-    capture.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
+    capture.names.lifted.update(zip(map(place_of, given.reads), seen[count:], strict=True))
     own = iter(seen[:count])
     with context.capturing(capture), placed(given.reads, seen[count:]):
         args, options = given.build(
             iter([next(own) if m else v for v, m in zip(given.leaves, given.moving, strict=True)])
         )
-        with refusing(label), rescued(capture.values):
+        with refusing(label), rescued(capture.inputs.values):
             containers = Containers((args, options), there, label)
             capture.callers.containers = containers.callers(given.call)
             with ending_generators(_is_given_up), _no_halves(capture, containers, tensors):
@@ -139,7 +141,7 @@ def trace(
         found = [t.place.buffer.first for t in fresh]  # which were there before stores
         leaves += found
         matters = capture.layouts.asked or (capture.layouts.stores and capture.layouts.ordered)
-        known = [*given.values, *(capture.values[node] for node in found)]
+        known = [*given.values, *(capture.inputs.values[node] for node in found)]
         same = same_of(known) if capture.callers.alike else ()
         stores = stores_of(label, tensors, known if matters else None, capture.outside.looked_at, same)
         gives = gives_of(label, gave.leaves, tensors, containers, changed, users=users)
@@ -157,7 +159,7 @@ def trace(
     noted = Capture(label, abstract=True, classes=Numbers(capture.classes.of, capture.classes.types))
     return Trace(
         leaves, nodes, stores, gave.build, [*capture.guards, *unused.guards()], new,
-        capture.attempts.raising, capture.attempts.caught, capture.values,
+        capture.attempts.raising, capture.attempts.caught, capture.inputs.values,
         [t.place.buffer for t, r in zip(tensors[count:], given.reads, strict=False) if isinstance(r[1], Inside)],
         gave.objects, gives, noted, [_of_array(v) for v in gave.leaves],
     )  # fmt: skip

@@ -18,8 +18,8 @@ import numpy as np
 
 from tensormagic.capture import context, door, home, namespace, random, usercode
 from tensormagic.capture.abstract import found_input
-from tensormagic.capture.context import Beside
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.records import Beside
 from tensormagic.capture.staging.arrived import locate
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
 from tensormagic.capture.staging.calls import called
@@ -49,8 +49,8 @@ def look(read: Read, *, lasting: bool = True) -> Any:
     value = space[name]
     capture = context.current()
     if capture is not None and lasting:
-        capture.noted[place_of(read)] = read
-        if is_input(value) and (capture.abstract or place_of(read) in capture.lifted):
+        capture.names.noted[place_of(read)] = read
+        if is_input(value) and (capture.abstract or place_of(read) in capture.names.lifted):
             return _lifted(read, value, capture)
         if not capture.abstract and type(value) is np.ndarray:
             return connected(value, name, capture)
@@ -62,9 +62,9 @@ def look(read: Read, *, lasting: bool = True) -> Any:
 def _lifted(read: Read, value: Any, capture: Any) -> Any:
     """The input of the trace for what a name holds."""
     place = place_of(read)
-    if place not in capture.lifted:
-        capture.lifted[place] = found_input(value, read[0], capture)
-    return capture.lifted[place]
+    if place not in capture.names.lifted:
+        capture.names.lifted[place] = found_input(value, read[0], capture)
+    return capture.names.lifted[place]
 
 
 def is_moving(value: Any) -> bool:
@@ -184,5 +184,5 @@ def _captured(value: Any, function: types.FunctionType, lasting: bool) -> Any:
     capture = context.current()
     if capture is None or not isinstance(value, types.FunctionType) or value.__globals__ is not function.__globals__:
         return namespace.value_of(value, staged=staged_code(function.__code__) is not None)
-    beside = capture.beside.setdefault(value, Beside(captured_body(value, lasting=lasting), lasting))
+    beside = capture.running.beside.setdefault(value, Beside(captured_body(value, lasting=lasting), lasting))
     return value if staged_code(function.__code__) is not None else functools.wraps(value)(beside.body)

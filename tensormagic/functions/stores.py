@@ -114,7 +114,7 @@ class Stores:
 def committed(capture: Capture, label: str) -> None:
     """Store into the arrays that a call has found under names, and into memory that is lent, where it ran over lazy values."""
     show_all(capture.outside.unshown)
-    found = [v.place.buffer for v in capture.lifted.values() if isinstance(v, Tensor) and v.place.buffer.stored]
+    found = [v.place.buffer for v in capture.names.lifted.values() if isinstance(v, Tensor) and v.place.buffer.stored]
     stored = list(dict.fromkeys(b for b in found if b.array is not None))
     if not stored:
         return

@@ -214,8 +214,8 @@ def _trace(
         outward, every = outward_and_nodes(results, found)
         arrange = arrange if holds_deferred(result) else bare(arrange, len(found))
         found = every if classes else found
-    lifted = {p: t for p, t in capture.lifted.items() if isinstance(t, Tensor)}
-    reads = {t.place.buffer.first: capture.noted[p] for p, t in lifted.items() if p in capture.noted}
+    lifted = {p: t for p, t in capture.names.lifted.items() if isinstance(t, Tensor)}
+    reads = {t.place.buffer.first: capture.names.noted[p] for p, t in lifted.items() if p in capture.names.noted}
     drawn = tuple(g.buffer.name for g in random.advanced(capture))
     if not drawn:  # what draws stores into the state
         refuse_stores([*tensors, *lifted.values()], function.name)
@@ -227,7 +227,7 @@ def _trace(
     drawn += ("np.random",) * (
         not np.array_equal(state, encoded(random.global_generator()))
     )  # by code that is not captured
-    reads_of = tuple(capture.noted.values())
+    reads_of = tuple(capture.names.noted.values())
     return Traced(closed.graph, arrange, outside, reads_of, function.name, closed.mapping, drawn, outward=outward)
 
 

@@ -196,7 +196,7 @@ def _moving(code: Code, name: str, captured: Captured, parted: Parted) -> Node:
             warnings.warn_explicit(told, UserWarning, code.cell.label, place.line)
         node = tensor.node if own else parted.entry.get(name) or _at_entry(tensor)
     if own and node is not None:
-        first, before = captured.capture.bound.get(name, (value, node))
+        first, before = captured.capture.names.bound.get(name, (value, node))
         if first is not value and depends([node], before):
             _tell_rebound(code, name)
     if node is None or not node.type.inexact:

@@ -25,7 +25,7 @@ def taken_for_real(node: Node, function: Callable[[Any], Any]) -> tuple[bool, in
     """
     capture = context.current()
     if capture is not None and capture.abstract:
-        return capture.of_site()
+        return capture.complexes.of_site()
     return _is_real(node, function), -1
 
 
@@ -47,7 +47,7 @@ def as_values_say(value: Any, holds: Any) -> Any:
     capture = context.current()
     if capture is None or not capture.abstract:
         return value.real.copy() if bool(holds) else value
-    real, site = capture.of_site()
+    real, site = capture.complexes.of_site()
     return wrap(settled((value.real if real else value).node, holds.node, real, site))
 
 

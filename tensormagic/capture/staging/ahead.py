@@ -35,7 +35,7 @@ def ahead(functions: Iterable[Any], run: Callable[[], Any], what: str, *, may_pr
     def running() -> tuple[Any, bool]:
         result = run()
         changes = [slot for slot in world.changes() if slot.name != CHECKS]
-        stores = any(buffer.born < start for buffer in capture.journals[-1])
+        stores = any(buffer.born < start for buffer in capture.heap.journals[-1])
         return result, bool(changes or world.grown or stores or (not may_print and _printed(capture) != before))
 
     result, changed = attempt(world, running, lambda _result: True).result
@@ -45,7 +45,7 @@ def ahead(functions: Iterable[Any], run: Callable[[], Any], what: str, *, may_pr
 
 
 def _printed(capture: context.Capture) -> set[Node]:
-    return effects_before(node_of(capture.checks[CHECKS]))
+    return effects_before(node_of(capture.order.checks[CHECKS]))
 
 
 def behind(iterable: Any) -> list[Any]:

@@ -42,11 +42,11 @@ def holding(value: Any) -> Generator[None]:
     if capture is None:
         yield
         return
-    capture.held.append(value)
+    capture.heap.held.append(value)
     try:
         yield
     finally:
-        capture.held.pop()
+        capture.heap.held.pop()
 
 
 def is_own(buffer: Buffer, slots: Sequence[Slot], held: Sequence[Any] = ()) -> bool:
@@ -57,7 +57,7 @@ def is_own(buffer: Buffer, slots: Sequence[Slot], held: Sequence[Any] = ()) -> b
     parts, capture = reach(buffer), context.current()
     if capture is None or not all(map(_was_made, parts)):
         return False
-    return not _lead_to([*held, *capture.held, *_others(slots)], parts, slots)
+    return not _lead_to([*held, *capture.heap.held, *_others(slots)], parts, slots)
 
 
 def _was_made(buffer: Buffer) -> bool:
@@ -75,7 +75,7 @@ def lead_elsewhere(wanted: Sequence[Any], slots: Sequence[Slot]) -> bool:
     capture = context.current()
     if capture is not None and any(id(w) in capture.callers.containers for w in wanted):
         return True
-    held = () if capture is None else capture.held
+    held = () if capture is None else capture.heap.held
     return _lead_to([*held, *_others(slots)], wanted, slots)
 
 

@@ -23,7 +23,7 @@ def alone(world: World, run: Callable[[], Any], *, checks: bool) -> tuple[Any, b
 
     def taken() -> tuple[Any, bool]:
         value = run()
-        stores = any(b.born < start for b in capture.journals[-1])
+        stores = any(b.born < start for b in capture.heap.journals[-1])
         return value, not (stores or world.grown or any(not checks or s.name != CHECKS for s in world.changes()))
 
     return attempt(world, taken, lambda result: result[1]).result

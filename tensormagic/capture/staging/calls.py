@@ -66,12 +66,12 @@ def called(function: Any) -> Any:
 
 
 def _in_capture(function: Any, capture: context.Capture) -> Any:
-    if capture.trials and any(t.iterators for t in capture.trials) and not is_staged(function):
+    if capture.heap.trials and any(t.iterators for t in capture.heap.trials) and not is_staged(function):
         return leaving(function, _called(function))
     kind = type(function)
     if kind is not BuiltinFunctionType and kind is not FunctionType:
         return _called(function)
-    key = function, capture.abstract, bool(capture.trials)  # what decides it for a library's functions
+    key = function, capture.abstract, bool(capture.heap.trials)  # what decides it for a library's functions
     found = _settled.get(key)
     if found is None:
         found = _called(function)

@@ -128,7 +128,7 @@ class Generated(StandIn):
     def _asked(self, number: int, item: Any) -> Any:
         capture = context.current()
         self.taken = max(self.taken, number + 1)
-        self.within |= {0 if capture is None else len(capture.trials)}
+        self.within |= {0 if capture is None else len(capture.heap.trials)}
         return self.one(item)
 
     def _others(self, few: Sequence[Any]) -> Iterator[Any]:

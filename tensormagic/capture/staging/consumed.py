@@ -86,7 +86,7 @@ def is_held(iterator: Any, by: Any = None) -> bool:
     """Whether other code than what it is held ``by`` can take from an iterator, or from one that it takes from itself."""
     capture, frames = context.current(), list(_frames())
     named = {id(v) for frame in frames if not usercode.is_ours(frame) for v in frame.f_locals.values()}
-    ours = {id(v) for v in (capture.held if capture else None, *(f.f_locals for f in frames))}
+    ours = {id(v) for v in (capture.heap.held if capture else None, *(f.f_locals for f in frames))}
     ours |= {id(by), id(getattr(by, "__dict__", None))}
     pending: list[tuple[Any, Any]] = [(iterator, None)]
     seen = set[int]()

@@ -92,7 +92,7 @@ class May:
         contents = [parts_in(c) for c in (*made, *self.containers)]
         known = self.known or not alone
         ways = [way for holds, side in sides for way in _ways(slot.get(), holds, side)]
-        capture.chosen.append(Chosen(slot.said, usercode.here(), made, self.containers, contents, known, ways))
+        capture.heap.chosen.append(Chosen(slot.said, usercode.here(), made, self.containers, contents, known, ways))
 
 
 NOTHING = May((), known=False)
@@ -250,7 +250,10 @@ def _stand_for_others(values: Iterable[Any]) -> bool:
     """Whether a container in ``values`` stands for several that others know, or is one of these."""
     capture = context.current()
     made = {
-        id(c) for one in (capture.chosen if capture is not None else ()) if one.known for c in (*one.made, *one.behind)
+        id(c)
+        for one in (capture.heap.chosen if capture is not None else ())
+        if one.known
+        for c in (*one.made, *one.behind)
     }
     return any(id(c) in made for v in values if v is not UNBOUND for c in changeable(v))
 

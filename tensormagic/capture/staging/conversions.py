@@ -32,7 +32,7 @@ LARGEST = 2.0**63
 def waits() -> bool:
     """Whether code is captured without values."""
     capture = context.current()
-    return capture is not None and (capture.abstract or capture.standing > 0)
+    return capture is not None and (capture.abstract or capture.inputs.standing > 0)
 
 
 def _stays(number: Any) -> bool:
@@ -44,7 +44,7 @@ def _stays(number: Any) -> bool:
     if capture is None or not isinstance(number, Tensor):
         return False
     kind = number.dtype
-    return waits() or (bool(capture.trials) and (kind.kind in "bi" or (kind.kind == "u" and kind.itemsize < 8)))
+    return waits() or (bool(capture.heap.trials) and (kind.kind in "bi" or (kind.kind == "u" and kind.itemsize < 8)))
 
 
 def _is_number(args: tuple[Any, ...], options: dict[str, Any]) -> bool:

@@ -302,7 +302,7 @@ class GrownList(Journaled):
             raise NeedsPython(f"a list is empty{where}, depending on data", "Begin with one element.")
         error = CaptureError(f"a list is empty{where}, depending on data, and would then give another type")
         if capture is not None:
-            capture.assumed = f"a list may be empty{where}, depending on data, and is assumed not to be"
+            capture.refusals.assumed = f"a list may be empty{where}, depending on data, and is assumed not to be"
         if not run_time.defer(scalar.greater(self.count.node, 0), error):
             raise context.uncaught()
         return node

@@ -40,8 +40,8 @@ def staged(function: Any) -> Any:
     kind = type(function)
     if kind is FunctionType:
         capture = context.current()
-        if capture is not None and function in capture.beside:
-            return capture.beside[function].body
+        if capture is not None and function in capture.running.beside:
+            return capture.running.beside[function].body
         own = source.staged(function)
         return as_caught(function) if own is function else namespace.noted(own, function)
     if kind is MethodType:

@@ -138,13 +138,13 @@ def _note() -> None:
     """Note that there are values which Python's own `is None` and `==` do not know."""
     capture = context.current()
     if capture is not None:
-        capture.deferred = True
+        capture.refusals.deferred = True
 
 
 def unstaged(function: Any) -> Any:
     """A function that is not staged: what it asks of a data-dependent value, Python would answer."""
     capture = context.current()
-    if capture is None or not capture.deferred or not isinstance(function, FunctionType | MethodType):
+    if capture is None or not capture.refusals.deferred or not isinstance(function, FunctionType | MethodType):
         return function
     if str(function.__module__).partition(".")[0] == "tensormagic":
         return function

@@ -167,7 +167,7 @@ class Loop:
 
     def _watched(self) -> int:
         capture = context.current()
-        return 0 if capture is None else len(capture.watched)
+        return 0 if capture is None else len(capture.heap.watched)
 
     def check_begin(self) -> None:
         """Raise where the first iteration computes with a number of Python's, and so otherwise than the later ones."""

@@ -60,7 +60,7 @@ class _Asked(Place):
         """Store a new value: the name is used here."""
         super().write(node)
         capture = context.current()
-        self.stored.append(capture is not None and not capture.trials)
+        self.stored.append(capture is not None and not capture.heap.trials)
 
 
 @dataclass(frozen=True)

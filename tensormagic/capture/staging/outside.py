@@ -137,7 +137,7 @@ def _called(function: Any, maker: str, args: tuple[Any, ...], options: dict[str,
         return function(*args, **options)
     name = getattr(function, "__name__", type(function).__name__)
     call = Outside(name, maker, form)
-    if capture.trials:
+    if capture.heap.trials:
         raise fail_trial(f"{call} is called in a data-dependent branch", ADVICE)
     try:
         if capture.abstract:
@@ -168,7 +168,7 @@ def _kept(call: Outside, lent: Sequence[Tensor], capture: context.Capture, own: 
     first = item(node, 0)
     raising.note(wrap(context.record(first)))
     parts = [context.record(item(node, 1 + k)) for k in range(len(node.types) - 1)]
-    capture.values.update(zip((first, *parts), (0, *result.values, *result.stored.values()), strict=True))
+    capture.inputs.values.update(zip((first, *parts), (0, *result.values, *result.stored.values()), strict=True))
     return _put(result, lent, parts, own)
 
 

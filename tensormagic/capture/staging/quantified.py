@@ -117,4 +117,4 @@ _LOOP = "Write a loop that stops where the answer is known."
 def _effects() -> Any:
     """What stands for all that was printed and checked so far."""
     capture = context.current()
-    return None if capture is None else capture.checks[CHECKS]
+    return None if capture is None else capture.order.checks[CHECKS]

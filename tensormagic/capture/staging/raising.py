@@ -61,16 +61,16 @@ class Attempt:
             capture.attempts.depth -= 1
             refusals = REFUSALS if capture.abstract else CaptureError
             if isinstance(error, refusals):  # which whoever catches it would take for one of the code's own
-                capture.refused = capture.refused or error
+                capture.refusals.refused = capture.refusals.refused or error
                 return
             if isinstance(error, Exception):  # which may be met for these sizes alone
                 if capture.abstract and is_pythons(
                     error
                 ):  # who catches it would take it for an error of the code's own
-                    capture.refused = capture.refused or refusal_of(error, capture.label)
-                for size in (s for node in capture.values for s in node.type.shape):
+                    capture.refusals.refused = capture.refusals.refused or refusal_of(error, capture.label)
+                for size in (s for node in capture.inputs.values for s in node.type.shape):
                     capture.specialise(size)
-        if isinstance(error, Exception) and (capture is None or not (capture.abstract or capture.trials)):
+        if isinstance(error, Exception) and (capture is None or not (capture.abstract or capture.heap.trials)):
             bare(error)
 
 
@@ -132,7 +132,7 @@ def managed(manager: Any) -> Any:
 def settles() -> bool:
     """Whether a condition can be settled for this trace: in a `try`, and in no code that is tried out."""
     capture = context.current()
-    return capture is not None and capture.abstract and capture.attempts.depth > 0 and not capture.trials
+    return capture is not None and capture.abstract and capture.attempts.depth > 0 and not capture.heap.trials
 
 
 def taken_for(holds: Node) -> bool:
@@ -143,12 +143,12 @@ def taken_for(holds: Node) -> bool:
     capture.output.told = True
     capture.attempts.conditions += 1
     if capture.attempts.conditions > _WAYS:
-        capture.refused = capture.refused or ValueNeededError(
+        capture.refusals.refused = capture.refusals.refused or ValueNeededError(
             f"more than {_WAYS} conditions on data, each of which decides whether there is an error in a `try`",
             "Write `if` and `else` instead of `try` and `except`, or let a loop around them have fewer iterations.",
         )
-        raise capture.refused
-    return attempts.taken_for(holds, capture.of_site, capture.checks)
+        raise capture.refusals.refused
+    return attempts.taken_for(holds, capture.complexes.of_site, capture.order.checks)
 
 
 def can_defer() -> bool:
@@ -215,9 +215,9 @@ run_time.raised, run_time.defer = raising, defer
 def so_far() -> Any:
     """What stands for all checks so far, and for what the code has computed by now that may fail: what follows comes after it."""
     capture, token = context.current(), noted()
-    if capture is None or not capture.abstract or capture.standing:
+    if capture is None or not capture.abstract or capture.inputs.standing:
         return token
-    holder: Any = capture.trials[-1] if capture.trials else capture
+    holder: Any = capture.heap.trials[-1] if capture.heap.trials else capture.order
     made = holder.made[holder.ahead :]
     holder.ahead = len(holder.made)
     return wrap(before_effect(made, node_of(token))) if made else token
@@ -232,7 +232,7 @@ def _checks() -> dict[str, Any]:
     capture = context.current()
     if capture is None:
         raise AssertionError
-    return capture.checks
+    return capture.order.checks
 
 
 def _told(error: Exception) -> tuple[list[Any], list[Node]]:
@@ -296,7 +296,9 @@ def _changes_before(outcome: Outcome) -> None:
 def _inside() -> Generator[None]:
     """Have what is built be a part of a branch, whatever else may fail: it is not computed beside that."""
     capture = context.current()
-    made: list[Node] = [] if capture is None else (capture.trials[-1] if capture.trials else capture).made
+    made: list[Node] = (
+        [] if capture is None else (capture.heap.trials[-1] if capture.heap.trials else capture.order).made
+    )
     count = len(made)
     yield
     del made[count:]
@@ -315,15 +317,15 @@ def iterations_raise(error: Exception, ran: Node) -> bool:
 def settle() -> None:
     """At the top level of a cell, what a region has left to be checked is checked at once: the cell ends where it fails."""
     capture = context.current()
-    if capture is None or capture.abstract or capture.trials:
+    if capture is None or capture.abstract or capture.heap.trials:
         return
-    token = capture.checks[CHECKS]
+    token = capture.order.checks[CHECKS]
     if isinstance(token, Tensor):
         try:
             token.numpy()
         except GuardError:  # in a function that is differentiated, or batched: the values are not there
             return
-        capture.checks[CHECKS] = 0
+        capture.order.checks[CHECKS] = 0
 
 
 def known(condition: Node) -> bool | None:
@@ -345,16 +347,16 @@ def checked(body: Callable[..., Any]) -> Callable[..., Any]:
         capture = context.current()
         if capture is None:
             return body(*args, **options)
-        outer, capture.checks[CHECKS] = capture.checks[CHECKS], 0
-        whole, capture.whole = capture.whole, False
+        outer, capture.order.checks[CHECKS] = capture.order.checks[CHECKS], 0
+        whole, capture.order.whole = capture.order.whole, False
         given = {t.place.buffer: t.place.buffer.version for t in flatten((args, options))[0] if isinstance(t, Tensor)}
         try:
             result = given_back(_met(body, args, options, whole=whole))
-            token = capture.checks[CHECKS]
-            if capture.refused is not None:
-                raise capture.refused
+            token = capture.order.checks[CHECKS]
+            if capture.refusals.refused is not None:
+                raise capture.refusals.refused
         finally:
-            capture.checks[CHECKS] = outer
+            capture.order.checks[CHECKS] = outer
         if not isinstance(token, Tensor):
             return result
         if whole and _awaits(token.node):
@@ -372,9 +374,9 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
     except Exception as error:
         capture = context.current()
         if whole and capture is not None:
-            capture.output.until = capture.checks[CHECKS]
+            capture.output.until = capture.order.checks[CHECKS]
         if any(isinstance(a, (*LATER, Text)) or holds_lazy(a) for a in error.args):
-            if not whole or capture is None or not capture.abstract or capture.assumed:
+            if not whole or capture is None or not capture.abstract or capture.refusals.assumed:
                 raise text_asked_for() from error
             note(wait(constant(False), error, place_of(error) or ()))
             return None
@@ -387,9 +389,9 @@ def _met(body: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any
 def _awaits(token: Node) -> bool:
     """Have the function that is captured wait for checks that no value waits for; whether it can."""
     capture = context.current()
-    if capture is None or not capture.abstract or capture.trials or capture.standing:
+    if capture is None or not capture.abstract or capture.heap.trials or capture.inputs.standing:
         return False
-    capture.awaited.append(token)
+    capture.order.awaited.append(token)
     return True
 
 

@@ -140,7 +140,7 @@ class Traced:
     def token(self) -> list[Node]:
         """What stands for the checks so far, where the function makes some."""
         capture = context.current()
-        return [node_of(capture.checks[CHECKS])] if self.tells and capture is not None else []
+        return [node_of(capture.order.checks[CHECKS])] if self.tells and capture is not None else []
 
     def types_of_all(self) -> list[Type]:
         """The types of all results."""
@@ -152,7 +152,7 @@ class Traced:
         if self.parts is None or capture is None:
             raise AssertionError
         if self.tells:
-            capture.checks[CHECKS] = wrap(found[-1])
+            capture.order.checks[CHECKS] = wrap(found[-1])
         nodes = map(context.record, found[: len(self.types)])
         return self.parts.build([Tensor(Place(Buffer(n))) for n in nodes])
 
@@ -232,12 +232,12 @@ def calling(function: Callable[..., Any], code: CodeType) -> Callable[..., Any]:
         if capture is None:
             return function(*args, **options)
         key = _where(code)
-        active = capture.recursions.get(key)
+        active = capture.running.recursions.get(key)
         if isinstance(active, Traced):
             return active.called((args, options))
         if active is None:
             return _first(function, code, args, options)
-        if active.depth is not None and len(capture.trials) > active.depth:
+        if active.depth is not None and len(capture.heap.trials) > active.depth:
             raise Recursion(code)
         return function(*args, **options)
 
@@ -251,7 +251,7 @@ def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any
     if capture is None:
         raise AssertionError
     try:
-        capture.recursions[key] = Plain(len(capture.trials) + 1)
+        capture.running.recursions[key] = Plain(len(capture.heap.trials) + 1)
         try:
             return attempt(World([function]), lambda: function(*args, **options), lambda _result: True).result
         except Recursion as error:
@@ -264,17 +264,17 @@ def _first(function: Callable[..., Any], code: CodeType, args: Any, options: Any
             failed = error
         if isinstance(failed, Recursion):
             traced = Traced(_name(capture, code.co_name), flatten((args, options))[0], structure((args, options)))
-            capture.recursions[key] = traced
+            capture.running.recursions[key] = traced
             return _traced(traced, function, args, options)
-        capture.recursions[key] = Plain(None)
+        capture.running.recursions[key] = Plain(None)
         return function(*args, **options)
     finally:
-        del capture.recursions[key]
+        del capture.running.recursions[key]
 
 
 def _name(capture: context.Capture, own: str) -> str:
     """A name that no function which is being traced has."""
-    used = {a.name for a in capture.recursions.values() if isinstance(a, Traced)}
+    used = {a.name for a in capture.running.recursions.values() if isinstance(a, Traced)}
     name = OWN + (own if own.isidentifier() else "function")
     while name in used:
         name += "_"
@@ -322,9 +322,9 @@ def _iteration(
 
     def run() -> Any:
         if token:
-            capture.checks[CHECKS] = wrap(token[0])
+            capture.order.checks[CHECKS] = wrap(token[0])
         args, options = build(iter(values))
-        return function(*args, **options), *([capture.checks[CHECKS]] if token else [])
+        return function(*args, **options), *([capture.order.checks[CHECKS]] if token else [])
 
     try:
         outcome = attempt(world, run)

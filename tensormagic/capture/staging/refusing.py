@@ -33,9 +33,9 @@ def in_doubt(error: Exception) -> Exception:
     """An error that was met, as a refusal where other data might not lead to it."""
     capture = context.current()
     met = isinstance(error, _KINDS) and not isinstance(error, CaptureError | GuardError)
-    if capture is None or not capture.assumed or not capture.abstract or not met:
+    if capture is None or not capture.refusals.assumed or not capture.abstract or not met:
         return error
-    said = f"{capture.assumed}: what follows ends in {type(error).__name__}: {error}"
+    said = f"{capture.refusals.assumed}: what follows ends in {type(error).__name__}: {error}"
     return CaptureError(said, "Check that it is not empty before you use it: `if values:`.")
 
 
@@ -76,9 +76,9 @@ def _instead_of(error: Exception) -> Exception | None:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     own = type(error).__module__ != "builtins" and not isinstance(error, TensorError)
-    if capture is None or capture.wanted is None or trace is None or not own:
+    if capture is None or capture.refusals.wanted is None or trace is None or not own:
         return None
-    code, instruction, refusal = capture.wanted
+    code, instruction, refusal = capture.refusals.wanted
     return refusal if trace.tb_frame.f_code is code and trace.tb_lasti == instruction else None
 
 

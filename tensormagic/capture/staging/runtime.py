@@ -152,7 +152,7 @@ def identical(first: Any, second: Any) -> Any:
 def _refuse_of_several(*values: Any) -> None:
     """Refuse to say whether a container that is one of several, depending on data, is another one."""
     capture = context.current()
-    stand_ins = () if capture is None else (m for one in capture.chosen for m in one.made)
+    stand_ins = () if capture is None else (m for one in capture.heap.chosen for m in one.made)
     if values[0] is not values[1] and any(m is v for m in stand_ins for v in values):
         refuse_python(
             "`is` with a container that is one of several, depending on the data,",

@@ -43,9 +43,9 @@ def print_(*values: Any, sep: str | None = " ", end: str | None = "\n", file: An
 def in_order(*values: Any, **options: Any) -> None:
     """``print`` in a cell: what the lines before it compute and may fail at is computed first."""
     capture = context.current()
-    if capture is not None and not capture.abstract and not capture.standing:
-        pending = [n for n in capture.made if not hooks.is_computed(n)]
-        capture.made.clear()  # what raises here is not asked again by a `finally`
+    if capture is not None and not capture.abstract and not capture.inputs.standing:
+        pending = [n for n in capture.order.made if not hooks.is_computed(n)]
+        capture.order.made.clear()  # what raises here is not asked again by a `finally`
         if pending:
             hooks.compute(pending)
     print(*values, **options)  # noqa: T201 (the user's)

@@ -116,13 +116,13 @@ def _fill(values: dict[Buffer, Held]) -> None:
 def trial() -> Trial | None:
     """The innermost trial that is going on."""
     capture = context.current()
-    return capture.trials[-1] if capture is not None and capture.trials else None
+    return capture.heap.trials[-1] if capture is not None and capture.heap.trials else None
 
 
 def iteration() -> int:
     """When the innermost iteration began that is being tried out, in the count of buffers: arrays made later are its own."""
     capture = context.current()
-    return 0 if capture is None else max((t.iteration for t in capture.trials), default=0)
+    return 0 if capture is None else max((t.iteration for t in capture.heap.trials), default=0)
 
 
 def fail_trial(what: str, advice: str) -> NeedsPython:
@@ -137,7 +137,7 @@ def fail_trial(what: str, advice: str) -> NeedsPython:
 def refuse_taken(value: Any) -> None:
     """Refuse to take values, in code that is tried out, from an iterator that was there before: they could not be put back."""
     capture = context.current()
-    if capture is not None and any(id(value) in t.iterators for t in capture.trials):
+    if capture is not None and any(id(value) in t.iterators for t in capture.heap.trials):
         raise fail_trial(
             f"values are taken from a {type(value).__name__} in a loop or a branch that depends on data",
             "Make a list of them first.",
@@ -165,7 +165,7 @@ def attempt(
     capture = context.current()
     if capture is None:
         raise AssertionError
-    if len(capture.trials) >= DEPTH:
+    if len(capture.heap.trials) >= DEPTH:
         raise NeedsPython(
             f"branches are nested {DEPTH} deep: a function calls itself depending on data, and does more than return the result",
             "Return the recursive call itself, with the result so far as an argument; or write a loop.",
@@ -174,46 +174,46 @@ def attempt(
     journal: dict[Buffer, Held] = {}
     running = Trial(world.iterators)
     start = next(serials)
-    counts = capture.effort.nodes, len(capture.guards), dict(capture.noted), dict(capture.lifted)
-    refused = capture.refused
-    told, chosen = len(capture.followed), len(capture.chosen)
-    capture.journals.append(journal)
-    capture.trials.append(running)
+    counts = capture.effort.nodes, len(capture.guards), dict(capture.names.noted), dict(capture.names.lifted)
+    refused = capture.refusals.refused
+    told, chosen = len(capture.heap.followed), len(capture.heap.chosen)
+    capture.heap.journals.append(journal)
+    capture.heap.trials.append(running)
     done = kept = False
     used: list[Node] | None = None
     try:
         outcome = _run(run, running, start) if may_raise else Outcome(run(), start)
         if running.failure is not None:
             raise running.failure
-        for one in capture.chosen[chosen:]:
+        for one in capture.heap.chosen[chosen:]:
             one.check()
         kept = keep(outcome.result)
         if not kept:
             ask_all()  # as it is now
             outcome.slots = world.changes()
             outcome.grown = world.grown
-            outcome.chosen = capture.chosen[chosen:]
+            outcome.chosen = capture.heap.chosen[chosen:]
             outcome.buffers = {b: _held(b) for b in journal if b.born < start}
             used = _used(running, outcome, unneeded)
         done = True
     finally:
-        capture.trials.pop()
-        capture.journals.pop()
+        capture.heap.trials.pop()
+        capture.heap.journals.pop()
         if not done:
-            capture.effort.nodes, capture.refused = counts[0], refused
+            capture.effort.nodes, capture.refusals.refused = counts[0], refused
             del capture.guards[counts[1] :]
-            capture.noted, capture.lifted = counts[2], counts[3]
+            capture.names.noted, capture.names.lifted = counts[2], counts[3]
         if not kept:
-            del capture.chosen[chosen:]
+            del capture.heap.chosen[chosen:]
             world.restore()
             _fill({b: was for b, was in journal.items() if b.born < start})
-            forget(capture.followed[told:])
-            del capture.followed[told:]
+            forget(capture.heap.followed[told:])
+            del capture.heap.followed[told:]
     context.keep(*((running.made, running.stand_ins) if kept else ()))
     if used is not None:  # everything is as it was: that the world knew
-        capture.trials.append(running)  # what is built for it is no line of the code around
+        capture.heap.trials.append(running)  # what is built for it is no line of the code around
         _await_unused(capture, outcome, world, used)
-        capture.trials.pop()
+        capture.heap.trials.pop()
     return outcome
 
 
@@ -228,10 +228,10 @@ def _used(running: Trial, outcome: Outcome, unneeded: Container[Slot]) -> list[N
 
 def _await_unused(capture: context.Capture, outcome: Outcome, world: World, used: list[Node]) -> None:
     """Have what code on trial has computed, may fail, and is not used, be among the checks: Python computes it all the same."""
-    slot = world.variables[id(capture.checks), CHECKS]
+    slot = world.variables[id(capture.order.checks), CHECKS]
     token = node_of(outcome.slots.get(slot, slot.get()))
-    running = capture.trials[-1]
-    made = within_no_function(list(running.made), running.stand_ins, capture.behind)
+    running = capture.heap.trials[-1]
+    made = within_no_function(list(running.made), running.stand_ins, capture.inputs.behind)
     checked = unused_on_trial(made, used, world.nodes(), token)
     if checked is not token:
         outcome.slots[slot] = wrap(checked)

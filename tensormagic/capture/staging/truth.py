@@ -106,7 +106,7 @@ class Driving:
 def unstaged(error: Exception) -> None:
     """Note why Python runs what might have been a region."""
     capture, frame = context.current(), usercode.user_frame()
-    if capture is not None and frame is not None and not capture.trials:
+    if capture is not None and frame is not None and not capture.heap.trials:
         capture.effort.unstaged[usercode.span(frame)] = _said(error) or type(error).__name__
 
 

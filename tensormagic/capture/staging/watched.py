@@ -16,7 +16,7 @@ def watch(value: Any) -> Any:
     capture = context.current()
     if capture is not None and isinstance(value, (*_MUTABLE, tuple)):
         if isinstance(value, _MUTABLE):
-            capture.watched.append((value, value.copy()))
+            capture.heap.watched.append((value, value.copy()))
         for part in value.values() if isinstance(value, dict) else value:
             watch(part)
     return value
@@ -27,7 +27,7 @@ def refuse_changed(since: int) -> None:
     capture = context.current()
     if capture is None:
         return
-    noted, capture.watched[since:] = capture.watched[since:], []
+    noted, capture.heap.watched[since:] = capture.heap.watched[since:], []
     if any(differs(now, before) for now, before in noted):
         raise NeedsPython(
             "a list that is an element of a list changes, and the outer one grows a data-dependent number of times",

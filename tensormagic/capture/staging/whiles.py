@@ -94,9 +94,9 @@ class _While:
         self._body.iteration()
         self._iterations += 1
         if (
-            self._capture is not None and self._capture.refused is not None
+            self._capture is not None and self._capture.refusals.refused is not None
         ):  # which the code may have caught, and would for ever
-            raise self._capture.refused
+            raise self._capture.refusals.refused
         if self._iterations == 1 and begins_otherwise(self._failed, UNROLLED + 1):
             self._failed = None
         known = self._failed is not None or isinstance(condition, bool)

@@ -33,7 +33,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.plain_texts import key_text
 from tensormagic.ops.effects.checks import REQUIRE
 
-CHECKS = "__tensor_checks__"  # what ``Capture.checks`` holds
+CHECKS = "__tensor_checks__"  # what ``Order.checks`` holds
 MOST = 20_000  # values that are looked at
 ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into them
 
@@ -77,7 +77,7 @@ class World:
             self._look(self._pending.popleft())
         capture = context.current()
         if capture is not None:
-            self._variable(capture.checks, CHECKS, CHECKS)
+            self._variable(capture.order.checks, CHECKS, CHECKS)
         self.values = {key: slot.get() for key, slot in self.variables.items()}
 
     def slot(self, function: Any, name: str) -> Slot:

@@ -318,8 +318,8 @@ def follow(own: Buffer) -> None:
     capture, held = context.current(), weakref.ref(own)
     for source in reach(own) - {own} if isinstance(own.alias, Unknown) else own.alias.of:
         _followers.setdefault(source, []).append(held)
-        if capture is not None and capture.trials:
-            capture.followed.append((source, held))
+        if capture is not None and capture.heap.trials:
+            capture.heap.followed.append((source, held))
 
 
 def forget(followed: Iterable[tuple[Buffer, weakref.ref[Buffer]]]) -> None:

@@ -89,7 +89,7 @@ def _may_reshape(x: Tensor) -> None:
     capture, buffer = context.current(), x.place.buffer
     if capture is None:
         return
-    if capture.trials:
+    if capture.heap.trials:
         refuse("a new shape of an array in a loop or a branch that depends on data", "Use x = x.reshape(...).")
     if capture.abstract and buffer.first.op is INPUT and x.place.parent is None:
         name = buffer.name or "x"

@@ -97,9 +97,9 @@ def given_for(leaf: Node) -> np.ndarray[Any, Any] | None:
     capture = context.current()
     if capture is None or leaf.op is not INPUT:
         return None
-    while leaf in capture.behind:
-        leaf = capture.behind[leaf]
-    value = capture.values.get(leaf) if leaf.op is INPUT else None
+    while leaf in capture.inputs.behind:
+        leaf = capture.inputs.behind[leaf]
+    value = capture.inputs.values.get(leaf) if leaf.op is INPUT else None
     if not isinstance(value, np.ndarray):
         return None
     capture.layouts.ordered = True

@@ -127,14 +127,14 @@ class Lent(Buffer):
     def _given(self) -> Iterator[str]:
         """What the function that is being captured calls the arrays that it is given, or reads, and that lie in the memory."""
         capture = context.current()
-        for leaf, value in capture.values.items() if capture is not None and capture.abstract else ():
+        for leaf, value in capture.inputs.values.items() if capture is not None and capture.abstract else ():
             if type(value) is np.ndarray and self.lies_in(value):
                 yield str(leaf["source"])
 
     def _beside(self) -> Iterator[Buffer]:
         """The arrays of the notebook that the running cell has, and that lie in the memory."""
         capture = context.current()
-        for value in () if capture is None else list(capture.lifted.values()):
+        for value in () if capture is None else list(capture.names.lifted.values()):
             buffer = getattr(getattr(value, "place", None), "buffer", None)
             if isinstance(buffer, Buffer) and type(buffer.array) is np.ndarray and share(self._memory, buffer.array):
                 yield buffer

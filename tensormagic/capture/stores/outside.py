@@ -24,20 +24,20 @@ from tensormagic.ops.leaf import constant
 
 def connected(array: np.ndarray[Any, Any], name: str, capture: Capture) -> Tensor:
     """The lazy array of the notebook's ``array``, where values are there: one for all that read it, so that stores reach the array."""
-    held = capture.lifted.get(("array", id(array)))
+    held = capture.names.lifted.get(("array", id(array)))
     if isinstance(held, Tensor) and (held.place.buffer.version or held.node is inputs.of_array(array, name)):
         return held
     found = input_tensor(array, name)
     if found is None:
         return wrap(node_of(array))
-    for other in [v.place.buffer for v in capture.lifted.values() if isinstance(v, Tensor)]:
+    for other in [v.place.buffer for v in capture.names.lifted.values() if isinstance(v, Tensor)]:
         if other.array is not None and other.array is not array and share(array, other.array):
             if other.version:
                 refuse(f"reading {name}, which shares memory with {other.name}, after a store into that,", "Copy it.")
             connect(found.place.buffer, other)
     found.place.buffer.born = 0  # it was there before, also where code that is tried out meets it first
-    capture.lifted["array", id(array)] = found
-    capture.lifted["alive", id(array)] = array
+    capture.names.lifted["array", id(array)] = found
+    capture.names.lifted["alive", id(array)] = array
     return found
 
 
@@ -75,14 +75,14 @@ def given_array(value: Any) -> np.ndarray[Any, Any] | None:
     """The array that a call gives, for the lazy one that is all of it; None for others."""
     capture = context.current()
     whole = isinstance(value, Tensor) and value.place.parent is None and value.place.buffer.argument
-    found = capture.values.get(value.place.buffer.first) if whole and capture is not None else None
+    found = capture.inputs.values.get(value.place.buffer.first) if whole and capture is not None else None
     return found if isinstance(found, np.ndarray) else None
 
 
 def seen(array: np.ndarray[Any, Any], name: str) -> Node:
     """What the notebook's array holds now; while a cell runs that reads it, what that cell sees."""
     capture = context.current()
-    held = None if capture is None else capture.lifted.get(("array", id(array)))
+    held = None if capture is None else capture.names.lifted.get(("array", id(array)))
     return held.place.buffer.node if isinstance(held, Tensor) else inputs.of_array(array, name)
 
 

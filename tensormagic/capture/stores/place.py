@@ -214,7 +214,7 @@ class Buffer:
         capture = context.current()
         if capture is not None:
             capture.stored()
-            for journal in capture.journals:
+            for journal in capture.heap.journals:
                 if self not in journal:
                     journal[self] = self.node, self.version, self.stored
         self.version = next(serials)

@@ -46,6 +46,14 @@ class Tensor(Lazy):
 
     It has NumPy's operators, methods, attributes and indexing; ``np.asarray``, ``float``, ``print`` and plotting compute it.
     Make one with :func:`tensormagic.tensor`, or by running a ``%%tensor`` cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tensormagic import tensor
+    >>> y = np.exp(tensor(np.zeros(2))) + 1
+    >>> type(y).__name__, y.shape, float(y[0])
+    ('Tensor', (2,), 2.0)
     """
 
     __slots__ = ()

@@ -55,6 +55,11 @@ def check_grads(
     DerivativeCheckError
         Where they differ: which mode, at which order, and the operation and the line that disagree.
 
+    References
+    ----------
+    The complex step: W. Squire and G. Trapp, "Using complex variables to estimate derivatives of real functions", SIAM Review 40
+    (1998), 110-112.
+
     Examples
     --------
     >>> import numpy as np

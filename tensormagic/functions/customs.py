@@ -95,6 +95,10 @@ def checkpoint(fun: Any) -> Function:
     CaptureError
         For what is no function, and at a call for one that cannot be captured.
 
+    References
+    ----------
+    A. Griewank and A. Walther, "Evaluating Derivatives", 2nd edition, SIAM 2008, chapter 12.
+
     Examples
     --------
     >>> import numpy as np

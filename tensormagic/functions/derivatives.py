@@ -326,6 +326,10 @@ def hvp(fun: Any, primals: Any, vector: Any) -> Any:
     ShapeError
         For a vector that does not fit its argument.
 
+    References
+    ----------
+    B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6 (1994), 147-160.
+
     Examples
     --------
     >>> import numpy as np

@@ -78,6 +78,16 @@ class Function(Specialised):
     """A captured function: a call traces it for the kind of its arguments, and runs the graph.
 
     Called on lazy arrays, or inside a captured cell, it gives lazy arrays; on NumPy arrays it gives NumPy arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tensormagic import grad, tensor
+    >>> square = tensor(lambda x: x * x)
+    >>> square(np.array([1.0, 3.0]))
+    array([1., 9.])
+    >>> isinstance(square, Function) and isinstance(grad(square), Function)
+    True
     """
 
     offered: ClassVar[tuple[str, ...]] = ("forget", "graph", "math", "name", "source")

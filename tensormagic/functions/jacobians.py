@@ -63,6 +63,11 @@ def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function |
     DifferentiationError
         Where an argument is no real float, or a result no float.
 
+    References
+    ----------
+    Where ``sparse``: A. R. Curtis, M. J. D. Powell and J. K. Reid, "On the estimation of sparse Jacobian matrices", IMA Journal of
+    Applied Mathematics 13 (1974), 117-119.
+
     Examples
     --------
     >>> import numpy as np
@@ -109,6 +114,11 @@ def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | 
     ------
     DifferentiationError
         At a call, for an argument that is no float, and, where ``sparse``, for what is no real scalar.
+
+    References
+    ----------
+    Where ``sparse``: T. F. Coleman and J. J. Moré, "Estimation of sparse Hessian matrices and graph coloring problems", Mathematical
+    Programming 28 (1984), 243-270.
 
     Examples
     --------

@@ -68,6 +68,11 @@ def vjp(fun: Any, *primals: Any) -> tuple[Any, Map]:
     ShapeError
         Where it is pulled, for a cotangent that does not fit the value.
 
+    References
+    ----------
+    A. Radul and others, "You only linearize once: tangents transpose to gradients", Proceedings of the ACM on Programming Languages
+    7 (POPL), 2023.
+
     Examples
     --------
     >>> value, pull = vjp(lambda x: 2 * x**3 + 8, 1.0)
@@ -111,6 +116,11 @@ def linearize(fun: Any, *primals: Any) -> tuple[Any, Map]:
         changed since.
     ShapeError
         At a later call, for a tangent that does not fit its argument.
+
+    References
+    ----------
+    A. Radul and others, "You only linearize once: tangents transpose to gradients", Proceedings of the ACM on Programming Languages
+    7 (POPL), 2023.
 
     Examples
     --------

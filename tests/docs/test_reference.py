@@ -141,6 +141,28 @@ def test_every_public_function_says_what_it_takes_gives_and_raises_and_has_an_ex
     assert [p for p in parameters if not re.search(rf"^[\w*, ]*\b{p}\b", taken, re.MULTILINE)] == []
 
 
+SOURCES = {  # of what is taken from a paper or a book
+    "check_grads": "Squire",
+    "checkpoint": "Griewank",
+    "hessian": "Coleman",
+    "hvp": "Pearlmutter",
+    "jacobian": "Curtis",
+    "linearize": "linearize once",
+    "vjp": "linearize once",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_is_taken_from_a_paper_names_it(name):
+    told = (inspect.getdoc(getattr(tm, name)) or "").partition("References\n----------\n")[2].partition("\n\n")[0]
+    assert SOURCES[name] in told
+
+
+@pytest.mark.parametrize("name", ["Compiled", "Function", "Tensor", "config", "rules"])
+def test_every_public_class_has_an_example(name):
+    assert "Examples\n--------\n" in (inspect.getdoc(getattr(tm, name)) or "")
+
+
 MEMBERS = {  # of what functions give, by what makes one: those that pages name
     "tm.tensor([1.0, 2.0]).sum()": "numpy item tolist code explain time graph optimized formula grad backprop to_html",
     "tm.tensor(np.sin)": "graph",

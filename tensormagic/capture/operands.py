@@ -22,6 +22,8 @@ from tensormagic.ops.move import concatenate, expand_dims
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.pointwise import Pointwise, astype
 
+_MOST_PARTS = 100  # of a container, among which an array without a name is looked for
+
 
 class NoOperandError(ForeignError, told_as=DTypeError):
     """An object in the place of an array or a number: NumPy makes of it what it can."""
@@ -134,8 +136,24 @@ def name_of(value: Any) -> str:
 
 
 def _named(value: Any) -> str:
-    names = usercode.user_names(usercode.user_frame())
-    return next((name for name, held in names.items() if held is value and not name.startswith("_")), "")
+    names = {n: held for n, held in usercode.user_names(usercode.user_frame()).items() if not n.startswith("_")}
+    exact = next((name for name, held in names.items() if held is value), "")
+    if exact:
+        return exact
+    parts = ((name, _part(held, value)) for name, held in reversed(names.items()))  # those of a function are last
+    return next((name + part for name, part in parts if part), "")
+
+
+def _part(held: Any, value: Any) -> str:
+    """How an array is reached in a container of the user's, or in an object: ``["W1"]``, ``[0]``, ``.w``; else nothing."""
+    kind, items = type(held), list[tuple[str, Any]]()
+    if kind is dict and len(held) <= _MOST_PARTS:
+        items = [(f"[{door.key_text(k)}]", v) for k, v in held.items() if type(k) in {str, int}]
+    elif kind in {list, tuple} and len(held) <= _MOST_PARTS:
+        items = [(f"[{k}]", v) for k, v in enumerate(held)]
+    elif kind.__module__ == "__main__" and kind.__getattribute__ is object.__getattribute__:
+        items = [(f".{k}", v) for k, v in getattr(held, "__dict__", {}).items()]
+    return next((path for path, part in items if part is value), "")
 
 
 def build(op: Pointwise, *operands: Any) -> Tensor:

@@ -102,7 +102,52 @@ def test_indices_that_a_gradient_reads_have_a_box_of_their_own(notebook):
     given = {title: [titles[e.source] for e in gradient.edges if e.target == key] for key, title in titles.items()}
     assert given["[np.arange(40), t]"] == ["t"]
     assert "[np.arange(40), t]" in given["p[np.arange(40), t]"]
-    assert "[np.arange(40), t]" in given["scatter_add"]
+    assert "[np.arange(40), t]" in given["·[…] += ·"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "x[1] - x[0] ** 2",
+        "np.sum((x[1:] - x[:-1]) ** 2)",
+        "np.sum(x[i] ** 2)",
+        "s = 0.0\nfor k in range(3):\n    s = s + x[k] ** 2\ns",
+        "y = x * 2\ny[0] = x[1]\nnp.sum(y ** 2)",
+        "np.sum(x[::2]) if x[0] > 0 else np.sum(x[1:] ** 3)",
+    ],
+)
+def test_no_box_has_the_name_of_a_store_that_nobody_has_written(notebook, cell):
+    notebook.ok("x, i = np.arange(1.0, 5.0), np.array([0, 2, 2])")
+    report = notebook.ok(f"%%tensor --grad x\n{cell}").value.report
+    titles = [v.title for view in report.portrait.scene(report.outcome.source).views for v in view.drawn.everything()]
+    assert not [t for t in titles if "add_at" in t or "scatter" in t or t == "set"]
+    assert any("[…] += ·" in t for t in titles) or "for" in cell or "if" in cell
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("f(p, x)", {"q['W']", "q['b']"}),
+        ("g(L, x)", {"rows[0]", "rows[1]"}),
+        ("h(pair, x)", {"a", "b"}),
+        ("of(model, x)", {"m.w"}),
+        ("f({'W': p['W'], 'b': np.zeros(4)}, x)", {"p['W']"}),
+    ],
+)
+def test_arrays_in_containers_have_the_names_they_are_reached_by(notebook, text, names):
+    notebook.ok(
+        "x = np.arange(4.0)\np = {'W': np.ones((4, 4)), 'b': np.ones(4)}\nL = [np.ones(4), np.full(4, 2.0)]\n"
+        "pair = (np.full(4, 3.0), np.full(4, 4.0))\n"
+        "class Model: pass\nmodel = Model()\nmodel.w = np.full(4, 5.0)\n"
+        "def f(q, x):\n    return np.sum(np.tanh(x @ q['W'] + q['b']))\n"
+        "def g(rows, x):\n    return np.sum(x * rows[0] + rows[1])\n"
+        "def h(two, x):\n    a, b = two\n    return np.sum(x * a + b)\n"
+        "def of(m, x):\n    return np.sum(x * m.w)"
+    )
+    report = notebook.ok(f"%%tensor\n{text}").value.report
+    found = {v.title for v in report.portrait.scene(report.outcome.source).views[0].drawn.vertices}
+    assert not [t for t in found if t.startswith("array")]
+    assert names <= found
 
 
 def test_a_name_keeps_its_type_whatever_a_later_line_makes_of_it(notebook):

@@ -11,8 +11,10 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
+from tensormagic.ops.update import ADD_AT, SET
 
 __all__ = [
     "KIND_WORDS",
@@ -67,6 +69,12 @@ _OF_ONE = {  # operations of one operand that have an operator in Python, or are
     square.name: "· ** 2",
     reciprocal.name: "1 / ·",
 }
+_STORES = {  # stores that the user has not written, and whose places no text has: what a gradient adds into a part of an array
+    SET.name: "·[…] = ·",
+    SCATTER_SET.name: "·[…] = ·",
+    ADD_AT.name: "·[…] += ·",
+    SCATTER_ADD.name: "·[…] += ·",
+}
 STAGES = {  # what the views are called: one computation, as it goes from what was written to what runs
     "captured": "as written",
     "rewritten": "after rewriting",
@@ -109,10 +117,10 @@ def symbol(name: str) -> str:
 def operation(name: str) -> str:
     """Return what an operation is called where no operand stands beside it: as Python writes it, or by its name.
 
-    >>> operation("multiply"), operation("square"), operation("exp")
-    ('×', '· ** 2', 'exp')
+    >>> operation("multiply"), operation("square"), operation("exp"), operation("add_at")
+    ('×', '· ** 2', 'exp', '·[…] += ·')
     """
-    return _OF_ONE.get(name) or symbol(name)
+    return _OF_ONE.get(name) or _STORES.get(name) or symbol(name)
 
 
 def clean(text: str, most: int = 400) -> str:

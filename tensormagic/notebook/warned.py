@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 __all__ = ["Warned"]
@@ -16,24 +18,36 @@ class Warned:
 
     def __init__(self) -> None:
         self._before: Any = warnings.formatwarning
+        self._own: Any = None
 
     def begin(self) -> None:
-        """Write them so from now on."""
-        self._before, warnings.formatwarning = warnings.formatwarning, self.text
+        """Write them so from now on. It is said before each cell, since a cell may set Python's function itself.
+
+        One that calls what it has found (ours) is asked by a new one of ours, so that neither asks the other without end.
+        """
+        if self._own is None or warnings.formatwarning is not self._own:
+            self._before = warnings.formatwarning
+            self._own = warnings.formatwarning = partial(text, self._before)
 
     def end(self) -> None:
         """Write them as before, unless somebody else has come in between."""
-        if warnings.formatwarning == self.text:
+        if warnings.formatwarning is self._own:
             warnings.formatwarning = self._before
 
-    def text(
-        self, message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-    ) -> str:
-        r"""A warning as text.
 
-        >>> Warned().text("grad_w is old", UserWarning, "In[3]", 2)
-        'In[3] line 2: UserWarning (no error): grad_w is old\\n'
-        """
-        if not _CELL.fullmatch(filename):
-            return str(self._before(message, category, filename, lineno, line))
-        return f"{filename} line {lineno}: {category.__name__} (no error): {message}\n"
+def text(
+    before: Callable[..., str],
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    r"""A warning as text; ``before`` writes those of files.
+
+    >>> text(warnings.formatwarning, "grad_w is old", UserWarning, "In[3]", 2)
+    'In[3] line 2: UserWarning (no error): grad_w is old\n'
+    """
+    if not _CELL.fullmatch(filename):
+        return str(before(message, category, filename, lineno, line))
+    return f"{filename} line {lineno}: {category.__name__} (no error): {message}\n"

@@ -46,6 +46,32 @@ def test_one_that_came_in_between_stays(notebook, stderr, monkeypatch):
     assert sys.modules["warnings"] is warnings
 
 
+@pytest.mark.parametrize("cells", [0, 1, 2, 5])
+@pytest.mark.parametrize("where", ["a.py", "<string>", "In[3]"])
+def test_after_any_number_of_cells_a_warning_is_written_once(notebook, stderr, cells, where):
+    for _ in range(cells):
+        notebook.ok("1 + 1")
+    assert stderr("old", where, 2).count("old") == 1
+
+
+@pytest.mark.parametrize("where", ["a.py", "In[3]"])
+@pytest.mark.parametrize(
+    "form", ["lambda *a: 'mine: ' + kept(*a)", "functools.partial(lambda f, *a: 'mine: ' + f(*a), kept)"]
+)
+def test_a_function_of_a_cell_that_calls_the_one_before_ends(notebook, stderr, form, where):
+    python = warnings.formatwarning
+    try:
+        notebook.ok(f"import functools, warnings\nkept = warnings.formatwarning\nwarnings.formatwarning = {form}")
+        for _ in range(3):
+            notebook.ok("1 + 1")
+        assert stderr("old", where, 2).count("old") == 1
+        notebook.ok("warnings.formatwarning = kept")
+        notebook.ok("1 + 1")
+        assert "mine" not in stderr("old", where, 2)
+    finally:
+        warnings.formatwarning = python
+
+
 @pytest.mark.parametrize(
     ("start", "back"),
     [

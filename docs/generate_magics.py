@@ -20,6 +20,7 @@ from tensormagic import cli
 from tensormagic.config import Config
 from tensormagic.notebook.magic import TensorMagics
 
+_CODE = re.compile(r"(?<![\w-])--?[a-z][a-z-]*(?: (?:gpu|refuse))?|\bgrad_[AB]\b|\bx=VECTOR\b")
 HEAD = """# Every magic, setting and command
 
 Made by `python docs/generate_magics.py` from the package itself. {doc}`options` has the same by subject, with what is shown.
@@ -103,8 +104,9 @@ def shell() -> Any:
 
 
 def cell(text: str) -> str:
-    """A text as a cell of a table."""
-    return " ".join(text.split()).replace("|", r"\|")
+    """A text as a cell of a table. Options and names in it are code: pages make one dash of two elsewhere."""
+    plain = " ".join(text.split()).replace("|", r"\|")
+    return plain if "`" in plain else _CODE.sub(r"`\g<0>`", plain)
 
 
 def rows(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, str]]:

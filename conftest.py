@@ -1,8 +1,8 @@
 """How tests are collected: what ``-k`` cannot select is not imported, and of tables only the rows that it selects are made.
 
 Of 34,000 tests nearly all are rows of tables, in 350 files, and a run that asks for a few of them by ``-k`` took its time for the rest.
-The names of a file's tests stand in its text, or in those of the files of tests that it imports; where they do not, the file says so
-(``NAMED_ELSEWHERE``). ``tests/test_collecting.py`` holds that.
+The names of a file's tests stand in its text without the bodies of tests, or in those of the files of tests that it imports; where they
+do not, the file says so (``NAMED_ELSEWHERE``). ``tests/test_collecting.py`` holds that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).parent
 NAMED_ELSEWHERE = "# tests named elsewhere"  # a line of a file of tests whose names come from what it tests
+TEST = re.compile(r"( *)(?:async )?def test_")
 IMPORT = re.compile(r"^\s*(?:from|import) +tests\.([\w.]+)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)
 
 gc.disable()  # what is collected stays to the end: there is no garbage to look for, and looking took a sixth of the time
@@ -37,6 +38,20 @@ class Unread(pytest.File):
 def text_of(path: Path) -> str:
     """The text of a file, in small letters, as ``-k`` compares."""
     return path.read_text(encoding="utf-8").lower()
+
+
+@cache
+def named_in(path: Path) -> str:
+    """The text of a file without the bodies of its tests: what names tests stands before these, in decorators and tables."""
+    kept: list[str] = []
+    depth: int | None = None  # of the test whose body is left out
+    for line in text_of(path).splitlines():
+        indent = len(line) - len(line.lstrip())
+        if depth is None or (line.strip() and indent <= depth and line.strip()[0] not in ")]"):
+            found = TEST.match(line)
+            depth = len(found[1]) if found else None
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def sources(path: Path) -> list[Path]:
@@ -64,7 +79,7 @@ def reachable(path: Path) -> str | None:
     """
     if NAMED_ELSEWHERE in text_of(path):
         return None
-    return "\n".join([path.relative_to(ROOT).as_posix().lower(), *map(text_of, sources(path))])
+    return "\n".join([path.relative_to(ROOT).as_posix().lower(), *map(named_in, sources(path))])
 
 
 def may_be_selected(path: Path, keyword: str) -> bool:

@@ -102,29 +102,31 @@ def distance(a: Any, b: Any) -> Any:
     return d[-1, -1]
 
 
-CASES: dict[str, tuple[Callable[..., Any], list[np.ndarray[Any, Any]]]] = {
-    "four elements": (elementwise, arrays((4,), (4,))),
-    "exp(-x*x)*y + x, 2**24": (elementwise, arrays((1 << 24,), (1 << 24,))),
-    "mean of a cross entropy, 2**24": (cross_entropy, arrays((1 << 24,), (1 << 24,))),
-    "softmax 8,192 x 2,048": (softmax, arrays((8192, 2048))),
-    "gradient of a logistic loss, 10**6 x 30": (tm.grad(loss), arrays((30,), (10**6, 30), (10**6,))),
-    "100 steps of gradient descent, 10**5 x 30": (trained, arrays((30,), (10**5, 30), (10**5,))),
+CASES: dict[
+    str, tuple[Callable[..., Any], Callable[[], list[np.ndarray[Any, Any]]]]
+] = {  # a function, and what makes its arguments
+    "four elements": (elementwise, lambda: arrays((4,), (4,))),
+    "exp(-x*x)*y + x, 2**24": (elementwise, lambda: arrays((1 << 24,), (1 << 24,))),
+    "mean of a cross entropy, 2**24": (cross_entropy, lambda: arrays((1 << 24,), (1 << 24,))),
+    "softmax 8,192 x 2,048": (softmax, lambda: arrays((8192, 2048))),
+    "gradient of a logistic loss, 10**6 x 30": (tm.grad(loss), lambda: arrays((30,), (10**6, 30), (10**6,))),
+    "100 steps of gradient descent, 10**5 x 30": (trained, lambda: arrays((30,), (10**5, 30), (10**5,))),
     "gradient of a perceptron, 4,096 x 784 x 1,024 x 10": (
         tm.grad(perceptron, argnums=(0, 1)),
-        arrays((784, 1024), (1024, 10), (4096, 784)),
+        lambda: arrays((784, 1024), (1024, 10), (4096, 784)),
     ),
-    "20 steps of a 4,096 x 4,096 stencil": (stencil, arrays((4096, 4096))),
+    "20 steps of a 4,096 x 4,096 stencil": (stencil, lambda: arrays((4096, 4096))),
     "5 epochs of 20 batches of 512 x 784 x 10": (
         epochs,
-        [*arrays((784, 10), (10240, 784)), np.random.default_rng(0).integers(0, 10, 10240)],
+        lambda: [*arrays((784, 10), (10240, 784)), np.random.default_rng(0).integers(0, 10, 10240)],
     ),
     "edit distance of two texts of 200 letters": (
         distance,
-        [np.random.default_rng(k).integers(0, 4, 200) for k in range(2)],
+        lambda: [np.random.default_rng(k).integers(0, 4, 200) for k in range(2)],
     ),
-    "cumsum 2**24": (np.cumsum, arrays((1 << 24,))),
-    "argmax 8,192 x 2,048": (lambda x: np.argmax(x, axis=1), arrays((8192, 2048))),
-    "matmul 2,048": (np.matmul, arrays((2048, 2048), (2048, 2048))),
+    "cumsum 2**24": (np.cumsum, lambda: arrays((1 << 24,))),
+    "argmax 8,192 x 2,048": (lambda x: np.argmax(x, axis=1), lambda: arrays((8192, 2048))),
+    "matmul 2,048": (np.matmul, lambda: arrays((2048, 2048), (2048, 2048))),
 }
 
 
@@ -173,7 +175,7 @@ def codes_of(graph: Graph) -> list[Codes]:
 
 def compile_ahead(cc: tuple[int, int]) -> int:
     """Have the kernels of all programs compiled; how many are refused."""
-    codes = [c for f, args in CASES.values() for c in codes_of(session.executable(tm.trace(f, *args)).graph)]
+    codes = [c for f, made in CASES.values() for c in codes_of(session.executable(tm.trace(f, *made())).graph)]
     for one in codes:
         one.start(cc)
     refused = 0
@@ -197,9 +199,9 @@ def main() -> None:
         "| program, float32 | CPU, ms | card by the library, ms | card, ms | card with copies, ms |",
         "|---|---|---|---|---|",
     ]
-    for name, (function, args) in CASES.items():
+    for name, (function, make) in CASES.items():
         tm.config.tier = "numba"
-        times = timed(function, args)
+        times = timed(function, make())
         lines.append(f"| {name} | " + " | ".join(f"{1e3 * t:.3f}" for t in times) + " |")
         print(lines[-1], flush=True)
     if path is not None:

@@ -1,3 +1,5 @@
+# tests named elsewhere
+
 import difflib
 import importlib.util
 import re

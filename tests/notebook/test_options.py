@@ -1,3 +1,5 @@
+# tests named elsewhere
+
 """The options' table: one declaration for reading, help and completion."""
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ def test_what_is_measured_of_kernels(cupy: None, monkeypatch: pytest.MonkeyPatch
 @compiles
 @pytest.mark.parametrize("name", ["four elements", "cumsum 2**24"])
 def test_what_is_measured_of_programs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    function, args = device_cells.CASES[name]
+    function, make = device_cells.CASES[name]
     devices.use(FakeDevice())
-    monkeypatch.setattr(device_cells, "CASES", {name: (function, [a[:40] for a in args])})
+    monkeypatch.setattr(device_cells, "CASES", {name: (function, lambda: [a[:40] for a in make()])})
     monkeypatch.setattr(sys, "argv", ["device_cells.py", "--write", str(tmp_path / "cells.md")])
     tier = tm.config.tier
     try:
@@ -85,8 +85,8 @@ def test_the_programs_have_a_graph_for_a_card(name: str):
     from tensormagic import session
     from tensormagic.backend.cuda import run as cuda
 
-    function, args = device_cells.CASES[name]
-    graph = session.executable(tm.trace(function, *args)).graph
+    function, make = device_cells.CASES[name]
+    graph = session.executable(tm.trace(function, *make())).graph
     assert not cuda.offenders(graph)
 
 

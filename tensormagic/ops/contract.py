@@ -319,7 +319,8 @@ def matmul(x: Node, y: Node) -> Node:
     a, b = x.type.ndim, y.type.ndim
     if not same(x.type.shape[-1], y.type.shape[-2 if b > 1 else 0]):
         raise ShapeError(
-            f"matmul: shapes {show(x.type.shape)} and {show(y.type.shape)} do not fit: {hint(x.type.shape[-1])} columns on the left, "
+            f"matmul: shapes {show(x.type.shape)} and {show(y.type.shape)} do not fit: "
+            f"{hint(x.type.shape[-1])} {'columns' if a > 1 else 'elements'} on the left, "
             f"{hint(y.type.shape[-2 if b > 1 else 0])} {'rows' if b > 1 else 'elements'} on the right"
         )
     if a > 2 or b > 2:

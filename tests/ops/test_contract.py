@@ -64,9 +64,19 @@ def test_subscripts_that_do_not_fit(text, shapes, message):
         run_nodes("reference", lambda *nodes: einsum(text, *nodes), [np.ones(s) for s in shapes])
 
 
-def test_matmul_names_the_shapes():
-    with pytest.raises(
-        ShapeError, match=r"\(2, 3\) and \(4, 5\) do not fit: 3 columns on the left, 4 rows on the right"
-    ):
-        run_nodes("reference", matmul, [np.ones((2, 3)), np.ones((4, 5))])
-    assert outcome(lambda: np.matmul(np.ones((2, 3)), np.ones((4, 5)))) is ValueError
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        ((2, 3), (4, 5), r"\(2, 3\) and \(4, 5\) do not fit: 3 columns on the left, 4 rows on the right"),
+        ((3,), (4, 5), r"\(3,\) and \(4, 5\) do not fit: 3 elements on the left, 4 rows on the right"),
+        ((2, 3), (4,), "3 columns on the left, 4 elements on the right"),
+        ((3,), (4,), "3 elements on the left, 4 elements on the right"),
+        ((6, 2, 3), (4, 5), "3 columns on the left, 4 rows on the right"),
+        ((3,), (6, 4, 5), "3 elements on the left, 4 rows on the right"),
+    ],
+)
+def test_matmul_names_the_shapes(left, right, message):
+    operands_ = [np.ones(left), np.ones(right)]
+    with pytest.raises(ShapeError, match=message):
+        run_nodes("reference", matmul, operands_)
+    assert outcome(lambda: np.matmul(*operands_)) is ValueError

@@ -8,6 +8,7 @@ import pytest
 
 from tensormagic.notebook.pictures.labels import STAGES, changes
 from tensormagic.notebook.pictures.scene import Scene, Vertex, View
+from tensormagic.notebook.pictures.shapes import vertex_face
 from tensormagic.ops.meaning import brought_in
 from tensormagic.ops.op import registry
 
@@ -145,3 +146,31 @@ def test_formulas_of_a_gradient_are_not_named_under_the_cell(notebook):
     assert "exp(" not in line
     if "more accurate" in line:
         assert "more accurate in the gradient of line 2" in line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "log_chances = scores - np.log(np.sum(np.exp(scores)))",
+        "hidden = np.maximum(0, scores)",
+        "cross_entropy = np.mean(scores)",
+        "squared_error = (scores - 1.0) ** 2",
+        "probability_of_rain = scores / 40",
+        "standardised = np.clip(scores, 0, 1)",
+    ],
+)
+def test_names_of_usual_length_are_not_cut_in_boxes(notebook, line):
+    notebook.ok("scores = np.linspace(0, 2, 30)")
+    report = notebook.ok(f"%%tensor\n{line}\nnp.sum({line.partition(' = ')[0]})").value.report
+    scene = report.portrait.scene(report.outcome.source)
+    for view in scene.views:
+        for vertex in view.drawn.everything():
+            assert not [text for text in vertex_face(vertex).texts if text.text.endswith("…")]
+
+
+@pytest.mark.parametrize("options", ["", " --grad w", " --grad w,x", " --show none", " --grad x"])
+def test_no_line_of_a_picture_ends_in_a_sign_between_parts(notebook, options):
+    notebook.ok("w, x = 2.0, np.linspace(0, 5, 60)")
+    notebook.ok(f"%%tensor{options}\nloss = np.sum(np.log(1 + np.exp(w * x)))\nloss")
+    picture = notebook.ok("loss").data.get("image/svg+xml", "")
+    assert not re.search(r"·\s*</text>", re.sub(r'<text class="(name|op|symbol)[^<]*</text>', "", picture))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["OUTLINES", "Face", "Text", "describe", "group_face", "mark", "outline", "vertex_face"]
 
 WIDEST = 190.0
-WIDEST_SENT = 260.0  # of what moves: a sentence
+WIDEST_NAME = 260.0  # of what a value is called and computes, and of what moves: a sentence
 OUTLINES = {  # what outlines and colours mean, by kind
     "input": "input",
     "constant": "constant",
@@ -132,7 +132,8 @@ def _face(kind: str, lines: tuple[tuple[str, str], ...]) -> Face:
     wide = tall = 0.0
     for text, style in (row for one in lines for row in _rows(*one)):
         size, line, bold = STYLES[style]
-        shown = shorten(text, WIDEST_SENT if kind == "sent" else WIDEST, size, bold=bold)
+        is_name = kind == "sent" or style in {"name", "op", "symbol"}
+        shown = shorten(text, WIDEST_NAME if is_name else WIDEST, size, bold=bold)
         if shown:
             texts.append((shown, style))
             wide = max(wide, width(shown, size, bold=bold))

@@ -211,6 +211,49 @@ def test_logarithms_of_special_products(values, expected, tier):
 # what is left out -----------------------------------------------------------------------------------------------------
 
 
+MEANS = {
+    "mean of a product": lambda x: np.log(np.mean(x * x)),
+    "mean of squares": lambda x: np.log(np.mean(x**2)),
+    "of sizes": lambda x: np.log(np.mean(np.abs(x) ** 2)),
+    "half": lambda x: 0.5 * np.log(np.mean(x**2)) + np.log(2.0),
+    "to 10": lambda x: 10 * np.log10(np.mean(x**2)),
+    "sum over a number": lambda x: np.log(np.sum(x**2) / 7),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", MEANS)
+def test_logarithms_of_means_of_squares(name, dtype, tier):
+    f = MEANS[name]
+    for scale in SCALES[dtype]:
+        x = (ORDINARY * scale).astype(dtype)
+        bits = 53 if dtype is np.float64 else 24
+        with np.errstate(all="ignore"):
+            assert not np.isfinite(f(x)) or abs(f(x) - f(x.astype(np.longdouble))) < 1e-2
+            true = f(x.astype(np.longdouble))
+        np.testing.assert_allclose(tm.tensor(f)(x), np.float64(true), rtol=2.0 ** (4 - bits))
+        slopes = tm.grad(tm.tensor(f))(x)
+        times = {"half": 1.0, "to 10": 20 / np.log(10)}.get(name, 2.0)
+        ordinary = ORDINARY * (x.astype(np.longdouble) / ORDINARY).mean()
+        expected = times * ordinary / np.sum(ordinary**2)
+        info = np.finfo(dtype)
+        if info.tiny * 1e8 < np.abs(expected).min() and np.abs(expected).max() < info.max / 1e20 and times == 2:
+            np.testing.assert_allclose(slopes, expected.astype(np.float64), rtol=2.0 ** (8 - bits))
+
+
+def test_logarithms_of_ordinary_means_are_numpys():
+    for x in (
+        np.array([3.0, 4.0]),
+        np.array([np.inf, 1.0]),
+        np.array([np.nan, 1.0]),
+        np.zeros(2),
+        np.array([1.0, 1.0]),
+    ):
+        for f in MEANS.values():
+            with np.errstate(all="ignore"):
+                np.testing.assert_allclose(tm.tensor(f)(x), f(x), rtol=1e-15)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_folds_of_a_choice_of_the_users_are_numpys(axis, tier):
     """A loop that is left out gives what the fold of nothing gives, however its result is read."""

@@ -54,6 +54,8 @@ def written(rule, whole, positive="hypot({}, 2.0)"):
     text = re.sub(r"-0(?=\)|$)", "-0.0", show(rule.pattern))
     text = re.sub(r"where\(([01]),", lambda m: f"where({bool(int(m[1]))},", text)
     text = re.sub(r"where\(c, ([01]), ([01])\)", lambda m: f"where(c, {bool(int(m[1]))}, {bool(int(m[2]))})", text)
+    if all(w.type.dtype.kind == "b" for w in topological([rule.pattern]) if w.op.name == "wild"):
+        text = re.sub(r"(?<![\w.])([01])(?![\w.])", lambda m: str(bool(int(m[1]))), text)
     names = []
     for wild in topological([rule.pattern]):
         if wild.op.name != "wild":
@@ -213,6 +215,7 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "logarithms_of_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",
     "variances": "np.mean(x ** 2) - np.mean(x) ** 2; np.mean(v * v, axis=1) - np.mean(v, axis=1) ** 2",
     "fold_constants": "x + (np.zeros_like(x) + 1.0)",
+    "equal_truth_values": "np.where(np.array([True, True, True, True]), x, x + 1)",
     "through_broadcasts": "np.exp(np.zeros_like(x)) * x",
     "squares": "np.power(v, 2)",
     "power_of_two": "x / 8; v / 0.5",

@@ -13,15 +13,22 @@ from tensormagic.ops.leaf import constant
 from tensormagic.ops.reverse.squares import is_sum_of_squares
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
     conjugate,
+    equal,
     hypot,
+    invert,
     logical_and,
     logical_not,
     logical_or,
+    logical_xor,
     maximum,
     minimum,
     multiply,
     negative,
+    not_equal,
     positive,
     power,
     reciprocal,
@@ -181,6 +188,26 @@ def truth(c: bool, d: bool) -> Rewrites:
     yield where(c, d, c), logical_and(c, d)
     yield where(c, logical_not(c), d), where(c, False, d)
     yield where(c, d, logical_not(c)), where(c, d, True)
+
+
+@exact(kinds="b")
+def truth_by_bits(c: bool) -> Rewrites:
+    """The same by operators, extremes and comparisons of truth values."""
+    yield invert(invert(c)), c
+    for both, nothing in ((bitwise_and, True), (bitwise_or, False), (minimum, True), (maximum, False)):
+        yield both(c, c), c
+        yield both(c, nothing), c
+        yield both(c, not nothing), not nothing
+    for extreme, nothing in ((minimum, True), (maximum, False)):
+        yield extreme(nothing, c), c
+        yield extreme(not nothing, c), not nothing
+    for other in (bitwise_xor, logical_xor, not_equal):
+        yield other(c, c), False
+        yield other(c, False), c
+        yield other(c, True), logical_not(c)
+    yield equal(c, c), True
+    yield equal(c, True), c
+    yield equal(c, False), logical_not(c)
 
 
 def _differ(x: Node, z: Node) -> bool:

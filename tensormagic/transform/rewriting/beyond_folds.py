@@ -47,6 +47,10 @@ _STEEPEST = 0.6
 # what is reached ------------------------------------------------------------------------------------------------------
 
 
+_DEEP = 3
+"""How many products and quotients a gradient is looked through for one by a sum of squares."""
+
+
 @dataclass(frozen=True)
 class Reached:
     """A fold that a number is a multiple of.
@@ -262,13 +266,23 @@ def _of_product(node: Node, *, along: bool) -> Found | None:
 def _gradient(node: Node, *, along: bool) -> Found | None:
     for x, quotient in (node.args, node.args[::-1]):
         moved = _reached(quotient, moves=True)
-        if moved.fold.op is not divide:
-            continue
-        scaled = _scaled(moved.fold.args[1], along=along)
-        if scaled is None:
-            continue
+        found = _by_scaled(moved.fold, along=along)
+        if found is not None:
+            by, value = found
+            return Found(x * moved.again(by) * moved.again(value))
+    return None
+
+
+def _by_scaled(node: Node, *, along: bool, depth: int = _DEEP) -> tuple[Node, Node] | None:
+    """A number to scale by, and ``node``, a product or quotient with one by a sum of squares, by that number and the scaled sum."""
+    if node.op is divide and (scaled := _scaled(node.args[1], along=along)) is not None:
         by = scaled.by(1, 2.0**scaled.down, 2.0**scaled.up)
-        return Found(x * moved.again(by) * moved.again(moved.fold.args[0] / scaled.used * by))
+        return by, node.args[0] / scaled.used * by
+    for k in range(len(node.args) if node.op is multiply else node.op is divide) if depth else ():
+        found = _by_scaled(node.args[k], along=along, depth=depth - 1)
+        if found is not None:
+            by, value = found
+            return by, value / node.args[1] if node.op is divide else value * node.args[1 - k]
     return None
 
 
@@ -378,9 +392,16 @@ def applies_to(node: Node, *, along: bool) -> bool:
     ``along``: also of such along axes.
     """
     if node.op is multiply:
-        below = [_reached(a, moves=True).fold for a in node.args]
-        return any(n.op is divide and _is_one(_reached(n.args[1]).fold, along=along) for n in below)
+        return any(_has_quotient(_reached(a, moves=True).fold, along=along) for a in node.args)
     return node.op in _READERS and _is_one(_reached(node.args[0]).fold, along=along)
+
+
+def _has_quotient(node: Node, *, along: bool, depth: int = _DEEP) -> bool:
+    """Whether a product or quotient has a quotient by such a fold among its factors."""
+    if node.op is divide and _is_one(_reached(node.args[1]).fold, along=along):
+        return True
+    factors = node.args if node.op is multiply else node.args[:1] if node.op is divide else ()
+    return depth > 0 and any(_has_quotient(a, along=along, depth=depth - 1) for a in factors)
 
 
 def _is_one(found: Node, *, along: bool) -> bool:

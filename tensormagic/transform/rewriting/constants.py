@@ -50,6 +50,17 @@ def fold_constants(node: Node) -> Node | None:
     return folded if folded.type == node.type else None
 
 
+@exact(roots="constant", kinds="b", quiet=True)
+def equal_truth_values(node: Node) -> Node | None:
+    """``np.array([True, True]) -> one True for all elements``."""
+    if node.op is not CONSTANT or node.type.dtype.kind != "b" or not node.type.shape:
+        return None
+    value = node["bits"].array()
+    if not 0 < value.size <= LIMIT or value.min() != value.max():
+        return None
+    return broadcast(constant(np.bool_(value.flat[0])), node.type.shape)
+
+
 LIBRARY = frozenset(
     ("sort", "argsort", "searchsorted", "det", "inv", "slogdet", "solve", "cholesky", "svdvals", "eigvalsh", "gather")
 )

@@ -15,8 +15,9 @@ from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, is_constant
 from tensormagic.ops.fold import SUM, fold, spread
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import SIZE, constant
 from tensormagic.ops.move import reshape
+from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
@@ -31,6 +32,8 @@ from tensormagic.ops.scalars.scalar import (
     log,
     log1mexp,
     log1p,
+    log2,
+    log10,
     logical_and,
     logical_or,
     multiply,
@@ -163,6 +166,13 @@ def quotients_of_remainders(node: Node) -> Found | None:
 # logarithms ------------------------------------------------------------------------------------------------------------
 
 
+def _is_mean(x: Node, y: Node) -> bool:
+    """Whether a quotient is a sum of elements over how many there are: the sum is rounded by more than the quotient."""
+    size = bare(y)
+    size = bare(size.args[0]) if size.op is ASTYPE else size
+    return bare(x).op is SUM and size.op is SIZE
+
+
 @stable(roots="log", fuel=1, judged=True, extends="0 where x and y are infinite and differ by a number")
 def logarithms_of_quotients(node: Node) -> Found | None:
     """``log(x / y) -> log1p((x - y) / y) where x and y are near each other``."""
@@ -172,6 +182,8 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     if quotient.op is not divide or node.type.dtype.kind != "f" or any(map(is_constant, quotient.args)):
         return None
     x, y = quotient.args
+    if _is_mean(x, y):
+        return None
     y = negative(y) if negated else y
     first, second = sum_of(x, text=True), sum_of(y, text=True)
     total, rest = first.minus(second.times(-1)), first.minus(second)
@@ -223,16 +235,27 @@ def logarithms_of_sums_near_one(node: Node) -> Found | None:
     return Found(value, absorbs=(bare(total), *found.parts))
 
 
-@stable(roots="log", heads="where", fuel=1, judged=True, extends="nan where u > 1 is rounded to 1")
+_UNITS = {log: 1.0, log2: 1 / math.log(2), log10: 1 / math.log(10)}
+
+
+@stable(roots="log log2 log10", within="where", fuel=1, judged=True, extends="nan where u > 1 is rounded to 1")
 def logarithms_beside_one(node: Node) -> Found | None:
-    """``log(1 - u) -> log1p(-u) where the accurate form of 1 - u is not used, which is where u is small``."""
-    sides = written(node.args[0])
-    if sides is None or number_of(bare(sides[0])) != 1 or node.type.dtype.kind != "f":
+    """``log(1 - u) -> log1p(-u) where the accurate form of 1 - u is not used, which is where u is small; and log(-(u - 1))``."""
+    operand = bare(node.args[0])
+    form = bare(operand.args[0]) if operand.op is negative else operand
+    sides = written(form)
+    if sides is None or node.type.dtype.kind != "f":
         return None
-    form = bare(node.args[0])
-    near = form.args[0]
-    value = where(near, log(where(near, form.args[1], 1)), log1p(negative(where(near, 0, sides[1]))))
-    return Found(value, absorbs=(form, bare(form.args[2]), *(n for n in (bare(sides[1]),) if n.args)))
+    one, u = sides if operand is form else sides[::-1]
+    if number_of(bare(one)) != 1:
+        return None
+    rest = form.args[1] if operand is form else negative(form.args[1])
+    near = form.args[0] if operand is form else logical_and(form.args[0], less(absolute(rest), 0.5))
+    small = log1p(negative(where(near, 0, u)))
+    small = small if node.op is log else small * _UNITS[node.op]  # type: ignore[index]
+    function = next(f for f in _UNITS if f is node.op)
+    value = where(near, function(where(near, rest, 1)), small)
+    return Found(value, absorbs=(form, bare(form.args[2]), *(n for n in (operand, bare(u)) if n.args)))
 
 
 _SHOWN = 4.0

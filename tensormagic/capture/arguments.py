@@ -13,7 +13,7 @@ from tensormagic.capture.known import static_value
 from tensormagic.capture.names import computed
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.operators import store_result
-from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.refusal import not_own, one_or_several, refuse
 from tensormagic.capture.value import Tensor, as_size, done, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
 from tensormagic.ir.node import Node
@@ -153,6 +153,7 @@ def shape_of(shape: Any) -> tuple[Size, ...]:
     elif isinstance(shape, Tensor) and shape.ndim == 1:
         shape = [shape[k] for k in range(extent_number(shape.node, 0))]
     several = isinstance(shape, tuple | list)
+    one_or_several(shape)
     sizes: Any = shape if several else (shape,)
     for size in sizes:
         if isinstance(size, bool | np.bool_) or (isinstance(size, Tensor) and size.dtype == bool):

@@ -116,6 +116,7 @@ def _kind_of_array(cls: type) -> Kind:
     between = cls.__mro__[: cls.__mro__.index(np.ndarray)]
     own = [c for c in between if c not in _KNOWN_VIEWS]
     changed = any((_OVERRIDES | {"__getattr__", "__getattribute__"}) & vars(c).keys() for c in own)
+    changed |= any(isinstance(vars(c).get("__array_finalize__"), FunctionType) for c in own)  # results have attributes
     return Kind.OWN if changed else Kind.VIEW
 
 
@@ -406,6 +407,12 @@ _ADVICE = {
 }
 
 
+class OtherBitsError(ForeignError, told_as=ForeignError):
+    """Numbers of another size or byte order than a graph holds: calls over them are Python's."""
+
+    pythons = True
+
+
 def check_dtype(dtype: np.dtype[Any], name: str) -> None:
     """Refuse what is no number, by name."""
     if is_stored(dtype):
@@ -419,9 +426,9 @@ def check_dtype(dtype: np.dtype[Any], name: str) -> None:
         what, hint = _ADVICE[dtype.kind]
         raise ForeignError(f"{name} is {what} ({dtype}); %%tensor takes numbers", hint)
     if not _is_held(dtype):
-        raise ForeignError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
+        raise OtherBitsError(f"{name} has dtype {dtype}, which is not supported", f"Convert it: {name}.astype(float).")
     if not dtype.isnative:
-        raise ForeignError(
+        raise OtherBitsError(
             f"{name} has byte-swapped dtype {dtype}", f"Convert it: {name}.astype({name}.dtype.newbyteorder('='))."
         )
 

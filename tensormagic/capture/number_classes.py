@@ -49,15 +49,14 @@ def is_number(t: Type) -> bool:
 
 
 def followed() -> bool:
-    """Whether it can be asked of which class a number is: not of what stands for an argument within the code."""
-    capture = context.current()
-    return capture is not None and not capture.inputs.standing
+    """Whether it can be asked of which class a number is."""
+    return context.current() is not None
 
 
 def are_needed() -> bool:
     """Whether code goes on with the class of a number, once that is known: a function gives one type, of which its result is made."""
     capture = context.current()
-    return capture is not None and not capture.abstract
+    return capture is not None and not (capture.abstract or capture.inputs.standing)
 
 
 def note(node: Node, classes: Classes) -> None:
@@ -109,6 +108,15 @@ def classes_of(node: Node) -> Classes | None:
     return chosen(found, [known[n] for n in below])
 
 
+def may_be_array(node: Node) -> bool:
+    """Whether a number may be an array without axes, depending on data: what is done in place changes that for all who have it."""
+    capture = context.current()
+    if capture is None or all(t.form != "array" for t in capture.classes.types) or not is_number(node.type):
+        return False
+    classes = classes_of(node)
+    return classes is None or any(t.form == "array" for t in classes.types)
+
+
 def from_among(node: Node, classes: Classes | None) -> Node:
     """A number that was put among others, as one of the class that it had."""
     if classes is None:
@@ -118,6 +126,19 @@ def from_among(node: Node, classes: Classes | None) -> Node:
     found = node if noted(node) is None else by_itself(node, classes)
     note(found, classes)
     return found
+
+
+def of_classes(node: Node, classes: Classes) -> Node:
+    """The same number, as one of these classes."""
+    found = by_itself(node, classes)
+    note(found, classes)
+    return found
+
+
+def of_classes_of(known: Node, node: Node) -> Node:
+    """A number of the classes that another one is of."""
+    classes = noted(known)
+    return node if node is known or classes is None else of_classes(node, classes)
 
 
 def one_class(t: Type) -> Classes:
@@ -223,7 +244,9 @@ def of_array(array: Node, several: Sequence[Classes]) -> Node:
     dtypes = {t.dtype for c in unsure for t in c.types}
     sure = {t.dtype for c in several if len(c.types) == 1 for t in c.types}
     found = settle(astype(array, np.result_type(*dtypes, *sure)))
-    enough = _enough(dtypes, sure, found.type.dtype)
+    enough, capture = _enough(dtypes, sure, found.type.dtype), context.current()
+    if capture is not None and capture.inputs.standing:
+        return found  # a derivative is of floats
     if set() in enough or all({d} in enough for d in dtypes):
         return found
     ways = [reduce(scalar.logical_and, [_met(d, unsure) for d in met], constant(True)) for met in enough]

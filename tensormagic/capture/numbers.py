@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import cmath
 import functools
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -185,27 +183,27 @@ def in_range(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:
         return _in_bits(op, result, base, exponent)
     if op is not scalar.power:
         return result
-    if base.type.dtype.kind == "c":
-        result = _of_infinite(result, base, power)
-    if not result.type.inexact or (power is not None and not power.imag and 0 <= power.real <= 1):
+    if result.type.dtype.kind == "c":
+        return result if power == 0 else _finite(result, base, exponent)
+    if not result.type.inexact or (power is not None and 0 <= power <= 1):
         return result
     given = [n for n in (base, exponent) if n.type.inexact and constant_value(n) is None]
     finite = scalar.logical_not(scalar.isinf(result))
     holds = functools.reduce(scalar.logical_or, [scalar.logical_not(scalar.isfinite(n)) for n in given], finite)
-    text = "complex exponentiation" if result.type.dtype.kind == "c" else "(34, 'Numerical result out of range')"
-    return require(result, holds, text, "overflow")
+    return require(result, holds, "(34, 'Numerical result out of range')", "overflow")
 
 
-def _of_infinite(result: Node, base: Node, power: Any) -> Node:
-    """A power of a complex number; an error where that is infinite and Python, which is asked, does not have nan, as before 3.14."""
-    text, kind = "an infinite Python complex number is raised to a power", "number"
-    try:
-        if cmath.isnan(complex(math.inf, 0) ** (2 if power is None else complex(power))):
-            return result
-    except (OverflowError, ZeroDivisionError) as error:
-        if power is not None:
-            text, kind = str(error), "overflow" if isinstance(error, OverflowError) else "division"
-    return require(result, scalar.logical_not(scalar.isinf(base)), text, kind)
+def _finite(result: Node, *operands: Node) -> Node:
+    """A power of complex numbers, where all are finite: of others each version of Python has its own values and errors."""
+    asked = [result, *(n for n in operands if n.type.inexact and constant_value(n) is None)]
+    holds = functools.reduce(scalar.logical_and, map(scalar.isfinite, asked))
+    power = constant_value(operands[1])
+    if power is None or power.imag or power.real < 0:  # where too small a number is an error
+        some = scalar.logical_or(scalar.not_equal(result, 0), scalar.equal(operands[0], 0))
+        holds = scalar.logical_and(holds, some)
+    return require(
+        result, holds, "a power of Python's complex numbers is 0 or not finite, or one of them is not", "number"
+    )
 
 
 def _in_bits(op: Pointwise, result: Node, base: Node, exponent: Node) -> Node:

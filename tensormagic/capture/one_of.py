@@ -22,6 +22,7 @@ from tensormagic.capture.staging.trial import place_of, trial
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.effects.raising import put
@@ -218,6 +219,8 @@ class Indexed:
         return self.container[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, slice) and package_of(type(value)) == "tensormagic":
+            value = list(value)  # a list puts an error of its own in the place of a refusal
         self.container[key] = value
 
     def __delitem__(self, key: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, tables
+from tensormagic.capture import context, number_classes, tables
 from tensormagic.capture.casts import check_output
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_itself, is_read, is_table
@@ -17,7 +17,7 @@ from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.known import arithmetic, static_int
 from tensormagic.capture.operands import build, is_ours, node_of
 from tensormagic.capture.powers import exponent_of
-from tensormagic.capture.refusal import needs_value, refuse, values_are_there, zero_like
+from tensormagic.capture.refusal import needs_value, refuse, refuse_python, values_are_there, zero_like
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.stores.layout import is_region
 from tensormagic.capture.value import Tensor, wrap
@@ -218,6 +218,11 @@ def _in_place(name: str) -> Callable[[Tensor, Any], Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         if self.type.form != "array":  # NumPy's scalars and Python's numbers are rebound, not changed
+            if number_classes.may_be_array(self.node):
+                refuse_python(
+                    f"an operator {name} in place of what is a number or an array without axes, depending on data",
+                    "Make a new one: v = v + w.",
+                )
             pythons = _is_pythons(name, self, other)
             if pythons and name == "multiply":
                 return other * self  # which Python does not try by itself, of what has elements

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import not_own, refuse
+from tensormagic.capture.refusal import not_own, one_or_several, refuse
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import DTypeError, ShapeError
@@ -82,6 +82,7 @@ class Draws(Stateful):
 
 
 def _sizes(size: Any) -> tuple[Size, ...]:
+    one_or_several(size)
     found = tuple(map(as_size, size)) if isinstance(size, tuple | list) else (as_size(size),)
     if any(isinstance(n, int) and n < 0 for n in found):
         raise ValueError("negative dimensions are not allowed")

@@ -165,11 +165,14 @@ class Callers:
         Whether the code has asked by ``is`` which one it has.
     alike
         Whether it has asked which of its arguments are one object.
+    unsure
+        What a result may be a part of where that is not followed; of values alone it is no matter.
     """
 
     containers: dict[int, Any] = field(default_factory=dict)
     identities: bool = False
     alike: bool = False
+    unsure: str = ""
 
 
 @dataclass

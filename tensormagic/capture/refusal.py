@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.capture import context, usercode
 from tensormagic.capture.steps import STORES
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, ValueNeededError
+from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Type, python_kind
@@ -37,6 +38,16 @@ def refuse(what: str, advice: str) -> NoReturn:
 def refuse_python(what: str, advice: str) -> NoReturn:
     """The same of what Python can run, where values are all that is asked for."""
     raise ValueNeededError(f"{what} is not captured", advice)
+
+
+def one_or_several(sizes: Any) -> None:
+    """Refuse an object that is an integer and holds several: some functions of NumPy's take it for the one, and others for the other."""
+    cls = type(sizes)
+    if isinstance(sizes, int | tuple | list | np.generic) and cls.__module__ in {"builtins", "numpy"}:
+        return
+    both = hasattr(cls, "__index__") and package_of(cls) != "tensormagic"
+    if both and (hasattr(cls, "__getitem__") or hasattr(cls, "__iter__")):
+        refuse_python(f"a {cls.__name__}, which is an integer and also holds several,", "Write int(n), or tuple(n).")
 
 
 def not_own(what: str) -> NoReturn:

@@ -73,9 +73,34 @@ def users_alone(error: BaseException) -> BaseException:
 
 def raised_by_user(error: BaseException) -> bool:
     """Whether a ``raise`` or an ``assert`` of the user's code has raised an error."""
+    last = _innermost(error)
+    return last is not None and is_users(last.tb_frame.f_code.co_filename) and _is_raise(last)
+
+
+def raised_on_purpose(error: BaseException) -> bool:
+    """Whether a ``raise`` of the user's code, or of this package, has raised an error."""
+    last = _innermost(error)
+    return raised_by_user(error) or (last is not None and _is_ours(last) and not met_by_ours(error))
+
+
+def met_by_ours(error: BaseException) -> bool:
+    """Whether code of this package has met an error that it does not raise itself."""
+    last = _innermost(error)
+    if last is None or not _is_ours(last):
+        return False
+    return isinstance(error, AssertionError) or not _is_raise(last)
+
+
+def _innermost(error: BaseException) -> TracebackType | None:
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or not is_users(last.tb_frame.f_code.co_filename):
-        return False
-    return dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+    return last
+
+
+def _is_ours(entry: TracebackType) -> bool:
+    return entry.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def _is_raise(entry: TracebackType) -> bool:
+    return dis.opname[entry.tb_frame.f_code.co_code[entry.tb_lasti]] in {"RAISE_VARARGS", "RERAISE"}

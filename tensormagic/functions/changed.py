@@ -27,12 +27,15 @@ class Run:
 class Halfway(Exception):  # noqa: N818 (who calls the body goes on with the user's own)
     """The body has raised something, after it has changed what it was given, or has printed, or checked data: ``changed`` says which.
 
-    ``tell`` prints what was to be printed until then, and raises what a check raises, for the values of the call.
+    ``tell`` prints what was to be printed until then, and raises what a check raises, for the values of the call. ``met`` is an error
+    that may be ours.
     """
 
-    def __init__(self, *, changed: bool = True, tell: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, *, changed: bool = True, tell: Callable[[], None] = lambda: None, met: Exception | None = None
+    ) -> None:
         super().__init__()
-        self.changed, self.tell = changed, tell
+        self.changed, self.tell, self.met = changed, tell, met
 
 
 class Containers:

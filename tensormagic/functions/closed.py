@@ -7,6 +7,7 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.abstract import stand_in_tensor
+from tensormagic.capture.number_classes import Classes, is_number, noted, of_classes
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.stores.holding import is_own
@@ -108,6 +109,17 @@ class Closed:
     def open(self, nodes: Sequence[Node]) -> list[Node]:
         """Put the actual arguments in for the stand-ins."""
         return replace(nodes, self.actual)
+
+    def results(self, nodes: Sequence[Node], computed: Sequence[Node] = ()) -> list[Node]:
+        """The same of results, where numbers stay of the classes that they are of; the first as they are ``computed`` instead."""
+        found = self.open([*computed, *nodes[len(computed) :]])
+        return [self._of_its_class(n, noted(own)) for n, own in zip(found, nodes, strict=True)]
+
+    def _of_its_class(self, number: Node, classes: Classes | None) -> Node:
+        if classes is None or not is_number(number.type):
+            return number
+        (code,) = self.open([classes.code])
+        return of_classes(number, Classes(code, classes.types))
 
     def arranged(self, nodes: Sequence[Node], single: bool) -> Any:
         """One node for each moving leaf, in the arguments' containers."""

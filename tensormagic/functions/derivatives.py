@@ -162,11 +162,9 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
             warn_constant(function.name, scalar_node, closed.named())
             hooks.differentiated(scalar_node, closed.wrt)
         gradient = closed.arranged(behind_checks(found, [scalar_node]), single)
-        first = wrap(closed.open([result])[0])
-        if not has_aux:
-            return first, gradient
         leaves, build = flatten(aux)
-        return (first, build(iter([wrap(n) for n in closed.open([node_of(v) for v in leaves])]))), gradient
+        first, *rest = map(wrap, closed.results([scalar_node, *map(node_of, leaves)], [result]))
+        return ((first, build(iter(rest))) if has_aux else first), gradient
 
     return derived(function, "value_and_grad", body)
 
@@ -291,15 +289,15 @@ def _pushing(fun: Any) -> Function:
 def pushed(closed: Closed, directions: Any) -> tuple[Any, Any]:
     """The results of what was run, and how they change along directions of its arguments."""
     leaves, build = flatten(closed.result)
-    results = [node_of(v) for v in leaves]
+    known_results = results = [node_of(v) for v in leaves]
     moves, _ = flatten(tuple(directions))
     stable = normal_form(results, closed.wrt)
     known = dict(zip(closed.wrt, fitted("tangent", closed.label, moves, closed.wrt), strict=True))
     wider, found = modes.push(stable, known)
     changes = [zeros_like(r) if t is None else t for r, t in zip(results, found, strict=True)]
     results = [r if new is old else new for r, new, old in zip(results, wider, stable, strict=True)]
-    first, second = [iter([wrap(n) for n in closed.open(nodes)]) for nodes in (results, changes)]
-    return build(first), build(second)
+    first, second = closed.results(known_results, results), closed.open(changes)
+    return build(iter(map(wrap, first))), build(iter(map(wrap, second)))
 
 
 def hvp(fun: Any, primals: Any, vector: Any) -> Any:

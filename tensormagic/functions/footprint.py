@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.makers import is_function, is_library
-from tensormagic.capture.pythons import ELSEWHERE, IN_NAMESPACES
+from tensormagic.capture.pythons import IN_NAMESPACES
 from tensormagic.capture.random import is_generator
 from tensormagic.capture.staging.special import written
 from tensormagic.capture.tree import is_container, parts_in
@@ -280,7 +280,7 @@ class _Walk(Wrappers):
     def _global(self, name: str, space: Mapping[str, Any], home: Any, lifted: bool) -> None:
         if name not in space and hasattr(builtins, name):
             if name in kinds.LOUD:
-                self.by_call(f"{name}()", counted=name in ELSEWHERE)
+                self.by_call(f"{name}()", counted=name != "globals")
             self.entry(space, name, name)
             self.entry(vars(builtins), name, name)
         else:
@@ -348,7 +348,10 @@ class _Walk(Wrappers):
     def _library(self, module: types.ModuleType, told: str) -> None:
         """The names of NumPy's or another module that is known: whether they still are what they were, in one check."""
         space = vars(module)
-        names = sorted(self.names & space.keys()) if module.__name__ in _WATCHED else []
+        if module.__name__ not in _WATCHED:
+            self.abstracts(module, told)
+            return
+        names = sorted(self.names & space.keys())
         for name in names:
             value = space[name]
             if isinstance(value, types.ModuleType):
@@ -361,6 +364,7 @@ class _Walk(Wrappers):
     def _class(self, kind: type, told: str, *, called: bool = True) -> None:
         """A class; where it is not ``called``, only objects of it are there, and what makes them is not run."""
         if kinds.is_quiet_class(kind):
+            self.abstract(kind, told)
             return
         if not kinds.is_pythons(kind) or not kinds.is_users_class(kind):
             self.by_call(f"{kind.__module__}.{kind.__qualname__}")
@@ -410,7 +414,7 @@ class _Walk(Wrappers):
         if isinstance(value, list | dict | set | frozenset | tuple | deque):
             self.items(value, told, False)
         of_class = {n for c in kind.__mro__ if c is not object for n in vars(c) if self._wanted(n) and n[:2] != "__"}
-        inside, whole = getattr(value, "__dict__", None), kinds.is_partly_librarys(kind)
+        inside, whole = getattr(value, "__dict__", None), kinds.is_partly_librarys(kind) or self.is_whole(kind)
         if isinstance(inside, dict):
             self.check("dict", value, None, inside, told)
             self._attributes(value, inside, of_class, told, whole=whole)
@@ -458,7 +462,7 @@ class _Walk(Wrappers):
 
     def namespace(self, value: types.SimpleNamespace, told: str, _lifted: bool) -> None:
         """What a `SimpleNamespace` holds."""
-        self._attributes(value, vars(value), (), told, whole=self.is_shown())
+        self._attributes(value, vars(value), (), told, whole=self.is_whole(types.SimpleNamespace))
 
     def lazy(self, value: Any, told: str, _lifted: bool) -> None:
         """A lazy value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import array
 import functools
 import operator
 import types
@@ -36,16 +37,30 @@ class Wrappers(Notes):
         self.checks["cache", id(value)] = check
         self.push(value.__wrapped__, told)
 
+    def memory(self, value: Any, told: str, _lifted: bool) -> None:
+        """An array of Python's own, or bytes that change: what they hold is put back, and not asked for at each call."""
+        if not self.fixed:
+            self.by_call(f"{told} ({type(value).__name__})")
+        self.check("memory", value, None, bytes(value), told)
+
     def vectorized(self, value: Any, told: str, _lifted: bool) -> None:
         """What `np.vectorize` calls."""
         for name in ("pyfunc", "otypes", "excluded", "signature", "cache"):
             self.entry(vars(value), name, f"{told}.{name}", lifted=False)
 
-    def abstract(self, kind: type, told: str) -> None:
+    def abstract(self, kind: Any, told: str) -> None:
         """A class whose subclasses others may register: Python counts how often that is done."""
         if isinstance(kind, abc.ABCMeta):
             check = Check("holds value", (lambda _: abc.get_cache_token(), kind, abc.get_cache_token()), told)
             self.checks["registered", id(kind)] = check
+
+    def abstracts(self, module: types.ModuleType, told: str) -> None:
+        """Python's abstract classes that code may ask for in a module, such as those of ``collections.abc``."""
+        space = vars(module)
+        for name in sorted(self.names & space.keys()):
+            self.abstract(space[name], f"{told}.{name}")
+            if isinstance(space[name], types.ModuleType) and kinds.is_quiet(space[name].__name__):
+                self.pending.append((space[name], f"{told}.{name}", False))
 
     def beside(self, function: types.FunctionType, told: str) -> set[str]:
         """What code asks a function for that is in no dictionary; of its own attributes those that matter whoever names them."""
@@ -53,12 +68,14 @@ class Wrappers(Notes):
             self.slot(function, operator.attrgetter(name), f"{told}.{name}", name)
         return {"registry"} & function.__dict__.keys() if hasattr(function, "dispatch") else set()
 
-    def is_shown(self) -> bool:
-        """Whether code makes texts of objects."""
-        return not kinds.TEXTS.isdisjoint(self.builtins | self.names)
+    def is_whole(self, kind: type) -> bool:
+        """Whether code reads all that objects of a class hold, by no name: texts and comparisons of a `SimpleNamespace` do."""
+        return issubclass(kind, types.SimpleNamespace) and not kinds.WHOLE.isdisjoint(self.builtins | self.names)
 
 
 WRAPPERS: dict[type, Any] = {
+    array.array: Wrappers.memory,
+    bytearray: Wrappers.memory,
     functools.cached_property: Wrappers.cached,
     np.vectorize: Wrappers.vectorized,
     type(functools.cache(len)): Wrappers.remembering,

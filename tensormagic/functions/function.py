@@ -44,7 +44,7 @@ from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
 from tensormagic.functions.written import Written
-from tensormagic.ir.errors import ArgumentError, CaptureError, ForeignError, GoneOnError, KindError, TensorError
+from tensormagic.ir.errors import ArgumentError, CaptureError, DTypeError, ForeignError, KindError, TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ops.effects.outside import Changed, Log, logged
 from tensormagic.ops.effects.telling import heard
@@ -372,10 +372,12 @@ class Function(Specialised):
             begun = process_time()
             if self._written.has(given):
                 return self.plain(*args, **options)  # type: ignore[misc]  (it is there)
-            try:
-                program, given, record, before = self._specialise(key, given, (args, options))
-            except Halfway:
-                return self.plain(*args, **options)  # type: ignore[misc]  (it is there)
+            found = self.captured(key, given, (args, options))
+            if isinstance(found, Halfway):  # told of by no error that Python raises
+                result = self.plain(*args, **options)  # type: ignore[misc]  (it is there)
+                self._written.met(given, self.name, found.met)
+                return result
+            program, given, record, before = found
             sizes = program.sizes(given.values)
             if record.why:
                 self._recaptured.add(self.name, record.why, process_time() - begun)
@@ -404,7 +406,7 @@ class Function(Specialised):
             return False
         if before is None or not before.changed():
             again = program.commits or program.program.tells or may_be_of_a_text(program.graph, error)
-            return isinstance(error, GoneOnError) or (again and not isinstance(error, CaptureError | Changed))
+            return isinstance(error, CaptureError | DTypeError) or (again and not isinstance(error, Changed))
         return taken_back(before)
 
     def _as_python(
@@ -425,7 +427,7 @@ class Function(Specialised):
             pythons = program.commits or program.program.tells or raised_by_user(own)
             tells_more = not pythons and isinstance(error, TensorError) and isinstance(error, type(own))
             raise (error if same or tells_more else own) from None
-        if isinstance(error, GoneOnError):
+        if isinstance(error, CaptureError):
             self._written.tell(self.name, error)
         return result
 

@@ -160,6 +160,14 @@ class Gives:
             if id(own) in self.there:
                 raise refused(self.label, " and that it also reads by another name")
 
+    def refuse_without_axes(self, results: Sequence[Any]) -> None:
+        """Refuse a number that is an array without axes for these data: another one may be that array, too."""
+        for code, types in self.classes.values():
+            if types[int(results[code])].form == "array":
+                raise SharedResultError(
+                    f"{self.label} returns a number or an array without axes, depending on data", "Return float(v)."
+                )
+
     def arrays(self, results: list[Any], values: Sequence[Any]) -> list[Any]:
         """The results, with arrays that are there, and views of these, where Python gives such."""
         views: dict[Place, Any] = {}
@@ -170,7 +178,7 @@ class Gives:
         for k, ways in self.ways.items():
             taken = next((w for w in ways if w.holds is None or results[self.numbers[w.holds]]), None)
             if taken is not None:
-                results[k] = self._part(taken.source, results[k], values, results, {})
+                results[k] = self._part(taken.source, results[k], values, results, views)
         for k, source in self.sources.items():
             results[k] = self._part(source, results[k], values, results, views)
         for k, array in self.own.items():
@@ -254,7 +262,7 @@ def gives_of(
     paths = tuple([path for path, _ in changed])
     by_call = bool(paths) or containers.returned
     sources, several = sources_of(results, tensors)
-    ways, unknown = ways_of(results, tensors) if users else ({}, None)
+    ways, unknown = ways_of(results, tensors, several) if users else ({}, None)
     frozen = tuple([k for k, v in enumerate(results) if k not in sources and is_frozen(v)])
     ordered = tuple([k for k, v in enumerate(results) if users and k not in sources and _is_ordered(v)])
     return Gives(
@@ -264,7 +272,7 @@ def gives_of(
         paths,
         by_call,
         (containers.there or {}) if paths else {},
-        wholes=several,
+        wholes=[buffer.node for buffer in several],
         frozen=frozen,
         ordered=ordered,
         ways=ways,

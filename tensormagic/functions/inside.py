@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import operator
+from array import array
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -204,6 +205,8 @@ def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
         np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
     elif check.kind == "state":
         of.setstate(before)
+    elif check.kind == "memory":
+        of[:] = array(of.typecode, before) if isinstance(of, array) else before
     elif check.place is not None and held(*check.place) is not before:
         remove(*check.place) if before is MISSING else put(*check.place, before)
 

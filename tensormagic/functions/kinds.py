@@ -33,7 +33,10 @@ _MAKERS: tuple[Any, ...] = (
 BY_NAME = frozenset({"getattr", "setattr", "delattr", "vars", "dir", "__dict__", "attrgetter", "__getattribute__"})
 ASKING = frozenset({"hasattr", "getattr", "AttributeError", "Exception", "BaseException", "dir", "vars"})
 TYPES = frozenset({"isinstance", "issubclass", "type", "hasattr", "callable", "getattr"})
-TEXTS = frozenset({"repr", "str", "ascii", "print", "format", "__format__"})
+WHOLE = frozenset({  # by which code reads all that a namespace holds: its text, and whether it equals another one
+    "repr", "str", "ascii", "print", "format", "format_map", "__format__", "__mod__", "__repr__", "__str__",
+    "__eq__", "__ne__", "eq", "ne", "mod", "contains", "index", "count", "remove", "__contains__",
+})  # fmt: skip
 _STAGED = {"__init__", "__call__", "__post_init__"}  # methods with such names that calls lead to
 MAKING = frozenset(  # what runs where a class is called
     {"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"}
@@ -74,7 +77,8 @@ _HOLDERS = {
 _IN_PLACE = frozenset(name for name in OPERATORS if name.startswith("__i") and name != "__invert__")
 CHANGING = _IN_PLACE | {"__next__", "__enter__", "__setitem__", "__delitem__"}  # what changes an object without a call
 _CALLED = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, types.MethodDescriptorType, type,
+    types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType, types.MethodDescriptorType,
+    types.WrapperDescriptorType, type,
     staticmethod, classmethod,
 )  # fmt: skip
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from tensormagic import session
-from tensormagic.capture import context, door, random
+from tensormagic.capture import context, door, number_classes, random
 from tensormagic.capture.context import Capture
 from tensormagic.capture.inputs import own
+from tensormagic.capture.number_classes import of_class
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
@@ -30,6 +31,7 @@ from tensormagic.functions.given import Given
 from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.inside import taken_back
 from tensormagic.functions.moving import moved
+from tensormagic.functions.outward import codes_behind
 from tensormagic.functions.passes import Pulled, passes_of
 from tensormagic.functions.record import Record
 from tensormagic.functions.results import numbers_alone
@@ -246,7 +248,7 @@ def _captured(function: Function, primals: tuple[Any, ...], derive: Map) -> tupl
         args, options = function.complete(primals, {}) if function.complete and function.fills else (primals, {})
         closed = Closed(function, args, options, range(len(primals)))
         leaves, build = flatten(closed.result)
-        value = build(iter([wrap(closed.open([v.node])[0]) if isinstance(v, Tensor) else v for v in leaves]))
+        value = build(iter([wrap(closed.results([v.node])[0]) if isinstance(v, Tensor) else v for v in leaves]))
 
     def along(moved: Any) -> Any:
         with config.using(math=function.math):
@@ -288,10 +290,15 @@ def _values(tree: Any, beside: list[Node], math: str) -> tuple[Any, list[Any]]:
     """What lazy values hold, in one run with what stands ``beside``."""
     leaves, build = flatten(tree)
     lazy = [v.node for v in leaves if isinstance(v, Tensor)]
+    every = list(lazy)
+    coded, known = codes_behind(lazy, every), number_classes.types()
     with config.using(math=math):
-        found = iter(session.compute([*lazy, *beside]))
-    made = build(iter([next(found) if isinstance(v, Tensor) else v for v in leaves]))
-    return made, list(found)
+        found = session.compute([*every, *beside])
+    own = iter(
+        [of_class(v, known[int(found[coded[k][0]])]) if k in coded else v for k, v in enumerate(found[: len(lazy)])]
+    )
+    made = build(iter([next(own) if isinstance(v, Tensor) else v for v in leaves]))
+    return made, found[len(every) :]
 
 
 def _input(value: Any, name: str) -> Tensor:

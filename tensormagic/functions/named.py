@@ -61,8 +61,7 @@ def named(code: CodeType) -> Named:
             parts.update(names)
             if operation in {"STORE_ATTR", "DELETE_ATTR"}:
                 stores.update(names)
-    if not _FORMATS.isdisjoint(code.co_code[::2]):
-        parts.add("__format__")
+    parts |= _by_operators(code.co_code)
     asked, bare = _asked(code, steps)
     for constant in code.co_consts:
         parts |= _words(constant)
@@ -110,14 +109,26 @@ def _fast(operation: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]
 
 _NEITHER = list[str](), list[str]()
 _READING = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}
-_FORMATS = {
-    dis.opmap[o] for o in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC") if o in dis.opmap
-}  # of f-strings
+_METHODS = {  # comparisons of one kind are told from others by Python's version
+    "__format__": {dis.opmap[o] for o in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC") if o in dis.opmap},
+    "__eq__": {dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]},
+}
+_REMAINDERS = frozenset(
+    bytes((step.opcode, step.arg or 0))
+    for step in dis.get_instructions(compile("a % b; a %= b", "", "exec"))
+    if step.opname == "BINARY_OP"
+)
 _NAMED = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD"}
 _ATTRIBUTES = {
     "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD",
     "LOAD_ZERO_SUPER_ATTR", "LOAD_ZERO_SUPER_METHOD",
 }  # fmt: skip
+
+
+def _by_operators(text: bytes) -> set[str]:
+    """The methods of objects that operators and formats call, as far as these may be C's and read what no code names."""
+    found = {name for name, numbers in _METHODS.items() if not numbers.isdisjoint(text[::2])}
+    return found | ({"__mod__"} if any(text[k : k + 2] in _REMAINDERS for k in range(0, len(text), 2)) else set[str]())
 
 
 def _words(constant: Any) -> frozenset[str]:

@@ -146,7 +146,7 @@ def trace(
         stores = stores_of(label, tensors, known if matters else None, capture.outside.looked_at, same)
         gives = gives_of(label, gave.leaves, tensors, containers, changed, users=users)
         if users:
-            gives.unknown = gives.unknown or twins_in(given_back, gave.leaves)
+            gives.unknown = gives.unknown or twins_in(given_back, gave.leaves) or capture.callers.unsure or None
         gives.halfway = capture.attempts.changing
         gives.identities = capture.callers.identities
         gives.same = containers.same(given.call) if capture.callers.alike else {}
@@ -232,7 +232,9 @@ class Specialisation:
             return results[0] if self.single else self.gives.together(self.build, results, call)
         self.stores.check(values, given)
         self.gives.check(call)
-        results = self.gives.arrays(self.stores.commit(self.results(sizes, values), values), values)
+        computed = self.results(sizes, values)
+        self.gives.refuse_without_axes(computed)
+        results = self.gives.arrays(self.stores.commit(computed, values), values)
         return results[0] if self.single else self.gives.together(self.build, results, call)
 
     def results(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:

@@ -43,6 +43,7 @@ _TEXTS = {
     "names": "(len(a{k}) == b{k} and tuple(a{k}) == c{k})",
     "array": "same_array(a{k}, c{k})",
     "state": "a{k}.getstate() == c{k}",
+    "memory": "bytes(a{k}) == c{k}",
 }
 
 

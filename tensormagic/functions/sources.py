@@ -37,10 +37,10 @@ class Source:
     places: tuple[tuple[Place, tuple[Size, ...]], ...] = ()
 
 
-def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, Source], list[Node]]:
+def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, Source], list[Buffer]]:
     """For results of a body that are inputs, other results, or parts of these: what they are parts of.
 
-    Beside them computed arrays of which several results are parts, and that are none themselves: they follow the results.
+    Beside them computed arrays of which several results are parts, or may be, and that are none themselves: they follow the results.
     """
     inputs = {id(t.place.buffer): k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
     arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
@@ -49,7 +49,12 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
         if value.place.parent is None:
             wholes.setdefault(id(value.place.buffer), k)
     parts = {id(v): v.place.buffer for v in arrays.values() if id(v.place.buffer) not in {*wholes, *inputs}}
-    several = [b for b, count in Counter(parts.values()).items() if count > 1 and type(b) is Buffer and b.array is None]
+    meant = Counter(parts.values()) + Counter(b for k in arrays for b in _chosen(arrays[k].place.buffer))
+    several = [
+        b
+        for b, n in meant.items()
+        if n > 1 and type(b) is Buffer and b.array is None and id(b) not in {*wholes, *inputs}
+    ]
     wholes |= {id(buffer): len(results) + k for k, buffer in enumerate(several)}
     first: dict[int, int] = {}
     found: dict[int, Source] = {}
@@ -61,7 +66,13 @@ def sources_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[
             found[k] = Source(wholes[buffer], of_result=True, places=places)
         elif first.setdefault(id(value), k) != k:  # the same part
             found[k] = Source(first[id(value)], of_result=True)
-    return found, [buffer.node for buffer in several]
+    return found, several
+
+
+def _chosen(own: Buffer) -> set[Buffer]:
+    """The arrays of which one is, by a data-dependent choice, directly or by way of others."""
+    places = [a.place.buffer for a in own.alias.alternatives]
+    return {*places, *(b for place in places for b in _chosen(place))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +83,19 @@ class Way:
     source: Source
 
 
-def ways_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int, list[Way]], str | None]:
+def ways_of(
+    results: Sequence[Any], tensors: Sequence[Tensor], several: Sequence[Buffer]
+) -> tuple[dict[int, list[Way]], str | None]:
     """For results of a body that are, by a data-dependent choice, one of several inputs or of several other results: which of them where.
+
+    So they may be one of ``several`` arrays that follow the results.
 
     Beside them, what one may be a part of where it is not known which part, or when; None where there is no such result.
     """
     inputs = {t.place.buffer: k for k, t in enumerate(tensors) if t.place.parent is None and t.type.form == "array"}
     arrays = {k: v for k, v in enumerate(results) if isinstance(v, Tensor) and v.type.form == "array"}
     whole = {v.place.buffer: k for k, v in reversed([*arrays.items()]) if v.place.parent is None}
+    whole |= {buffer: len(results) + k for k, buffer in enumerate(several)}
     found: dict[int, list[Way]] = {}
     unknown = "another result" if _overlap([v.place for v in arrays.values()], {*inputs}, {*whole}) else None
     for k, value in arrays.items():
@@ -87,8 +103,8 @@ def ways_of(results: Sequence[Any], tensors: Sequence[Tensor]) -> tuple[dict[int
             continue
         unknown = unknown or _not_known(value.place.buffer, inputs, whole)
         ways = [
-            Way(holds, Source(number, of_result=of_result, places=(*_shaped(place), *_shaped(value.place))))
-            for holds, place, number, of_result in _ends(value.place.buffer, inputs, whole)
+            Way(holds, Source(number, of_result=of_result, places=(*places, *_shaped(value.place))))
+            for holds, places, number, of_result in _ends(value.place.buffer, inputs, whole)
             if not of_result or number != k
         ]
         if ways:
@@ -121,7 +137,8 @@ def _lists_in(result: Any) -> list[Outgrown]:
     return [one for part in items_of(result) for one in _lists_in(part)] if is_container(result) else []
 
 
-_End = tuple[Node | None, Place, int, bool]
+_Views = tuple[tuple[Place, tuple[Size, ...]], ...]
+_End = tuple[Node | None, _Views, int, bool]
 
 
 def _overlap(places: Sequence[Place], inputs: set[Buffer], whole: set[Buffer]) -> bool:
@@ -155,22 +172,21 @@ def _not_known(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer,
 
 
 def _ends(own: Buffer, inputs: Mapping[Buffer, int], whole: Mapping[Buffer, int]) -> list[_End]:
-    """The places in inputs and in other results that an array is, each with its condition."""
+    """The views in inputs and in other results that an array is, each with its condition."""
     found: list[_End] = []
     for one in own.alias.alternatives:
-        buffer = one.place.buffer
+        buffer, views = one.place.buffer, _shaped(one.place)
         if buffer in inputs:
-            found.append((one.holds, one.place, inputs[buffer], False))
+            found.append((one.holds, views, inputs[buffer], False))
             continue
-        inner = _ends(buffer, inputs, whole)
-        if inner and one.place.parent is None:
-            found += [(all_hold(one.holds, holds), *rest) for holds, *rest in inner]  # type: ignore[misc]
+        inner = _ends(buffer, inputs, whole)  # which may be one of several itself
+        found += [(all_hold(one.holds, holds), (*before, *views), *rest) for holds, before, *rest in inner]  # type: ignore[misc]
         if buffer in whole:
-            found.append((one.holds, one.place, whole[buffer], True))
+            found.append((one.holds, views, whole[buffer], True))
     return found
 
 
-def _shaped(place: Place) -> tuple[tuple[Place, tuple[Size, ...]], ...]:
+def _shaped(place: Place) -> _Views:
     return tuple([(p, p.read().type.shape) for p in _downwards(place)])
 
 

@@ -14,6 +14,7 @@ from tensormagic import session
 from tensormagic.capture import door, random
 from tensormagic.capture.staging import special
 from tensormagic.capture.stores.place import Place
+from tensormagic.capture.traces import raised_on_purpose
 from tensormagic.capture.tree import flatten, is_container, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
@@ -33,7 +34,7 @@ from tensormagic.functions.reading import (
 from tensormagic.functions.record import Record
 from tensormagic.functions.space import place_of
 from tensormagic.functions.travel import Made
-from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, ValueNeededError
+from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, TensorError, ValueNeededError
 from tensormagic.ir.site import Lens
 from tensormagic.ops.leaf import INPUT, constant
 from tensormagic.transform.rewriting import choices
@@ -176,6 +177,13 @@ class Specialised(Made):
             self._keep(key, program, given, record)
         return program, given, record, whole
 
+    def captured(self, key: Any, given: Given, call: Any) -> Any:
+        """What :meth:`_specialise` gives; where Python is to run the call, what says so."""
+        try:
+            return self._specialise(key, given, call)
+        except Halfway as halfway:
+            return halfway
+
     def _attempted(
         self, given: Given, before: Record, whole: Record, call: Any
     ) -> tuple[Record, Specialisation, Given] | Exception:
@@ -194,8 +202,10 @@ class Specialised(Made):
         cause = error.__cause__ if isinstance(error, Halfway) else None
         own = cause if isinstance(cause, Exception) and isinstance(error, Halfway) and not error.changed else error
         self._failed, self._undone = own, not (whole.unseen() or whole.changed())
-        if self.plain is not None and (isinstance(error, Halfway) or whole.changed()) and taken_back(whole):
-            again = Halfway()
+        met = None if isinstance(own, Halfway | TensorError) or raised_on_purpose(own) else own
+        asked = isinstance(error, Halfway) or whole.changed() or met is not None
+        if self.plain is not None and asked and taken_back(whole):
+            again = Halfway(met=met)
             again.__cause__ = own
             return again
         if isinstance(own, Halfway):

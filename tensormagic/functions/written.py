@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tensormagic.capture.traces import entries
 from tensormagic.capture.usercode import span_at
 from tensormagic.functions.given import Given, fixed, kind_of
-from tensormagic.ir.errors import GoneOnError, PlainRunWarning, SharedResultError, TensorError
+from tensormagic.ir.errors import GoneOnError, PlainRunWarning, SharedResultError, TensorError, ValueNeededError
 from tensormagic.ir.modules import is_users
 
 _MOST = 1024
@@ -37,6 +37,12 @@ class Written:
                 self.kinds.clear()
             self.kinds.add(_kind(given))
         self.tell(name, refused, "at each call" if each else "at this call")
+
+    def met(self, given: Given, name: str, error: Exception | None) -> None:
+        """The same of a capture that has met an error, where Python has run the call and met none: code that is not captured."""
+        if error is not None:
+            told = ValueNeededError(f"{type(error).__name__}: {error}")
+            self.add(given, name, told.with_traceback(error.__traceback__))
 
     def tell(self, name: str, refused: TensorError, when: str = "at this call") -> None:
         """Tell, once for each reason, that Python runs it."""

@@ -23,7 +23,7 @@ PURE = frozenset({
 PURE_OF_VALUES = frozenset({
     "_collections_abc", "_abc", "types", "bisect", "_bisect", "heapq", "_heapq", "contextlib", "statistics", "_statistics",
     "__future__", "typing_extensions", "reprlib", "json", "_json", "struct", "_struct", "textwrap", "base64", "binascii", "colorsys",
-    "pickle", "_pickle",
+    "pickle", "_pickle", "array",
 })  # fmt: skip
 """Others of Python's, which do not know lazy values."""
 

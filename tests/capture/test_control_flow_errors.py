@@ -241,7 +241,8 @@ def test_numbers_that_fail_in_a_try_do_so_at_their_statement(expression: str):
         check(shape.format(expression.strip()), x=np.arange(3.0), s=2.0)
 
 
-def test_a_call_that_asks_for_floating_point_errors_is_refused_where_a_try_would_catch_them():
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
+def test_a_call_that_asks_for_floating_point_errors_is_pythons_where_a_try_would_catch_them():
     def caught(x: Any) -> Any:
         try:
             return 1 / x
@@ -250,11 +251,12 @@ def test_a_call_that_asks_for_floating_point_errors_is_refused_where_a_try_would
 
     function = tm.tensor(caught)
     np.testing.assert_array_equal(function(np.ones(2)), np.ones(2))
-    with np.errstate(all="raise"), pytest.raises(CaptureError, match="a `try` around code that may fail"):
-        function(np.zeros(2))
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(function(np.zeros(2)), np.zeros(2))
 
 
-def test_an_empty_list_is_an_error_where_only_its_shape_is_asked_for():
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
+def test_an_empty_list_is_pythons_where_only_its_shape_is_asked_for():
     def width(x: Any, k: Any) -> Any:
         rows = []
         for _ in range(k[0]):
@@ -267,16 +269,18 @@ def test_an_empty_list_is_an_error_where_only_its_shape_is_asked_for():
         return x
 
     np.testing.assert_array_equal(tm.tensor(width)(np.arange(3.0), MANY), width(np.arange(3.0), MANY))
-    with pytest.raises(CaptureError, match="a list is empty"):
-        tm.tensor(width)(np.arange(3.0), FEW)
+    np.testing.assert_array_equal(tm.tensor(width)(np.arange(3.0), FEW), width(np.arange(3.0), FEW))
 
 
-def test_a_size_that_does_not_fit_as_data_say_is_refused_by_name():
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
+def test_a_size_that_does_not_fit_as_data_say_is_pythons_and_refused_by_name_elsewhere():
     def joined(x: Any, y: Any) -> Any:
         return x[x > 1] + y
 
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(tm.tensor(joined)(x, x), joined(x, x))
     with pytest.raises(CaptureError, match="sizes do not fit: 1 and 3"):
-        tm.tensor(joined)(np.arange(3.0), np.arange(3.0))
+        tm.compile(joined, x, x)(x, x)
 
 
 def test_an_error_that_sizes_decide_is_caught_for_these_alone():

@@ -239,7 +239,8 @@ def test_what_python_runs_and_what_is_an_object_has_no_derivative_batch_or_compi
         tm.compile(counting, "float64[n]")
 
 
-def test_a_container_that_is_given_twice_or_read_by_a_name_is_refused_where_it_is_changed():
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
+def test_a_container_that_is_given_twice_or_read_by_a_name_is_changed_by_python():
     kept = [1.0]
 
     def twice(a, b):
@@ -250,10 +251,8 @@ def test_a_container_that_is_given_twice_or_read_by_a_name_is_refused_where_it_i
         a.append(2.0)
         return len(kept)
 
-    for f, given in ((twice, (kept, kept)), (named, (kept,))):
-        with pytest.raises(tm.CaptureError, match="changes a container that is an argument"):
-            tm.tensor(f)(*given)
-    assert kept == [1.0]
+    for k, (f, given) in enumerate(((twice, (kept, kept)), (named, (kept,)))):
+        assert tm.tensor(f)(*given) == len(kept) == k + 2
 
 
 def test_what_the_background_refuses():

@@ -17,7 +17,7 @@ from tensormagic.capture import context, loud, names, namespace, usercode
 from tensormagic.capture.door import is_itself
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
-from tensormagic.capture.hooks import hooks
+from tensormagic.capture.hooks import hooks, run_time
 from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
@@ -313,6 +313,8 @@ def _as_numbers(*values: Any) -> tuple[Any, ...]:
     without = [isinstance(v, Tensor) and v.type.form == "array" and not v.type.shape for v in values]
     if all(without):
         return values
+    if any(without) and (capture := context.current()) is not None:
+        capture.callers.unsure = "an array without axes that is compared with a number"
     return tuple(wrap(to_form(v.node, "scalar")) if w else v for v, w in zip(values, without, strict=True))
 
 
@@ -404,6 +406,8 @@ _OWN: dict[Any, Callable[..., Any]] = {
     isinstance: kinds.is_instance,
     type: kinds.type_of,
     id: id_,
+    operator.is_: lambda a, b: run_time.module.identical(a, b),
+    operator.is_not: lambda a, b: run_time.module.negated(run_time.module.identical(a, b)),
     hasattr: kinds.has_attribute,
     getattr: kinds.attribute,
     **CONVERSIONS,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from tensormagic.capture import context
 from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
 from tensormagic.capture.staging.told import PLAIN
+from tensormagic.capture.traces import met_by_ours
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
 from tensormagic.ir.modules import package_of
 
@@ -82,13 +83,25 @@ def _instead_of(error: Exception) -> Exception | None:
     return refusal if trace.tb_frame.f_code is code and trace.tb_lasti == instruction else None
 
 
+def _unmet(error: Exception, label: str) -> Exception | None:
+    """The refusal of what this package has not been written for: an error of Python's in its own code."""
+    if isinstance(error, TensorError) or not isinstance(error, AttributeError | AssertionError):
+        return None
+    if not met_by_ours(error):
+        return None
+    return ValueNeededError(
+        f"{label} has code that is not captured ({type(error).__name__}: {error})",
+        "Do that outside the function, or write it with NumPy.",
+    )
+
+
 @contextmanager
 def refusing(label: str) -> Generator[None]:
     """Tell errors of a function's code as refusals, where they are none of the user's."""
     try:
         yield
     except Exception as error:
-        refusal = refusal_of(error, label) or _instead_of(error) or in_doubt(error)
+        refusal = refusal_of(error, label) or _instead_of(error) or _unmet(error, label) or in_doubt(error)
         if refusal is error:
             raise
         raise refusal.with_traceback(error.__traceback__) from error  # which ends at the user's line

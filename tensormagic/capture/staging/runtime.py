@@ -14,6 +14,7 @@ import numpy as np
 from tensormagic.capture import context, usercode
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.namespace import original_of
+from tensormagic.capture.number_classes import is_number, noted
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import Perhaps, is_none, now
@@ -146,7 +147,25 @@ def identical(first: Any, second: Any) -> Any:
     _refuse_of_several(first, second)
     if isinstance(first, Tensor) and isinstance(second, Tensor) and first.node.type == second.node.type in _TRUTHS:
         return wrap(to_form(scalar.equal(first.node, second.node), "python"))  # there is one object for each
+    _refuse_numbers(first, second)
     return _one_object(identity_of(original_of(first)), identity_of(original_of(second)))
+
+
+def _refuse_numbers(first: Any, second: Any) -> None:
+    """Refuse to say whether two numbers are one object: Python makes new ones, and hands on others, where their values tell nothing."""
+    kinds = [_number_type(v) for v in (first, second)]
+    if first is second or None in kinds or not any(isinstance(v, Tensor) for v in (first, second)):
+        return
+    sure = [not isinstance(v, Tensor) or noted(v.node) is None for v in (first, second)]
+    if kinds[0] == kinds[1] or not all(sure):
+        refuse_python("`is` between two numbers", "Compare with ==.")
+
+
+def _number_type(value: Any) -> Type | None:
+    """The class of a number, as a type; None for anything else."""
+    if isinstance(value, Tensor):
+        return value.type if is_number(value.type) else None
+    return node_of(value).type if isinstance(value, int | float | complex | np.number) else None
 
 
 def _refuse_of_several(*values: Any) -> None:

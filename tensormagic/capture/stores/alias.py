@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from tensormagic.capture import context, usercode
+from tensormagic.capture import context, number_classes, usercode
 from tensormagic.capture.staging.regions import below, fitting_branches, graph_of, of_type
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
@@ -143,7 +143,7 @@ class Alias:
         for one in self.alternatives:
             new = of_type(one.place.read(), was.type)
             node = _choose(one.holds, new, node, [one.place.buffer.node, node])
-        return asked(node)
+        return asked(number_classes.of_classes_of(was, node))
 
 
 OWN = Alias()

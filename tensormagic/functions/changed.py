@@ -13,6 +13,7 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 
 Path = tuple[Any, ...]  # the keys, indices and names of fields that lead to a container
+_WHOLE: set[Path] = {(), (0,), (1,)}  # the arguments themselves, which are made anew by each call
 
 
 @dataclass(slots=True, eq=False)
@@ -88,8 +89,7 @@ class Containers:
         return {} if call is None else {key: reached(call, path) for key, path in self._places()}
 
     def _places(self) -> list[tuple[int, Path]]:
-        whole = {(), (0,), (1,)}  # the arguments themselves are made anew by each call
-        fixed = [(key, path) for key, path in self._fixed.items() if path not in whole]
+        fixed = [(key, path) for key, path in self._fixed.items() if path not in _WHOLE]
         return [*((key, path) for key, (_, path, _) in self._found.items()), *fixed]
 
     def same(self, call: Any) -> dict[Path, Path]:
@@ -116,15 +116,14 @@ class Containers:
     def special(self, tree: Any, usual: Callable[[], Build]) -> Build:
         """How a container of the result is put together: what was there is itself, and what occurs twice is one."""
         key = id(tree)
-        if key in self._found:
-            self.returned, path = True, self._found[key][1]
+        path = self._found[key][1] if key in self._found else self._fixed.get(key, ())
+        if path not in _WHOLE:
+            self.returned = True
             return lambda rest: reached(rest.run.call, path)  # type: ignore[attr-defined]
         if self.there is not None and key in self.there:
             return _Constant(tree)
         if key in self._met:
             return lambda rest: rest.run.made[key]  # type: ignore[attr-defined]
-        if isinstance(tree, tuple):
-            return usual()
         self._met[key], build = tree, usual()
         ways = self._ways(tree)
         self.asked += [holds for holds, _ in ways]

@@ -39,7 +39,7 @@ from tensormagic.functions.reading import (
 )
 from tensormagic.functions.recaptured import Recaptured
 from tensormagic.functions.record import Record
-from tensormagic.functions.retold import but_for, may_be_of_a_text
+from tensormagic.functions.retold import but_for, may_not_be_pythons
 from tensormagic.functions.specialised import EXACT, STATES, Specialised
 from tensormagic.functions.stores import committed
 from tensormagic.functions.travel import sealed
@@ -405,7 +405,7 @@ class Function(Specialised):
         if self.plain is None or (before is not None and before.why):
             return False
         if before is None or not before.changed():
-            again = program.commits or program.program.tells or may_be_of_a_text(program.graph, error)
+            again = program.commits or program.program.tells or may_not_be_pythons(program.graph, error)
             return isinstance(error, CaptureError | DTypeError) or (again and not isinstance(error, Changed))
         return taken_back(before)
 

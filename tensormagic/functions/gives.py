@@ -7,6 +7,7 @@ another result, is NumPy's view of that.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,6 +130,17 @@ class Gives:
             self.numbers[node] = len(every)
             every.append(node)
         return every
+
+    def know_constants(self, results: Sequence[Any]) -> None:
+        """Note which results that the body has made without captured values are one array, or parts of one."""
+        made = {k: v for k, v in enumerate(results) if type(v) is np.ndarray and k not in self.own}
+        first: dict[int, int] = {}
+        for k, array in made.items():
+            if first.setdefault(id(array), k) != k:
+                self.sources[k] = Source(first[id(array)], of_result=True)
+        several = itertools.combinations(first.values(), 2)
+        if any(np.may_share_memory(made[a], made[b]) for a, b in several):
+            self.unknown = self.unknown or "another result"
 
     def is_single(self, count: int, build: Build) -> bool:
         """Whether ``count`` results are put together to the one that there is."""

@@ -9,6 +9,8 @@ from contextlib import contextmanager, redirect_stdout
 
 from tensormagic.ir.errors import GuardError
 from tensormagic.ir.graph import Graph, every_node
+from tensormagic.ops.effects.failing import may_fail
+from tensormagic.ops.effects.outside import OUTSIDE
 from tensormagic.ops.effects.raising import CHECK
 
 
@@ -28,12 +30,21 @@ def but_for(printed: str) -> Generator[None]:
         sys.stdout.write(text[next(differ, min(len(text), len(printed))) :])
 
 
-def may_be_of_a_text(graph: Graph, error: Exception) -> bool:
-    """Whether an error may be one of computing an error's text, which a graph does where the error is not raised, too.
+def may_not_be_pythons(graph: Graph, error: Exception) -> bool:
+    """Whether Python may raise another error than a graph has, or none.
 
-    What is assumed is checked in graphs alone.
+    A graph that can fail in several ways may meet another one first: its order is that of what needs what. It computes
+    an error's text where the error is not raised, too. What is assumed is checked in graphs alone, and functions that are
+    called as they are have been called.
     """
     if isinstance(error, GuardError | MemoryError):
         return False
     nodes = [*every_node(graph)]
-    return any(n.op is CHECK and len(n.args) > 2 for n in nodes) and not any("facts" in n.params for n in nodes)
+    if any("facts" in n.params for n in nodes):
+        return False
+    if any(n.op is CHECK and len(n.args) > 2 for n in nodes):
+        return True
+    if any(n.op is OUTSIDE for n in nodes):
+        return False
+    failing = [n for n in nodes if n.op.kind != "region" and may_fail(n)]
+    return len({(n.op, n.params.get("error"), n.params.get("message")) for n in failing}) > 1

@@ -400,6 +400,7 @@ class Specialised(Made):
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left) or bool(found.objects)
         found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
+        found.gives.know_constants(found.gave)
         found.gives.keeps = True
         values, memory = give_values(left, found.values, self.name, found.noted)
         parts = {k: memory.part(v) for k, v in enumerate(found.gave) if isinstance(v, Place)}

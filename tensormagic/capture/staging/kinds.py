@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,26 @@ def is_instance(value: Any, kinds: Any) -> Any:
         return perhaps.as_of(value, lambda v: is_instance(v, kinds))
     if isinstance(value, Tensor):
         if (classes := asked_classes(value.node)) is not None:
-            of = [t for t in classes.types if issubclass(stands_for(t), kinds)]
+            of = [t for t in classes.types if isinstance(_one_of(t), kinds)]
             known = len(of) in {0, len(classes.types)}
             return bool(of) if known else wrap(to_form(number_classes.is_of(classes, of), "python"))
-        return isinstance(value, kinds) or issubclass(stands_for(value.type), kinds)
+        return isinstance(_one_of(value.type), kinds) or _is_ours(kinds)
     if isinstance(value, StandIn):
         several = kinds if isinstance(kinds, tuple) else (kinds,)
         return issubclass(value.own_class, tuple(map(random_module.class_of, several)))
     return isinstance([] if isinstance(value, GrownList) else value, kinds)
+
+
+def _one_of(kind: Type) -> Any:
+    """Some array, NumPy scalar or Python number of the class that a lazy value stands for: classes may ask for what it has."""
+    return np.empty((0,) * kind.ndim) if kind.form == "array" else stands_for(kind)(0)
+
+
+def _is_ours(kinds: Any) -> bool:
+    """Whether code asks for lazy values themselves."""
+    if isinstance(kinds, tuple | UnionType):
+        return any(map(_is_ours, kinds if isinstance(kinds, tuple) else kinds.__args__))
+    return isinstance(kinds, type) and issubclass(Tensor, kinds) and kinds.__module__.startswith("tensormagic.")
 
 
 def stands_for(kind: Type) -> type:

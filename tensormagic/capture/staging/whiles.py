@@ -19,7 +19,7 @@ from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.needs_python import Grows, NeedsPython
 from tensormagic.capture.staging.plainly import NOTHING, Plainly, plainly
 from tensormagic.capture.staging.trial import attempt
-from tensormagic.capture.staging.truth import Driving, computed, decided, truth, unstaged
+from tensormagic.capture.staging.truth import Driving, asked, computed, decided, truth, unstaged
 from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.effects.outside import OUTSIDE
@@ -155,7 +155,7 @@ def staged_repeat(body: Body, first: bool | Node, *, varies: bool = False, known
     _refuse_effects(body)
 
     def run() -> tuple[Any, Any]:
-        before = body.asked()
+        before = asked(body.asked())  # now: an iteration may store into what is asked, `while m: m -= 1`
         body.iteration()
         return before, None
 
@@ -177,11 +177,11 @@ _ACTS = {TELL, OUTSIDE}  # what is not to be done once more
 def _refuse_effects(body: Body) -> None:
     """Raise where asking the test changes anything: a region asks it once more than it has been asked before that."""
     before = raising.noted()
-    asked = attempt(World([body.asked]), body.asked)
-    slots = {slot: value for slot, value in asked.slots.items() if slot.name != CHECKS or _acts(value, before)}
+    found = attempt(World([body.asked]), body.asked)
+    slots = {slot: value for slot, value in found.slots.items() if slot.name != CHECKS or _acts(value, before)}
     changed = ["what is printed" if slot.name == CHECKS else slot.said for slot in slots]
-    changed += [buffer.name for buffer in asked.buffers]
-    if changed or asked.grown:
+    changed += [buffer.name for buffer in found.buffers]
+    if changed or found.grown:
         raise NeedsPython(
             f"the test of a `while` changes {', '.join(filter(None, changed)) or 'something'}",
             "Begin the loop with `while True:`, and leave it by `if not ...: break`.",

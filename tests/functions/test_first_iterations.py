@@ -14,16 +14,14 @@ M = np.array([[2.0, 1.0], [1.0, 3.0]])
 
 def power(v, n):
     size = 0
-    for k in range(n):
+    for _ in range(n):
         w = M @ v
         new = np.sqrt(w @ w)
         v = w / new
         if abs(new - size) < 1e-9:
             break
         size = new
-    else:
-        k = -1
-    return size, v, k
+    return size, v
 
 
 def halves(v, n):

@@ -148,10 +148,10 @@ def stand_for(inputs: Iterable[Node], nodes: Iterable[Node]) -> None:
 
 
 def stands_in(node: Node) -> None:
-    """Note an input that stands for something within a function that code on trial calls."""
+    """Note an input that stands for something within a function that the code calls."""
     capture = _current.get()
-    if capture is not None and capture.heap.trials:
-        capture.heap.trials[-1].stand_ins.append(node)
+    if capture is not None:
+        (capture.heap.trials[-1] if capture.heap.trials else capture.inputs).stand_ins.append(node)
 
 
 @contextmanager

@@ -252,8 +252,9 @@ class Inputs:
     ----------
     values
         What inputs are in the call that a function is captured for, and what follows from that, as far as it was asked for.
-    behind
-        What stands behind inputs that stand in for a part of the code.
+    stand_ins, behind
+        Inputs that stand for something within functions that the code calls, and what stands behind those and others that stand in
+        for a part of the code.
     standing
         In how many functions the code is whose arguments inputs stand for: what is made of these has no value there.
     supposed
@@ -261,6 +262,7 @@ class Inputs:
     """
 
     values: dict[Node, Any] = field(default_factory=dict[Node, Any])
+    stand_ins: list[Node] = field(default_factory=list[Node])
     behind: dict[Node, Node] = field(default_factory=dict[Node, Node])
     standing: int = 0
     supposed: list[tuple[Node, bool]] = field(default_factory=list[tuple[Node, bool]])

@@ -58,8 +58,15 @@ class Unused:
 
 def unused_in_cell(capture: context.Capture, held: Iterable[Node]) -> list[Node]:
     """What a cell has computed that may fail, and that no value leads to that somebody still has."""
-    reached = set(topological(list(held))) if capture.order.made else set[Node]()
-    return [n for n in capture.order.made if n not in reached]
+    made = made_in_cell(capture)
+    reached = set(topological(list(held))) if made else set[Node]()
+    return [n for n in made if n not in reached]
+
+
+def made_in_cell(capture: context.Capture) -> list[Node]:
+    """What a cell has computed that may fail, of the arguments that functions were called with where these have values."""
+    found = within_no_function(capture.order.made, capture.inputs.stand_ins, capture.inputs.behind)
+    return list(dict.fromkeys(found))
 
 
 def raises(node: Node) -> bool:
@@ -104,7 +111,7 @@ def _failing(node: Node) -> Node:
 
 
 def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: Mapping[Node, Node]) -> list[Node]:
-    """What code on trial has ``made``, with the arguments of functions that it calls in place of ``stand_ins``.
+    """What code has ``made``, with the arguments of functions that it calls in place of ``stand_ins``.
 
     What stands for a part of an argument has nothing ``behind`` it, and what is made of that is left out.
     """
@@ -120,4 +127,12 @@ def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: 
     return [n for n in found if n not in foreign]
 
 
-__all__ = ["Unused", "before_effect", "raises", "unused_in_cell", "unused_on_trial", "within_no_function"]
+__all__ = [
+    "Unused",
+    "before_effect",
+    "made_in_cell",
+    "raises",
+    "unused_in_cell",
+    "unused_on_trial",
+    "within_no_function",
+]

@@ -21,6 +21,7 @@ from tensormagic.capture.staging import told as texts
 from tensormagic.capture.staging.deep_copies import copied
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.stores.outside import callers, whole_array
+from tensormagic.capture.unused import made_in_cell
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.telling import tell
@@ -44,7 +45,7 @@ def in_order(*values: Any, **options: Any) -> None:
     """``print`` in a cell: what the lines before it compute and may fail at is computed first."""
     capture = context.current()
     if capture is not None and not capture.abstract and not capture.inputs.standing:
-        pending = [n for n in capture.order.made if not hooks.is_computed(n)]
+        pending = [n for n in made_in_cell(capture) if not hooks.is_computed(n)]
         capture.order.made.clear()  # what raises here is not asked again by a `finally`
         if pending:
             hooks.compute(pending)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tensormagic.backend.body_text import Body, indented
 from tensormagic.backend.kernel_text import KernelText, Line
+from tensormagic.backend.lower import Stage
 from tensormagic.backend.region_text import number
 from tensormagic.backend.schedule import Nest, Storage
-from tensormagic.backend.skipped import common, is_only_chosen
+from tensormagic.backend.skipped import Skip, common, is_only_chosen
 from tensormagic.ir.size import product
 
 
@@ -41,17 +42,20 @@ def _where_needed(body: Body) -> list[Line]:
 def _are_read(body: Body) -> bool:
     """Whether the folds are read where they are of nothing."""
     skip = common(body.loop.stages)
-    roots = [s.root for s in body.loop.stages]
-    return skip is None or not all(
-        body.nest.storage[r] is Storage.TILE and is_only_chosen(r, skip, body.nest.stages, body.text.stored)
-        for r in roots
-    )
+    return skip is None or not all(_is_unread(s, skip, body.nest, body.text) for s in body.loop.stages)
+
+
+def _is_unread(stage: Stage, skip: Skip, nest: Nest, text: KernelText) -> bool:
+    """Whether nobody reads a fold where it is of nothing."""
+    return nest.storage[stage.root] is Storage.TILE and is_only_chosen(stage.root, skip, nest.stages, text.stored)
 
 
 def rows_of(text: KernelText, nest: Nest) -> str:
-    """How many rows a nest has: none where all that it folds is of nothing."""
+    """How many rows a nest has: none where all that it folds is of nothing, and no row has a fold of its own that is read."""
     rows, skip = text.product(product(nest.rows)), common(nest.stages)
     if skip is None or skip.index:
+        return rows
+    if not all(len(s.reduced) == len(s.domain) or _is_unread(s, skip, nest, text) for s in nest.stages):
         return rows
     value, taken = number(text, skip.condition), text.fresh("taken")
     text.lines.append((f"{taken} = {rows} if {skip.text(value)} else 0", nest.stages[0].root))

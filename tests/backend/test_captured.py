@@ -77,14 +77,15 @@ def test_a_result_that_is_a_python_number() -> None:
     alike(counted, np.ones(2), 1)
 
 
-def test_sizes_that_happen_to_be_one_are_refused_with_advice() -> None:
-    @tm.tensor
+def test_sizes_that_happen_to_be_one_are_pythons_or_refused_with_advice() -> None:
     def added(y: Any) -> Any:
         return y[y > 0] + y[y > 1]
 
-    assert_same(added(np.array([2, 3])), np.array([4, 6]))
+    captured = tm.tensor(added)
+    assert_same(captured(np.array([2, 3])), np.array([4, 6]))
+    assert_same(captured(np.array([1, 3])), np.array([4, 6]))
     with pytest.raises(tm.ShapeError, match="sizes do not fit: 1 and 2") as caught:
-        added(np.array([1, 3]))
+        tm.compile(added, np.array([2, 3])).run(np.array([1, 3]))
     assert "np.broadcast_to" in caught.value.hint
 
 
@@ -269,5 +270,6 @@ def test_a_size_that_is_there_twice_is_checked_before_either_is_used(
 
     x = np.arange(8.0).reshape(4, 2) + 5
     alike(selected, np.array([7.0, 8.0]), x, 1.5)
+    alike(selected, np.array([1.0, 8.0]), x, 1.5)  # by Python
     with pytest.raises(CaptureError, match="sizes do not fit: 1 and 2"):
-        tm.tensor(selected)(np.array([1.0, 8.0]), x, 1.5)
+        tm.compile(selected, np.array([7.0, 8.0]), x, 1.5).run(np.array([1.0, 8.0]), x, 1.5)

@@ -172,3 +172,20 @@ def refused(source: str, message: str, **names: Any) -> None:
     error = captured(source, names).error
     assert isinstance(error, CaptureError), error
     assert message in str(error), error
+
+
+def as_python(ours: Any, plain: Any, *arguments: Any) -> None:
+    """A captured function gives what Python gives where its graph refuses the data: values, or an error of the same class."""
+    try:
+        expected = plain(*copy.deepcopy(arguments))
+    except Exception as error:  # noqa: BLE001 (whatever Python raises)
+        try:
+            ours(*copy.deepcopy(arguments))
+        except type(error) as own:
+            assert kind_of(own) is type(error)  # noqa: PT017 (the class is compared)
+        else:
+            raise AssertionError(f"no {type(error).__name__}") from error
+    else:
+        found = ours(*copy.deepcopy(arguments))
+        for one, other in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
+            np.testing.assert_array_equal(one, other)

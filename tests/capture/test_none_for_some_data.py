@@ -193,7 +193,7 @@ def test_where_a_number_is_needed_none_is_an_error() -> None:
             call(-1.0)
 
 
-def test_an_index_that_is_none_is_an_error() -> None:
+def test_an_index_that_is_none_is_pythons() -> None:
     """Python would add an axis."""
 
     def at(x: Any) -> Any:
@@ -204,8 +204,9 @@ def test_an_index_that_is_none_is_an_error() -> None:
         return x[where]
 
     assert captured(at)(X) == 5
+    np.testing.assert_array_equal(captured(at)(-X), at(-X))  # by Python
     with pytest.raises(TypeError, match="where is None here"):
-        captured(at)(-X)
+        tm.compile(at, X).run(-X)
 
 
 def test_a_store_into_what_may_be_none_is_refused() -> None:

@@ -104,7 +104,7 @@ class Readings:
 
 
 def test_what_is_no_array_is_not_stored_into():
-    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Readings' and 'float'"):
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+=: 'Readings' and 'float'"):
         tm.tensor(add_into)(Readings(), 1.0)
     held = Readings()
     assert tm.tensor(add_into)(held, np.ones(3)).tolist() == add_into(held, np.ones(3)).tolist() == [1.0, 2.0, 3.0]

@@ -100,6 +100,7 @@ def test_its_own_methods_are_asked(name: str) -> None:
         assert captured(x := Odd([3.0])) == ODD[name](x)
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")  # its array is lazy by then
 def test_it_is_given_back_and_changed() -> None:
     def f(signals: list[Signal], k: Any) -> Any:
         signals[0].samples = signals[0].samples * k

@@ -6,13 +6,14 @@ What says how NumPy prints, and whether it warns, is refused there: it would be 
 from __future__ import annotations
 
 import copy
+import logging
 import sys
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tensormagic.capture import context
+from tensormagic.capture import context, loud
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -21,6 +22,7 @@ from tensormagic.capture.staging import told as texts
 from tensormagic.capture.staging.deep_copies import copied
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.stores.outside import callers, whole_array
+from tensormagic.capture.tree import flatten
 from tensormagic.capture.unused import made_in_cell
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
@@ -61,13 +63,30 @@ def _write(text: Any) -> int | None:
 
 
 def instead(function: Any) -> Any:
-    """Ours for a function that prints, copies deeply, or changes NumPy's settings; None for any other one."""
+    """Ours for a function that prints, logs, copies deeply, or changes NumPy's settings; None for any other one."""
     for of, own in _INSTEAD:
         if function is of:
             return own
     if getattr(function, "__self__", None) is sys.stdout and getattr(function, "__name__", "") == "write":
         return _write
+    if getattr(function, "__name__", "") in _LOGGING and _logs(function):
+        return partial(_logged, function)
     return partial(_settings, function) if any(function is f for f in SETTINGS) else None
+
+
+def _logs(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    return isinstance(owner, logging.Logger | logging.LoggerAdapter) or getattr(logging, function.__name__) is function
+
+
+def _logged(function: Any, *args: Any, **options: Any) -> Any:
+    """A message of ``logging``, which reports errors that it meets on the way, ours too, and goes on without the message."""
+    if any(isinstance(v, (Tensor, *texts.LATER, texts.Text)) for v in flatten((args, options))[0]):
+        raise NeedsPython(
+            f"logging.{function.__name__}() of a value that is captured",
+            "Return the value, and log it outside the function.",
+        )
+    return loud.noted(function)(*args, **options)
 
 
 def _errstate(**options: Any) -> Any:
@@ -89,6 +108,7 @@ def _settings(function: Any, *_args: Any, **_options: Any) -> NoReturn:
 
 
 _INSTEAD: tuple[tuple[Any, Any], ...] = ((print, print_), (np.errstate, _errstate), (copy.deepcopy, copied))
+_LOGGING = {"debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"}
 SETTINGS = (np.set_printoptions, np.printoptions, np.seterr, np.seterrcall, np.setbufsize)
 
 

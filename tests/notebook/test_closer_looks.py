@@ -20,7 +20,7 @@ def test_rules_of_a_notebook_are_used(notebook):
     )
     told = ran.data["text/plain"]
     assert told.startswith("rules in use from now on as mine\n")
-    assert "log(x * y) -> log(x) + log(y) if x > 0 and y > 0  digits: equal for real numbers  x > 0 and y > 0" in told
+    assert "log(x * y) -> log(x) + log(y) if x > 0 and y > 0  digits, equal for real numbers  x > 0 and y > 0" in told
     text = "%%tensor --math {} --show rewrites\nnp.sum(np.sin(X) ** 2 + np.cos(X) ** 2)"
     shown = notebook.ok(text.format("real")).data["text/plain"]
     assert "-> 1" in shown

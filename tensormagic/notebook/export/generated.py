@@ -11,6 +11,8 @@ import numpy as np
 from tensormagic import session
 from tensormagic.backend.numpy_text import numpy_parts
 from tensormagic.capture import random
+from tensormagic.capture.tree import Rest
+from tensormagic.functions.changed import Run
 from tensormagic.functions.function import Function
 from tensormagic.functions.reading import is_moving
 from tensormagic.ir.errors import CaptureError
@@ -116,7 +118,7 @@ class _Kind:
         self.told = ", ".join(f"{text}: {kind}" for text, kind in pairs) or "no arguments"
         count = len(program.graph.results)
         names = ["result"] if count == 1 else [f"result[{k}]" for k in range(count)]
-        self.result = names[0] if program.single else arranged(program.build(iter(names)))
+        self.result = names[0] if program.single else arranged(program.build(Rest(names, Run(None, {}, bool))))
 
 
 def _refuse_more_than_values(function: Function, call: Call, space: dict[str, Any]) -> None:

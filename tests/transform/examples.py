@@ -147,6 +147,7 @@ def guarded(a: Node, b: Node) -> Node:
 
 EXAMPLES = [
     Example("fold_constants", ((N,),), lambda x: scalar.exp(zero(x))),
+    Example("equal_truth_values", ((N,),), lambda x: constant(np.array([True, True]))),
     Example("through_broadcasts", ((N,), (M, N)), lambda x, y: scalar.exp(move.broadcast(x, y.type.shape))),
     Example("squares", ((N,),), lambda x: x**2),
     Example("differences", ((N,),), lambda x: scalar.exp(x + 0.25) - scalar.exp(x)),

@@ -1,6 +1,7 @@
-"""``logging`` swallows the errors that it meets: a message with values that are captured is Python's, or refused, and never lost."""
+"""Messages with values that are captured are Python's, or refused: ``logging`` swallows the errors that it meets, and warnings are kept."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -73,9 +74,9 @@ def test_messages_are_pythons(function, caplog: pytest.LogCaptureFixture, capsys
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_graphs_refuse_them(function, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(tm.CaptureError, match="log"):
+    with pytest.raises(tm.CaptureError, match=r"log|side effect"):
         tm.compile(function, X)
-    with pytest.raises(tm.CaptureError, match="log"):
+    with pytest.raises(tm.CaptureError, match=r"log|side effect"):
         tm.grad(lambda x: function(x).sum())(X)
     assert "Logging error" not in capsys.readouterr().err
 
@@ -92,3 +93,34 @@ def test_a_message_without_values_is_logged_at_each_call(caplog: pytest.LogCaptu
         assert captured(X) == 6
     assert [r.getMessage() for r in caplog.records] == ["called"] * 3
     assert tm.grad(f)(X).tolist() == [2, 2, 2]
+
+
+def warned(x):
+    warnings.warn(f"sum {x.sum()}", stacklevel=1)
+    return x * 2
+
+
+def warned_twice(x):
+    for i in range(2):
+        warnings.warn(f"step {i}: {x[i]}", RuntimeWarning, stacklevel=1)
+    return x * 2
+
+
+def warned_of_an_object(x):
+    warnings.warn(UserWarning(f"largest {x.max()}"), stacklevel=1)
+    return x * 2
+
+
+@pytest.mark.parametrize("function", [warned, warned_twice, warned_of_an_object])
+def test_warnings_are_pythons(function):
+    captured = tm.tensor(function)
+    for x in (X, X + 1, X):
+        said: list[list[str]] = []
+        for f in (function, captured):
+            with warnings.catch_warnings(record=True) as met:
+                warnings.simplefilter("always")
+                np.testing.assert_array_equal(f(x), 2 * x)
+            said.append([str(w.message) for w in met if not issubclass(w.category, tm.PlainRunWarning)])
+        assert said[0] == said[1]
+    with pytest.raises(tm.CaptureError):
+        tm.compile(function, X)

@@ -37,7 +37,7 @@ from tensormagic.capture.staging.quantified import quantified
 from tensormagic.capture.staging.raising import defer
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
 from tensormagic.capture.staging.repeating import each
-from tensormagic.capture.staging.telling import id_, in_order, instead
+from tensormagic.capture.staging.telling import id_, in_order, instead, keeps_messages, with_messages
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.capture.words import said
@@ -167,7 +167,9 @@ def _as_it_is(function: Any) -> Any:
     if isinstance(function, np.ufunc) and _is_abstract():
         return partial(_read_first, found)
     found = found if source.was_staged(function) else unstaged(found)
-    return found if not _is_abstract() or loud.can_be_taken_back(function) else loud.noted(found)
+    if not _is_abstract() or loud.can_be_taken_back(function):
+        return found
+    return with_messages(function, loud.noted(found)) if keeps_messages(function) else loud.noted(found)
 
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 import logging
 import sys
+import warnings
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tensormagic.capture import context, loud
+from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -63,30 +64,37 @@ def _write(text: Any) -> int | None:
 
 
 def instead(function: Any) -> Any:
-    """Ours for a function that prints, logs, copies deeply, or changes NumPy's settings; None for any other one."""
+    """Ours for a function that prints, copies deeply, or changes NumPy's settings; None for any other one."""
     for of, own in _INSTEAD:
         if function is of:
             return own
     if getattr(function, "__self__", None) is sys.stdout and getattr(function, "__name__", "") == "write":
         return _write
-    if getattr(function, "__name__", "") in _LOGGING and _logs(function):
-        return partial(_logged, function)
     return partial(_settings, function) if any(function is f for f in SETTINGS) else None
 
 
-def _logs(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
-    return isinstance(owner, logging.Logger | logging.LoggerAdapter) or getattr(logging, function.__name__) is function
+def keeps_messages(function: Any) -> bool:
+    """Whether a function of ``logging`` or ``warnings`` keeps a message, or reports the errors that it meets on the way as messages."""
+    name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+    if name in _MESSAGES and isinstance(owner, logging.Logger | logging.LoggerAdapter):
+        return True
+    return name in _MESSAGES and any(function is getattr(module, name, None) for module in (logging, warnings))
 
 
-def _logged(function: Any, *args: Any, **options: Any) -> Any:
-    """A message of ``logging``, which reports errors that it meets on the way, ours too, and goes on without the message."""
-    if any(isinstance(v, (Tensor, *texts.LATER, texts.Text)) for v in flatten((args, options))[0]):
-        raise NeedsPython(
-            f"logging.{function.__name__}() of a value that is captured",
-            "Return the value, and log it outside the function.",
-        )
-    return loud.noted(function)(*args, **options)
+def with_messages(function: Any, called: Any) -> Any:
+    """``called`` in place of ``function``; Python calls it where the message holds values of the code: it would be lost, or unreadable."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        parts = flatten((args, options))[0]
+        parts += [v for warning in parts if isinstance(warning, Warning) for v in flatten(warning.args)[0]]
+        if any(isinstance(v, (Tensor, *texts.LATER, texts.Text)) for v in parts):
+            raise NeedsPython(
+                f"{function.__module__.lstrip('_')}.{function.__name__}() of a value that is captured",
+                "Return the value, and tell of it outside the function.",
+            )
+        return called(*args, **options)
+
+    return call
 
 
 def _errstate(**options: Any) -> Any:
@@ -108,7 +116,7 @@ def _settings(function: Any, *_args: Any, **_options: Any) -> NoReturn:
 
 
 _INSTEAD: tuple[tuple[Any, Any], ...] = ((print, print_), (np.errstate, _errstate), (copy.deepcopy, copied))
-_LOGGING = {"debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"}
+_MESSAGES = {"debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log", "warn_explicit"}
 SETTINGS = (np.set_printoptions, np.printoptions, np.seterr, np.seterrcall, np.setbufsize)
 
 

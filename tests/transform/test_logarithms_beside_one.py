@@ -78,10 +78,10 @@ def test_loops_and_branches():
     x, y = np.array(POINTS).T
 
     @tm.tensor
-    def f(x, y, turns):
+    def f(x, y, times):
         total = x * 0
-        for _ in range(turns):
+        for _ in range(times):
             total = total + np.log2(1 - y / x)
-        return total if turns > 1 else -total
+        return total if times > 1 else -total
 
     assert lost("3 * np.log2(1 - y / x)", f(x, y, 3)) < 2.5

@@ -67,11 +67,11 @@ def test_masks_of_both_values_and_operands_of_other_types_stay():
 
 def test_branches_and_loops_and_gradients():
     @tm.tensor
-    def f(x, b, turns):
+    def f(x, b, times):
         found = x * 0
-        for _ in range(turns):
+        for _ in range(times):
             found = found + np.where(b & True, x * x, 2 * x)
-        return found if turns > 2 else -found
+        return found if times > 2 else -found
 
     np.testing.assert_allclose(f(X, B, 3), 3 * np.where(B, X * X, 2 * X))
     np.testing.assert_allclose(tm.grad(lambda x: np.sum(f(x, B, 3)))(X), 3 * np.where(B, 2 * X, 2))

@@ -169,7 +169,8 @@ def _as_it_is(function: Any) -> Any:
     found = found if source.was_staged(function) else unstaged(found)
     if not _is_abstract() or loud.can_be_taken_back(function):
         return found
-    return with_messages(function, loud.noted(found)) if keeps_messages(function) else loud.noted(found)
+    heard = loud.noted(found)
+    return with_messages(function, heard) if keeps_messages(function) else heard
 
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:

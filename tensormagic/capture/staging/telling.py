@@ -1,6 +1,7 @@
-"""``print``, ``id`` and ``copy.deepcopy`` in a captured function: it prints when the graph runs, once, in the order of the program.
+"""``print``, messages, ``id`` and ``copy.deepcopy`` in a captured function: it prints when the graph runs, once, in the program's order.
 
-What says how NumPy prints, and whether it warns, is refused there: it would be said while the function is captured, and then no more.
+Messages of ``logging`` and ``warnings`` that hold captured values are left to Python. What says how NumPy prints, and whether it
+warns, is refused there: it would be said while the function is captured, and then no more.
 """
 
 from __future__ import annotations

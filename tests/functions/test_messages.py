@@ -8,7 +8,7 @@ import pytest
 
 import tensormagic as tm
 
-log = logging.getLogger("tests.logged")
+log = logging.getLogger("tests.messages")
 adapter = logging.LoggerAdapter(log, {})
 X = np.arange(3.0)
 

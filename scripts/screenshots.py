@@ -121,7 +121,7 @@ BACK = ".tm-backprop input[type=range]"
 LONG = "%%tensor --show none\ntotal = 0.0\nfor k in range(600):\n    total += float(np.sum(np.sort(rng.normal(size=2_000_000))))\ntotal"
 LOOPS = (
     "%%tensor --grad w\nh = X[0]\nfor k in range(20):\n    h = np.tanh(8 * w * h + 0.1)\n"
-    "if h.sum() > 0:\n    r = h @ h\nelse:\n    r = 0.0\nr"
+    "    if h.sum() > 1:\n        h = h / 2\n    else:\n        h = h + 0.1\nr = h @ h\nr"
 )
 CHAIN = [f"a{k} = np.cos(a{k - 1 if k else 'a'}) * {k}.5 / 1250" for k in range(1250)]
 MANY = "%%tensor\n" + "\n".join(CHAIN) + "\na1249.sum()"
@@ -170,7 +170,12 @@ SHOTS = {
     "graph-view-loops-and-branches": Shot(
         (DATA, LOOPS),
         ".tm-graph",
-        after(click(".tm-header"), click(NODE, has="tanh"), press(".tm-iterations input", "ArrowLeft", "ArrowLeft")),
+        after(
+            click(".tm-header"),
+            click(NODE, has="tanh"),
+            there(".tm-iterations input"),
+            press(".tm-iterations input", "ArrowLeft", "ArrowLeft"),
+        ),
     ),
     "graph-view-many-nodes-in-groups": Shot(
         ("aa = np.ones(3)", MANY), ".tm-graph", after(click(".tm-header"), press(".tm-stage"))
@@ -249,8 +254,9 @@ def take(browser: BrowserContext, lab: Lab, name: str, shot: Shot, folder: Path)
 def save(source: Path, target: Path) -> None:
     """Save a picture with as many colours as a file of a fair size can have."""
     with Image.open(source) as picture:
-        for colours in (256, 128, 64):
-            picture.convert("RGB").quantize(colours).save(target, optimize=True)
+        whole = picture.convert("RGB")
+        for colours in (0, 256, 128, 64):  # without a palette, two colours of a heat map never become one
+            (whole.quantize(colours, kmeans=1) if colours else whole).save(target, optimize=True)
             if target.stat().st_size <= MOST_BYTES:
                 print(
                     f"{target.relative_to(ROOT)}: {target.stat().st_size // 1000} kB, {picture.width} x {picture.height}"

@@ -39,6 +39,8 @@ class Effort:
         Whether this text was given up for that before.
     unstaged
         Why control flow was left to Python, by place.
+    chosen
+        How often conditions that Python has asked for were false, and true, by place.
     rests
         For loops that were left to Python, by code, when they are to be asked again.
     """
@@ -52,6 +54,7 @@ class Effort:
     again: Callable[[], bool] | None = None
     hurried: bool = False
     unstaged: dict[Site, str] = field(default_factory=dict)
+    chosen: dict[Site, list[int]] = field(default_factory=dict[Site, list[int]])
     rests: dict[CodeType, Any] = field(default_factory=dict[CodeType, Any])
 
 

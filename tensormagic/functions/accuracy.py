@@ -54,8 +54,11 @@ class Errors:
     def __str__(self) -> str:
         cut = f", axes cut to {self.extent}" if self.extent else ""
         worst = f", worst of {self.looked} elements" if self.looked > 1 else ""
-        both = ", both within rounding" if max(self.before, self.after) <= 1 and self.before != self.after else ""
-        return f"error {_told(self.before)} -> {_told(self.after)} units in the last place{both}{worst}{cut}"
+        before, after = _told(self.before), _told(self.after)
+        if before == after:
+            return f"error {after} units in the last place, as before{worst}{cut}"
+        both = ", both less than one" if max(self.before, self.after) < 1 else ""
+        return f"error {before} -> {after} units in the last place{both}{worst}{cut}"
 
 
 def _told(error: float) -> str:

@@ -1,4 +1,4 @@
-"""What rewriting did to a value, step by step, and what each step bought: accuracy, operations, bytes."""
+"""What rewriting did to a value, step by step, and what each step bought: accuracy, flops, bytes."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Bought:
     ----------
     errors
         The errors before and after, or why they are not known; empty where no digit changes.
-    operations, moved
-        By how many operations there are more, and how many more bytes kernels read and write; None where that is not known.
+    flops, moved
+        By how many flops there are more, and how many more bytes kernels read and write; None where that is not known.
     iterations
         How many iterations of loops there are more, which Python goes through for a first result; None where that is not known.
     reason
@@ -52,24 +52,22 @@ class Bought:
     """
 
     errors: Errors | str = ""
-    operations: int | None = None
+    flops: int | None = None
     moved: int | None = None
     iterations: int | None = None
     reason: str = ""
 
     def __str__(self) -> str:
+        is_gain = isinstance(self.errors, Errors) and self.errors.after < self.errors.before / 2
+        costly = is_gain and (self.flops or 0) > 0
         parts = [f"error not measured: {self.errors}" if isinstance(self.errors, str) else str(self.errors)]
         parts = parts if self.errors else []
         parts += [_more(self.iterations, "iteration of a loop", "iterations of loops")] if self.iterations else []
-        parts += (
-            [_more(self.operations, "operation on single numbers", "operations on single numbers")]
-            if self.operations
-            else []
-        )
+        parts += [_more(self.flops, "flop")] if self.flops and not costly else []
         parts += [f"{_bytes(self.moved)} read and written"] if self.moved else []
         told = ", ".join(parts) or "the same work"
-        is_gain = isinstance(self.errors, Errors) and self.errors.after < self.errors.before / 2
-        return f"{told}; the reason: {self.reason}" if self.reason and not is_gain else told
+        told += f"; it takes {_more(self.flops or 0, 'flop')}" if costly else ""
+        return f"{told}; what the rule is for: {self.reason}" if self.reason and not is_gain else told
 
 
 @dataclass(frozen=True)
@@ -159,7 +157,7 @@ class Explained:
             return str(why)
 
     def _more(self, before: Graph, after: Graph) -> tuple[int, int] | tuple[None, None]:
-        """By how many operations and bytes the second is more; None where that is not known."""
+        """By how many flops and bytes the second is more; None where that is not known."""
         first, last = self._work(before), self._work(after)
         return (None, None) if first is None or last is None else (last[0] - first[0], last[1] - first[1])
 
@@ -177,12 +175,12 @@ class Explained:
         return self._works[graph]
 
     def _counted(self, graph: Graph) -> tuple[int, int] | None:
-        """Operations, and bytes that kernels read and write."""
+        """Flops, and bytes that kernels read and write."""
         try:
             found = costs.total(costs.of_plan(plan_graph(graph), lambda size: evaluate(size, self._sizes.__getitem__)))
         except (TensorError, LookupError, TypeError, ValueError):
             return None
-        return (int(found.operations), int(found.moved)) if found.known else None
+        return (int(found.flops), int(found.moved)) if found.known else None
 
 
 def iterations_of(results: Sequence[Node], sizes: Mapping[Any, int]) -> int:

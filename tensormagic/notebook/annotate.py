@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 
 __all__ = ["annotate", "statements"]
 
+_FLOPS = (
+    "flops: additions, multiplications and divisions of single numbers, those that an exp or a log is made of as well"
+)
 _MARKED = "yellow, *: NumPy runs a part of it"
 _WIDE = 820.0
 _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _SHORT = 40  # lines of a kernel that is shown whole
-_HEAD = "<span></span><span>becomes</span><span>numbers computed</span><span>runs in</span>"
+_HEAD = "<span></span><span>becomes</span><span>flops</span><span>runs in</span>"
 _UNWRITTEN = (FORM, REQUIRE)  # what changes the class of a number, and what asks whether a value is allowed
 
 
@@ -103,11 +106,12 @@ def annotate(shown: Portrait, source: str) -> Drawn:
         pages.append(f'<details class="{kind}"><summary>{summary}</summary><div class="made">{body}</div></details>')
     marks = [number in found and found[number].yellow for number, _ in texts]
     words = table(
-        f"lines ({_MARKED})" if any(marks) else "lines", ("line", "becomes", "numbers computed", "runs in"), rows, marks
+        f"lines ({_MARKED})" if any(marks) else "lines", ("line", "becomes", "flops", "runs in"), rows, marks
     )[1]
     head = f'<div class="bare head"><span class="number">line</span>{_HEAD}</div>'
     note = "click a line for its code" + (f"; {_MARKED.replace(', *', '')}" if any(marks) else "")
-    note += "; with what the gradient computes for it" if shown.gradients else ""
+    note += "; what the gradient computes is counted at the line that it is of" if shown.gradients else ""
+    note = f"{note}<br/>{_FLOPS}"
     title = f'<strong>lines of the cell</strong> · <span class="note">{note}</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
     return Drawn(page, words, _picture(texts, found, gone, whole).picture("lines of the cell", words))
@@ -195,10 +199,7 @@ def _ops(line: Line) -> str:
 
 
 def _cost(line: Line) -> str:
-    least = "" if line.cost.known else "≥ "
-    told = f"{least}{count_text(line.cost.operations)}"
-    more = line.cost.flops != line.cost.operations
-    return f"{told} ({count_text(line.cost.flops)} flops)" if more else told
+    return f"{'' if line.cost.known else '≥ '}{count_text(line.cost.flops)}"
 
 
 def _summary(number: int, text: str, line: Line | None, share: float) -> str:
@@ -247,7 +248,8 @@ def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str
     others = sorted({n for n in lines if n is not None} - {line})
     shared = f", shared with line{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
     code = "\n".join(rows)
-    return f'<p>kernel {number}{shared}; the code of this line is marked</p><pre tabindex="0">{code}</pre>'
+    told = f"kernel {number}{shared}; the code of this line is marked; its names are the compiler's"
+    return f'<p>{told}</p><pre tabindex="0">{code}</pre>'
 
 
 def _around(texts: list[str], marked: list[int]) -> set[int]:
@@ -281,7 +283,7 @@ def _picture(texts: list[tuple[int, str]], found: dict[int, Line], gone: Mapping
     if any(line.yellow for line in found.values()):
         sheet.text(54, 26, _MARKED, "soft small")
     columns = (46.0, 380.0, 550.0, 685.0)
-    for x, name in zip(columns[1:], ("becomes", "numbers computed", "runs in"), strict=True):
+    for x, name in zip(columns[1:], ("becomes", "flops", "runs in"), strict=True):
         sheet.text(x, 26, name, "soft small")
     y = 30.0
     for number, text in texts[:_MOST_ROWS]:

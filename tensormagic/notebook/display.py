@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, cast
 from xml.sax.saxutils import escape
@@ -321,13 +322,35 @@ def portrait_of(outcome: Outcome) -> Portrait | None:
     results = {name: tensor.node for name, tensor in outcome.results.items()}
     if not results:
         return None
-    return portrait(
+    found = portrait(
         results,
         {f"grad_{n}": t.node for n, t in outcome.gradients.items()},
         outcome.code.cell.label,
         outcome.options.math or None,
         outcome.options.device,
     )
+    return replace(found, chosen=chosen_in(outcome)) if outcome.chosen else found
+
+
+def chosen_in(outcome: Outcome) -> tuple[str, ...]:
+    """The branches of the cell of which the graph holds the one that was taken, each in a sentence."""
+    lines, found = outcome.source.splitlines(), dict[tuple[int, str], list[int]]()
+    for place, counts in outcome.chosen.items():
+        text = lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+        if place.cell == outcome.code.cell.label and (test := _TEST.search(text)):
+            known = found.setdefault((place.line, test[1]), [0, 0])
+            known[:] = [a + b for a, b in zip(known, counts, strict=True)]
+    return tuple(f"line {line}, if {test}: {_sides(*counts)}" for (line, test), counts in sorted(found.items()))
+
+
+_TEST = re.compile(r"(?<!\w)(?:el)?if\b\s*(.{1,80}?)\s*(?::\s|:$|\belse\b|$)")
+
+
+def _sides(no: int, yes: int) -> str:
+    """Which side of a branch was taken."""
+    if no + yes == 1:
+        return f"{'true' if yes else 'false'} here, so the graph has that side alone"
+    return f"true {yes} of {no + yes} times here, and the graph has the side that was taken each time"
 
 
 class Page:

@@ -250,6 +250,9 @@ def render(
     misfit = _misfit(error, places[-1]) if places else None
     line = _line(places[-1]) if places else hints.Line()
     hint = f"The computation was stopped; {stopped}." if interrupted else hints.hint(error, line, near or {}, misfit)
+    if misfit is not None:
+        with suppress(AttributeError):  # a class without a dictionary
+            error.tensor_misfit = replace(misfit, hint=hint)  # type: ignore[attr-defined]
     message = _message(error)
     if places and isinstance(error, IndexError):
         of_axis, way = beyond.told(message, (line.part, line.text), line.space)
@@ -268,12 +271,8 @@ def _line(place: Place) -> hints.Line:
 
 
 def _misfit(error: BaseException, place: Place) -> misfits.Misfit | None:
-    """The shapes that do not fit, where the error is about that; the error keeps them, for a picture."""
-    found = misfits.found_in(error, (place.text[place.column : place.end_column], place.text), place.space)
-    if found is not None:
-        with suppress(AttributeError):  # a class without a dictionary
-            error.tensor_misfit = found  # type: ignore[attr-defined]
-    return found
+    """The shapes that do not fit, where the error is about that."""
+    return misfits.found_in(error, (place.text[place.column : place.end_column], place.text), place.space)
 
 
 def picture_of(error: BaseException) -> dict[str, str]:

@@ -20,10 +20,11 @@ from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 __all__ = ["Misfit", "forms", "found_in", "rows", "sheet"]
 
 _MOST_NAME = 28
+_MOST_TEXT = 60
 _MOST_AXES = 8
 _SHAPE = r"\((?:\w+,(?: ?\w+)?(?:, ?\w+)*|)\)"
 _BROADCAST = "compared from the right, sizes must be equal, or one of them 1"
-_PRODUCT = "the inner sizes of a product must be equal"
+_PRODUCT = "a product sums along the last axis of the left and an axis of the right, which must be equally long"
 _JOINED = "all sizes must be equal, except along the axis that is joined"
 
 # what messages say: a pattern, how the shapes are aligned, and the rule
@@ -54,6 +55,10 @@ class Misfit:
         What would.
     kind
         How they are aligned: from the right, for a product, into the second one, or from the left.
+    text
+        The operation, as the user wrote it; nothing where the operands are not known in it.
+    hint
+        What would fit.
     """
 
     names: tuple[str, ...]
@@ -62,6 +67,8 @@ class Misfit:
     clash: tuple[int, ...]
     rule: str
     kind: str = "right"
+    text: str = ""
+    hint: str = ""
 
     @property
     def columns(self) -> int:
@@ -84,6 +91,44 @@ class Misfit:
         """What does not fit, in words."""
         pairs = [" and ".join(dict.fromkeys(self.extent(k, c) for k in self.guilty(c))) for c in self.clash]
         return f"{', '.join(pairs)} do not fit"
+
+    @property
+    def axes(self) -> str:
+        """Which axes these are of: ``the last axis of X and the only axis of y``; of more than one column nothing is said."""
+        if len(self.clash) != 1:
+            return ""
+        (column,) = self.clash
+        guilty = self.guilty(column)
+        found = [f"{self._axis(k, column)} of {self.names[k]}" for k in guilty]
+        return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else ""
+
+    def _axis(self, operand: int, column: int) -> str:
+        """An axis in words: the only, the last, the first one, or its number from 0."""
+        k, count = column - self.offsets[operand], len(self.shapes[operand])
+        return (
+            "the only axis"
+            if count == 1
+            else "the last axis"
+            if k == count - 1
+            else "the first axis"
+            if k == 0
+            else f"axis {k}"
+        )
+
+    @property
+    def heading(self) -> str:
+        """The operation, and what does not fit in it."""
+        return f"{self.text}: {self.told}" if self.text else self.told
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What stands below the drawing: the axes, what they must be, and what would fit."""
+        told = (
+            f"a product sums along {self.axes}, which must be equally long"
+            if self.kind == "product"
+            else f"{self.axes}: {self.rule}"
+        )
+        return tuple(filter(None, (told if self.axes else self.rule, self.hint)))
 
 
 def found_in(error: BaseException, texts: Sequence[str], space: Mapping[str, Any]) -> Misfit | None:
@@ -109,7 +154,8 @@ def found_in(error: BaseException, texts: Sequence[str], space: Mapping[str, Any
         offsets, clash = _aligned(shapes, kind, int(found[2]) if kind == "left" else -1)
         if not clash or max(map(len, shapes)) > _MOST_AXES:
             return None
-        return Misfit(_names(texts, shapes, space, kind), shapes, offsets, clash, rule, kind)
+        names, text = _names(texts, shapes, space, kind)
+        return Misfit(names, shapes, offsets, clash, rule, kind, text)
     return None
 
 
@@ -153,18 +199,19 @@ def _of_product(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[tuple[in
 # names ----------------------------------------------------------------------------------------------------------------
 
 
-def _names(texts: Sequence[str], shapes: _Shapes, space: Mapping[str, Any], kind: str) -> tuple[str, ...]:
-    """What the operands are called in the user's line, as far as their shapes do not say otherwise."""
+def _names(texts: Sequence[str], shapes: _Shapes, space: Mapping[str, Any], kind: str) -> tuple[tuple[str, ...], str]:
+    """What the operands are called in the user's line, as far as their shapes do not say otherwise; and the operation."""
     for text in texts:
         operands = _operands(text, kind)
         if len(operands) != len(shapes):
             continue
         for order in (operands, operands[::-1]):
             if all(_may_be(expr, shape, space) for expr, shape in zip(order, shapes, strict=True)):
-                return tuple(_short(ast.unparse(expr)) for expr in order)
+                written = " ".join(text.split())
+                return tuple(_short(ast.unparse(expr)) for expr in order), written if len(written) <= _MOST_TEXT else ""
     if kind == "into":
-        return ("value", "place")
-    return ("left", "right") if len(shapes) == 2 else tuple(f"operand {k}" for k in range(1, len(shapes) + 1))
+        return ("value", "place"), ""
+    return ("left", "right") if len(shapes) == 2 else tuple(f"operand {k}" for k in range(1, len(shapes) + 1)), ""
 
 
 def _short(text: str) -> str:
@@ -244,9 +291,10 @@ def forms(misfit: Misfit) -> dict[str, str]:
     told = "\n".join(rows(misfit))
     # an image has no name where a page shows it, and this has; words are wrapped where there is little room
     boxes = sheet(misfit, words=False).inline(misfit.told)
-    words = f'<p class="bold">{escape(misfit.told)}</p>{boxes}<p class="note">{escape(misfit.rule)}</p>'
+    notes = "".join(f'<p class="note">{escape(clean(line))}</p>' for line in misfit.words)
+    words = f'<p class="bold">{escape(clean(misfit.heading))}</p>{boxes}{notes}'
     page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{words}</div>'
-    return {"image/svg+xml": sheet(misfit).picture(misfit.told, told), "text/html": page, "text/plain": told}
+    return {"image/svg+xml": sheet(misfit).picture(misfit.heading, told), "text/html": page, "text/plain": told}
 
 
 _BOX, _TALL, _GAP = 58.0, 34.0, 20.0
@@ -257,14 +305,17 @@ def sheet(misfit: Misfit, *, words: bool = True) -> Sheet:
 
     ``words`` says whether it stands alone, and so needs its own.
     """
-    names = max(80.0, min(8.2 * max(map(len, misfit.names)) + 14, 240.0))
-    told = max(width(misfit.told, 13, bold=True), width(misfit.rule, 12)) + 28
+    called = [
+        f"{name} ({', '.join(s)}{',' * (len(s) == 1)})" for name, s in zip(misfit.names, misfit.shapes, strict=True)
+    ]
+    names = max(80.0, min(8.2 * max(map(len, called)) + 14, 300.0))
+    told = max(width(misfit.heading, 13, bold=True), *(width(line, 12) for line in misfit.words)) + 28
     wide = names + misfit.columns * (_BOX + _GAP) + 14
     made = Sheet(max(wide, told) if words else wide)
     top = 44.0 if words else 6.0
     if words:
-        made.text(14, 26, misfit.told, "ink bold")
-    for k, name in enumerate(misfit.names):
+        made.text(14, 26, clean(misfit.heading), "ink bold")
+    for k, name in enumerate(called):
         y = top + k * (_TALL + 22)
         made.text(14, y + 22, name, "ink mono", room=names, size=12)
         for column in range(misfit.columns):
@@ -274,8 +325,8 @@ def sheet(misfit: Misfit, *, words: bool = True) -> Sheet:
         for k in [k for k in guilty if k + 1 in guilty and misfit.extent(k, column) != misfit.extent(k + 1, column)]:
             x = names + 14 + column * (_BOX + _GAP) + _BOX / 2
             made.text(x, top + (k + 1) * (_TALL + 22) - 5, "≠", "warn bold", anchor="middle")
-    if words:
-        made.text(14, top + len(misfit.names) * (_TALL + 22) + 4, misfit.rule, "soft small")
+    for k, line in enumerate(misfit.words if words else ()):
+        made.text(14, top + len(misfit.names) * (_TALL + 22) + 4 + 18 * k, clean(line), "soft small")
     return made
 
 
@@ -292,5 +343,3 @@ def _axis(made: Sheet, misfit: Misfit, operand: int, column: int, x: float, y: f
         made.bar(x, y, _BOX, _TALL, "warn-ground", round_by=0)
     made.path(box, "warn-line thick" if clashes else "axis")
     made.text(x + _BOX / 2, y + 23, extent, "ink bold" if clashes else "ink", anchor="middle")
-    if misfit.extent(operand, column + 1):
-        made.text(x + _BOX + _GAP / 2, y + 22, "×", "soft", anchor="middle")

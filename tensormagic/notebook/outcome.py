@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from tensormagic.capture.cell import Code
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
+from tensormagic.ir.site import Site
 from tensormagic.notebook.keeping import Kept
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.result_names import names_in, rows_of
@@ -65,6 +66,8 @@ class Outcome:
         The functions that were not captured and ran on values.
     formed
         The levels of the rules that formulas of plain numbers were computed by.
+    chosen
+        How often conditions that have decided what is in the graph were false, and true, by place.
     plain
         Whether Python ran the cell, as it is written.
     seconds
@@ -86,6 +89,7 @@ class Outcome:
     stored: tuple[str, ...] = ()
     on_values: tuple[str, ...] = ()
     formed: frozenset[str] = frozenset()
+    chosen: Mapping[Site, Sequence[int]] = field(default_factory=dict[Site, Sequence[int]])
     plain: bool = False
     target: Any = None
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -27,7 +27,8 @@ _COLUMNS = {  # what the columns mean, where a pointer rests on their heads
     "what may change": "what the rule may do to the digits of a result; --math exact, stable or real chooses which rules are used",
     "your line": "the cell and the line in which the rule has changed something",
     "rule written in": "the file of tensormagic, or the cell of yours, that states the rule, and the line there",
-    "gain and cost": "measured on your values: the error before and after, operations, and bytes read and written",
+    "gain and cost": "measured on your values: the error before and after, against many more digits; flops (additions, multiplications and "
+    "divisions, those within an exp as well); bytes read and written",
 }
 _ALONE = "the error of a row is that of its step alone, with exact numbers put in: a row need not begin where the one above it ends"
 
@@ -41,7 +42,7 @@ def rewrites(shown: Portrait) -> Panel:
 
 
 def rules(shown: Portrait) -> Panel:
-    """The same with what each step gained: errors, operations, bytes; steps that change no digits are one."""
+    """The same with what each step gained: errors, flops, bytes; steps that change no digits are one."""
     steps = list(Explained(shown.primal, shown.first, lambda: shown.values).steps())
     rows: list[tuple[str, ...]] = []
     for step in steps:
@@ -55,7 +56,7 @@ def rules(shown: Portrait) -> Panel:
 
 def _unit(measured: Sequence[tuple[Type, Errors]]) -> str:
     """What a unit in the last place is, and how many digits the largest of the errors leaves."""
-    told = "a unit in the last place is the distance from the result to the next float"
+    told = "a unit in the last place is the distance from the result to the next float; an error is measured against many more digits"
     found = [
         (t, e)
         for t, errors in measured
@@ -63,7 +64,7 @@ def _unit(measured: Sequence[tuple[Type, Errors]]) -> str:
         if 1 < e < np.inf and t.dtype.kind == "f"
     ]
     if not found:
-        return f"{told}: an error below 1 is no more than rounding"
+        return f"{told}: one of 0.5 is no more than rounding, and errors below 1 differ little"
     t, error = max(found, key=lambda each: each[1])
     have = -log10(float(np.finfo(t.dtype).eps))
     left = max(have - log10(error), 0.0)

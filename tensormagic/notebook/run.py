@@ -210,7 +210,7 @@ def _outcome(code: Code, options: Options, captured: Captured, parted: Parted) -
     return Outcome(
         code, options, result, name, shown, gradients, moving, read,
         target=target, outputs=outputs, notebook=notebook, wholes=wholes, on_values=tuple(captured.capture.outside.on_values),
-        formed=frozenset(captured.capture.formed),
+        formed=frozenset(captured.capture.formed), chosen=captured.capture.effort.chosen,
     )  # fmt: skip
 
 

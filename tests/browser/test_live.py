@@ -232,7 +232,15 @@ def test_descend_walks_down_and_reset_goes_back(opened: Any) -> None:
     u, v = (float(text.replace("\N{MINUS SIGN}", "-")) for text in page.locator(".tm-number").all_inner_texts())
     assert (u, v) == pytest.approx((0.5, 0), abs=0.01)
     assert page.locator(".trail").first.get_attribute("d").count("L") > 10
-    assert re.search(r"\d+ values so far: \S+ to \S+", page.locator(".tm-history").text_content())
+    strip = page.locator(".tm-history")
+    assert re.search(r"the value so far.*descent: \d+ steps, from left to right", strip.text_content())
+    assert float(strip.locator("text.last").nth(1).text_content()) == pytest.approx(
+        2.25, rel=0.02
+    )  # where it began, and nothing before
+    page.locator(".tm-plane").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowUp")
+    page.wait_for_function("() => document.querySelector('.tm-history').textContent.includes('4 values so far')")
     page.get_by_role("button", name="go back to where the view began").click()
     page.wait_for_function("() => document.querySelector('.tm-number').textContent === '0'")
     assert page.locator(".trail").first.get_attribute("d") == ""

@@ -63,7 +63,10 @@ def test_beside_the_traceback_there_is_a_picture(notebook):
     words = "".join(root.itertext())
     assert "3 and 40 do not fit" in words
     assert "3 and 40 do not fit" in "".join(ET.fromstring(shown["text/html"]).itertext())
-    assert "the inner sizes of a product must be equal" in words
+    assert "X @ y: 3 and 40 do not fit" in words
+    assert "X (40, 3)" in words
+    assert "a product sums along the last axis of X and the only axis of y, which must be equally long" in words
+    assert "y @ X fits" in words
     assert [e.text for e in root.iter() if e.get("class") == "warn bold"] == ["≠"]
     assert shown["text/plain"] in ran.out
     assert "In[" not in shown["image/svg+xml"]  # it is the same whenever it runs
@@ -76,6 +79,26 @@ def test_where_there_is_no_picture(notebook, cell):
     ran = notebook(cell)
     assert ran.error is not None
     assert ran.displays == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("z = X * y", ["X * y: 3 and 40", "the last axis of X and the only axis of y: compared from the right", "y[:, None]"]),
+        ("X @ X", ["X @ X: 3 and 40", "the last axis of X and the first axis of X", "X @ X.T fits"]),
+        ("X.T.dot(w)", ["X.T.dot(w): 40 and 3", "the last axis of X.T and the only axis of w", "which must be equally long"]),
+        ("for k in range(9):\n    v = X[:, k] + w", ["X[:, k] + w: 40 and 3", "the only axis of X[:, k] and the only axis of w"]),
+        ("if y.sum() > 1e9:\n    v = y\nelse:\n    v = X - y", ["X - y: 3 and 40", "y[:, None]"]),
+        ("np.concatenate([X, X.T])", ["3 and 40", "the last axis of X and the last axis of X.T: all sizes must be equal"]),
+        ("def f(a):\n    return a @ np.eye(2)\nf(X)", ["a @ np.eye(2): 3 and 2", "the last axis of a and the first axis of np.eye(2)"]),
+    ],
+    ids=["element by element", "matrices", "a method", "in a loop", "in a branch", "joined", "in a function"],
+)  # fmt: skip
+def test_a_picture_says_which_operation_axes_and_way_out(notebook, cell, said):
+    (shown,) = notebook(f"%%tensor\n{cell}").displays
+    for form in ("image/svg+xml", "text/html"):
+        words = "".join(ET.fromstring(shown[form]).itertext())
+        assert [part for part in said if part not in words] == []
 
 
 def test_a_quiet_cell_still_says_it_in_text(notebook):

@@ -61,7 +61,13 @@ def asked(value: Any) -> Any:
 
 def computed(condition: bool | Node) -> bool:
     """A condition's value, in a cell whose values are there."""
-    return condition if isinstance(condition, bool) else bool(wrap(condition).numpy())
+    if isinstance(condition, bool):
+        return condition
+    found = bool(wrap(condition).numpy())
+    capture, frame = context.current(), usercode.user_frame()
+    if capture is not None and frame is not None and not capture.heap.trials:
+        capture.effort.chosen.setdefault(usercode.span(frame), [0, 0])[found] += 1
+    return found
 
 
 def decided(value: Any) -> bool | Node:

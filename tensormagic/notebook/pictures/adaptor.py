@@ -73,6 +73,8 @@ class Portrait:
         The sites of the graph's nodes.
     device
         Where the cell was asked to compute: ``"cpu"``, ``"gpu"`` or ``"auto"``.
+    chosen
+        The branches of which the graph holds the one that was taken, each in a sentence.
     """
 
     graph: Graph
@@ -83,6 +85,7 @@ class Portrait:
     level: str | None = None
     lens: site.Lens = field(default_factory=lambda: site.Lens({}), repr=False)
     device: str = "cpu"
+    chosen: tuple[str, ...] = ()
 
     @cached_property
     def primal(self) -> Graph:
@@ -264,7 +267,7 @@ class Portrait:
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
-        return Scene(self.cell, source, views.views(), views.details, self.rules, digits_text(self.levels))
+        return Scene(self.cell, source, views.views(), views.details, self.rules, digits_text(self.levels), self.chosen)
 
 
 _SHORT = 30  # letters of a formula in the line under a cell

@@ -226,6 +226,8 @@ class Scene:
         The rules that may have changed digits, with their levels.
     word : str
         What they did to the digits, in one word, as it stands under the cell.
+    chosen : tuple of str
+        The branches of which the graph holds the one that was taken, each in a sentence.
     """
 
     title: str
@@ -234,6 +236,7 @@ class Scene:
     later: Callable[[], Details] | None = field(default=None, compare=False, repr=False)
     rules: tuple[str, ...] = ()
     word: str = ""
+    chosen: tuple[str, ...] = ()
 
     def view(self, name: str) -> View:
         """Return the view of that name.
@@ -285,7 +288,8 @@ class Scene:
         """:meth:`text` without its title, and the rules that may have changed digits."""
         rules = [f"  {rule}" for rule in self.rules[:MOST_RULES]]
         rules += [f"  and {len(self.rules) - MOST_RULES} more rules"] if len(self.rules) > MOST_RULES else []
-        return "\n".join([self.summary, *self.text().splitlines()[1:], *rules])
+        chosen = [f"  {text}" for text in self.chosen[:MOST_RULES]]
+        return "\n".join([self.summary, *self.text().splitlines()[1:], *chosen, *rules])
 
     @cached_property
     def details(self) -> Details:

@@ -143,8 +143,10 @@ function build(model, el, hear) {
     if (!seen.length || seen[seen.length - 1].point.some((x, k) => x !== point[k])) seen.push({ point, value: chosen });
     else seen[seen.length - 1].value = chosen;
     seen = seen.slice(-SEEN);
+    const end = trail[trail.length - 1], fallen = !!end && point.every((x, k) => x === end[k]);
+    if (fallen) seen = seen.slice(-1); // the strip is of a descent, or of what is moved after it
     const reading = { point, values, slopes: picture().slopes ? slopes : null, chosen, gradient, element: at, focus: last ?? 0, last, centre: sweep.centre,
-      history: seen.map(({ value }) => value), path: trail };
+      history: fallen ? trail.map((row) => row[row.length - 1]) : seen.map(({ value }) => value), path: trail, fallen };
     parts.forEach((part) => part(reading));
     const wide = picture().shape[1], index = wide ? `${Math.floor(at / wide)}, ${at % wide}` : `${at}`;
     const sign = known ? "=" : "\u2248", words = `${picture().shape.length ? `${indexed}[${index}]` : name} ${sign} ${told(chosen)}`;

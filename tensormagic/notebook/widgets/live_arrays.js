@@ -94,18 +94,22 @@ function makeHeat(panel, view) {
 
 function makeHistory(panel, view) {
   const { svg } = canvas(panel, view), [left, top, wide, tall] = panel.frame;
-  const line = svgNode("path", { class: "seen" }, svg), words = svgNode("text", { class: "tick first", x: left, y: panel.tall - 8 }, svg);
+  const line = svgNode("path", { class: "seen" }, svg), words = svgNode("text", { class: "tick", x: left + wide / 2, y: panel.tall - 6 }, svg);
+  const ends = [0, 1].map(() => svgNode("text", { class: "tick last up halo", x: left - 6 }, svg));
   return (reading) => {
     const seen = reading.history, there = seen.filter(Number.isFinite), low = Math.min(...there), high = Math.max(...there);
+    const up = (value) => top + tall * (1 - (high > low ? (value - low) / (high - low) : 0.5)), some = there.length >= 2;
     let drawing = false;
-    line.setAttribute("d", there.length < 2 ? "" : seen.map((value, k) => {
+    line.setAttribute("d", !some ? "" : seen.map((value, k) => {
       const begin = !drawing;
       drawing = Number.isFinite(value);
-      if (!drawing) return "";
-      const y = top + tall * (1 - (high > low ? (value - low) / (high - low) : 0.5));
-      return `${begin ? "M" : "L"}${(left + wide * k / (seen.length - 1)).toFixed(1)} ${y.toFixed(1)}`;
+      return drawing ? `${begin ? "M" : "L"}${(left + wide * k / (seen.length - 1)).toFixed(1)} ${up(value).toFixed(1)}` : "";
     }).join(""));
-    svg.style.visibility = there.length < 2 ? "hidden" : ""; // its room is kept, so that nothing moves away under the pointer
-    words.textContent = there.length < 2 ? "" : `${seen.length} values so far: ${told(+low.toPrecision(3))} to ${told(+high.toPrecision(3))}`;
+    svg.style.visibility = some ? "" : "hidden"; // its room is kept, so that nothing moves away under the pointer
+    ends.forEach((text, k) => {
+      text.textContent = some && (high > low || !k) ? told(+[low, high][k].toPrecision(3)) : "";
+      text.setAttribute("y", some ? up([low, high][k]) + 4 : 0);
+    });
+    words.textContent = some ? `${reading.fallen ? `descent: ${seen.length - 1} steps` : `${seen.length} values so far`}, from left to right` : "";
   };
 }

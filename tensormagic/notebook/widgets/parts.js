@@ -52,7 +52,7 @@ function addParts(graph, body) {
   // the line above says "graph" already, and without it the summary stands there
   const told = [line ? summary.replace("graph: ", "") : "", ruled];
   counts.append(node(rules.length ? "summary" : "span", { title: "one computation: as you wrote it, as rules have changed it, and as the compiled loops and library calls that run it" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
-  body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
+  body.append(counts, ...(graph.scene.chosen || []).map((text) => node("div", { class: "tm-counts" }, text)), graph.tools, graph.stepBar, graph.main, graph.live);
 }
 
 // what a dot in a box means, where there are some: a reader meets them before the legend

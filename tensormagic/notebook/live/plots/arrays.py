@@ -32,13 +32,13 @@ from tensormagic.notebook.live.ranges import Span
 
 __all__ = ["Heat", "History", "Line", "heat", "history", "line"]
 
-TALL = 260.0
+TALL = 278.0
 AHEAD = 0.05  # of a range: how far the dashed line is ahead of a vector
 DOTS = 40  # the longest vector whose elements are dots
 LEVELS = 12  # of depth, of positive and of negative numbers
 SIDE = 205.0  # of a heat map
 LEFTS, HEAD = (30.0, 255.0), 26.0  # of both heat maps
-STRIP = 66.0  # the history's height
+STRIP = 84.0  # the history's height
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,37 +230,48 @@ def _largest(values: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class History(Panel):
-    """The values that were seen, one after another."""
+    """The values that were seen, one after another; those of a descent alone, until something else is moved."""
 
     kind = "history"
 
     def marks(self, reading: Reading) -> list[Shape]:
-        """The values as a line, and how many they are."""
-        seen = reading.history
+        """The values as a line, how many they are, and the least and the greatest at its side."""
+        seen = reading.fallen or reading.history
         there = [v for v in seen if math.isfinite(v)]
         if len(there) < 2:
             return []
         low, high = min(there), max(there)
-        tall, wide = STRIP - 30, WIDE - LEFT - RIGHT
+        left, top, wide, tall = _STRIP
         way, drawing = "", False
         for k, value in enumerate(seen):
-            x = LEFT + wide * k / (len(seen) - 1)
+            x = left + wide * k / (len(seen) - 1)
             if math.isfinite(value):
-                y = 6 + tall * (1 - ((value - low) / (high - low) if high > low else 0.5))
+                y = top + tall * (1 - ((value - low) / (high - low) if high > low else 0.5))
                 way += f"{'L' if drawing else 'M'}{_n(x)} {_n(y)}"
             drawing = math.isfinite(value)
-        told = f"{len(seen)} values so far: {rounded(low)} to {rounded(high)}"
-        return [{"tag": "path", "class": "seen", "d": way}, text(told, LEFT, STRIP - 8, "tick first")]
+        told = f"descent: {len(seen) - 1} steps" if reading.fallen else f"{len(seen)} values so far"
+        ends = [(high, top), (low, top + tall)] if high > low else [(low, top + tall / 2)]
+        return [
+            {"tag": "path", "class": "seen", "d": way},
+            *(text(rounded(v), left - 6, y + 4, "tick last up halo") for v, y in ends),
+            text(f"{told}, from left to right", left + wide / 2, STRIP - 6, "tick"),
+        ]
 
     def places(self) -> dict[str, Any]:
         """What the page places marks by."""
-        return {"frame": [LEFT, 6.0, WIDE - LEFT - RIGHT, STRIP - 30]}
+        return {"frame": list(_STRIP)}
+
+
+_STRIP = (LEFT, 24.0, WIDE - LEFT - RIGHT, 36.0)
 
 
 def history() -> History:
     """The strip of values."""
-    frame = f"M{_n(LEFT)} 6v{_n(STRIP - 30)}h{_n(WIDE - LEFT - RIGHT)}"
-    shapes: list[Shape] = [{"tag": "path", "class": "axis", "d": frame}]
+    left, top, wide, tall = _STRIP
+    shapes: list[Shape] = [
+        {"tag": "path", "class": "axis", "d": f"M{_n(left)} {_n(top)}v{_n(tall)}h{_n(wide)}"},
+        text("the value so far", left, 14, "name first"),
+    ]
     return History(STRIP, (), tuple(shapes))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from tensormagic.notebook.live.plots.curves import dot, trail
 from tensormagic.notebook.live.plots.finer import finer
 from tensormagic.notebook.live.plots.frame import (
+    LEFT,
     RIGHT,
     TOP,
     WIDE,
@@ -35,7 +36,7 @@ from tensormagic.notebook.live.sweep import Sweep
 
 __all__ = ["Contour", "contour"]
 
-SQUARE = 360.0
+SQUARE = 378.0
 SHORTEST, REACH = 32.0, 70.0  # of the shortest arrow and of the longest
 LEVELS = 10
 # levels that are added, at most; the share of the picture that lies between two; into how many parts the whole range may fall
@@ -117,12 +118,15 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     ]
     lowest = _lowest(made, fine) if ways else []
     told = "bluer: larger" if ways else f"{label(name, 160)}: the same everywhere"
-    told += " \N{MIDDLE DOT} \N{MULTIPLICATION SIGN} lowest" if lowest else ""
-    told += " \N{MIDDLE DOT} \N{RIGHTWARDS ARROW} uphill" if ways and sweep.slopes is not None else ""
-    legend = text(told, WIDE - RIGHT, TOP + made.frame[3] + 35, "tick last")
+    told += " \N{MIDDLE DOT} \N{MULTIPLICATION SIGN} lowest here" if lowest else ""
+    legend, below = [text(told, WIDE - RIGHT, TOP - 9, "tick last")], TOP + made.frame[3] + 53
+    if len(levels) > 2 and np.ptp(np.diff(levels)) > 1e-9 * (most - least):
+        legend.append(text("lines at uneven steps", LEFT, below, "tick first odd"))
+    if ways and sweep.slopes is not None:
+        legend.append(text("\N{RIGHTWARDS ARROW} uphill, against a descent", WIDE - RIGHT, below, "tick last"))
     bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
     numbers = [shape for level in levels for shape in written[level]]
-    shapes = (*bands, *lines, *lowest, *axes(made, spans[0].label, spans[1].label), legend, *numbers)
+    shapes = (*bands, *lines, *lowest, *axes(made, spans[0].label, spans[1].label), *legend, *numbers)
     return Contour(SQUARE, along, shapes, made.x, made.y, _steepest(made, sweep))
 
 

@@ -23,7 +23,7 @@ from tensormagic.notebook.live.sweep import Sweep
 
 __all__ = ["Curve", "curve", "dot", "trail"]
 
-TALL = 260.0
+TALL = 278.0
 
 
 @dataclass(frozen=True, eq=False)

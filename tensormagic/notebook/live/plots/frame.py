@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 WIDE = 480.0
-LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 40.0
+LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 58.0
 _HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others
 _FARTHEST = 1e307  # differences of what is drawn have to be finite
 _NAME = 170.0  # pixels of a name above a side
@@ -78,6 +78,12 @@ class Reading:
     def chosen(self) -> float:
         """The element that is looked at."""
         return float(self.value.ravel()[self.element])
+
+    @property
+    def fallen(self) -> tuple[float, ...]:
+        """The values of the descent that has ended here; none where the point was moved since."""
+        ends_here = len(self.path) and tuple(self.path[-1, :-1].tolist()) == self.point
+        return tuple(self.path[:, -1].tolist()) if ends_here else ()
 
     @property
     def gradient(self) -> list[float]:
@@ -223,7 +229,7 @@ def axes(made: Framed, across: str, up: str) -> list[Shape]:
         shapes.append(
             text(number(y), left - 6, at[1] + 4, "tick last up odd halo" if cut else "tick last up halo")
         )  # and have these inside
-    shapes.append(text(label(across, 130, bold=True), left, top + tall + 35, "name first"))
+    shapes.append(text(label(across, 300, bold=True), left + wide / 2, top + tall + 35, "name"))
     shapes.append(text(label(up, _NAME, bold=True), left, top - 9, "name first"))
     return shapes
 
@@ -236,7 +242,7 @@ def height(name: str) -> str:
 def legend(made: Framed, words: str) -> list[Shape]:
     """What the dashed line in a frame means, below the frame at the right: the words before the sample, so that they have room to grow."""
     left, top, wide, tall = made.frame
-    y = top + tall + 31
+    y = top + tall + 49
     sample = {"tag": "path", "class": "key", "d": f"M{coordinate(left + wide - 24)} {coordinate(y)}h24"}
     return [sample, text(words, left + wide - 32, y + 4, "tick last ahead")]
 

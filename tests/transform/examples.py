@@ -281,6 +281,7 @@ EXAMPLES = [
         ((N,), (N,)),
         lambda x, y: triangle(scalar.exp(x), scalar.exp(y)),
     ),
+    Example("angles_less_right_angles", ((N,),), lambda x: constant(np.pi / 2) - scalar.arctan(scalar.exp(x))),
     Example("logarithms_of_lengths", ((N,), (N,)), lambda x, y: scalar.log(x * x + y * y)),
     Example(
         "logarithms_of_means_by_rises",

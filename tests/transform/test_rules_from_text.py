@@ -167,6 +167,8 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "roots_of_squares_less_a_number": "np.sqrt(9 - v * v); np.sqrt(x**2 - 0.015625); np.sqrt(1 - (x / 9) ** 2); np.sqrt(16 - 4 * v**2)",
     "angles_by_what_is_less_than_one": "np.arccos((x**2 + (x + 1)**2 - (x + 0.9)**2) / (2 * x * (x + 1))); "
     "np.arccos((v * v + x * x - np.cbrt(x**3 + v**3) ** 2) / (2 * v * x))",
+    "angles_less_right_angles": "np.arctan(v) - np.pi / 2; np.arcsin(1 - v / 9) - np.pi / 2; np.pi - 2 * np.arccos(x / 9); "
+    "np.arctan2(v, x) - np.pi / 2; np.pi - np.arctan2(v, -x); np.arctan(-v) + np.pi / 2",
     "logarithms_of_lengths": "np.log(np.sqrt(v**2 + x**2)); np.log(x * x + v * v); 0.5 * np.log(np.hypot(x, v))",
     "inverse_sines": "np.log(x + np.sqrt(x ** 2 + 1)); np.log(v + np.sqrt(v * v + 1))",
     "powers_near_one": "(1 + x) ** v; (1 - v / 9) ** 20",

@@ -87,6 +87,8 @@ def _of_arguments(a: Node, b: Node, first: Image, second: Image, depth: int) -> 
     if inner is None or (_is_as_written(a, b, first) and not (inner.known or inner.near is not None)):
         return _by_exponents(a, b) or _of_whole_powers(first, second)
     value, near = FORMS[first.name](first, second, inner)
+    if rest := second.rest - first.rest:
+        value = value + float(rest)
     where_ = both(inner.near, near)
     parts = tuple(p for p in (bare(a), bare(b), *inner.parts) if p.args)
     if not isinstance(where_, Node):

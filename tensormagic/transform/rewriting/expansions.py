@@ -46,6 +46,7 @@ from tensormagic.transform.rewriting.power_series import (
     raised,
 )
 from tensormagic.transform.rewriting.power_series import exponential as exponential_of
+from tensormagic.transform.rewriting.readers import ARITHMETIC, READERS, ROOTS
 from tensormagic.transform.rewriting.series import Remainder, chosen, dear, either, evaluated, scaled, series_within
 from tensormagic.transform.rewriting.terms import Sum, as_text, is_within_form, number_of, written
 
@@ -59,6 +60,8 @@ _WHOLE = 4
 _RADII = (0.5, 0.25, 0.125, 0.0625)
 _ROUNDED = Fraction(1, 2**48)
 """Up to which part of its terms what is left of a coefficient is the roundings of the text's numbers."""
+_BESIDE = 5
+"""Beside how many of the coefficients that follow one is looked at, where a term has that rest already."""
 _LEFT = 0.25
 _HALF = Fraction(1, 2)
 _PART = 0.5
@@ -136,6 +139,8 @@ class Expansion:
     through: dict[Node, None] = field(default_factory=dict[Node, None])
     positive: dict[Node, None] = field(default_factory=dict[Node, None])
     within: set[Node] = field(default_factory=set[Node])
+    poles: bool = False
+    """Whether something is divided by what is 0 at the place."""
     _found: dict[Node, Read] = field(default_factory=dict[Node, Read])
     _functions: dict[Any, Node] = field(default_factory=dict[Any, Node])
 
@@ -198,13 +203,13 @@ class Expansion:
 
     def _function(self, text: Node, depth: int) -> Read | None:
         """A function of what is read; None for one of what is not small, and for others."""
-        read = _READERS.get(text.op.name)
+        read = READERS.get(text.op.name)
         if read is None:
             return None
         args = [self.of(a, depth - 1) for a in text.args]
-        if text.op.name in _ARITHMETIC or not all(map(self.constant, args)):
+        if text.op.name in ARITHMETIC or not all(map(self.constant, args)):
             return read(self, *args)
-        if text.op.name in _ROOTS:  # of what is not small: with what it stands beside
+        if text.op.name in ROOTS:  # of what is not small: with what it stands beside
             with suppress(NoSeriesError):
                 return read(self, *args)
         return None
@@ -234,6 +239,7 @@ class Expansion:
     def inverse(self, a: Read) -> Read:
         """1 over what is one product."""
         ((key, own),) = self.single(a).items()
+        self.poles = self.poles or (own.order > 0 and self.place.reached)
         return {_times(_NONE, key, -1): number(Fraction(1), len(own.terms)) / own}
 
     def single(self, a: Read) -> Read:
@@ -306,11 +312,28 @@ class Expansion:
                     frozenset(((self.same(f), Fraction(1)),)): t
                     for f, t in zip((sin(base), cos(base)), own, strict=True)
                 }
+        if name == "arctan" and self.is_large(a):
+            return self.far_angle(a)
         if set(a) - {_NONE} or (a and a[_NONE].order < 0):
             raise NoSeriesError
         if not a:
             return self.number(name in {"cos", "cosh"})
         return {_NONE: (FUNCTIONS[name] if a[_NONE].order else partial(beside, name))(a[_NONE])}
+
+    def size(self, a: Read) -> Read:
+        """The absolute value of what is a number there, and not 0."""
+        own = a.get(_NONE)
+        if len(a) != 1 or own is None or own.order:
+            raise NoSeriesError
+        return a if own.terms[0] > 0 else self.sum([a], (-1,))
+
+    def angle(self, a: Read, b: Read) -> Read:
+        """The direction of the point ``b``, ``a``, for a positive ``b``."""
+        ((key, own),) = self.single(b).items()
+        if any(t.denominator != 1 for _, t in key) or own.order % 2 or own.terms[0] <= 0:
+            raise NoSeriesError
+        self.positive.update((n, None) for n, _ in key)
+        return self.function("arctan", self.product(a, self.inverse(b)))
 
     def error(self, a: Read) -> Read:
         """An error function of what is 0 there."""
@@ -318,6 +341,20 @@ class Expansion:
             raise NoSeriesError
         times = self.number(2 * exact("power", pi(), -_HALF))
         return self.product({_NONE: half_of_erf(a[_NONE])}, times) if a else {}
+
+    def is_large(self, a: Read) -> bool:
+        """Whether ``a`` is a product that grows without bound there."""
+        return len(a) == 1 and next(iter(a.values())).order < 0
+
+    def far_angle(self, a: Read) -> Read:
+        """The angle whose tangent is large: a right angle less that of the reciprocal."""
+        ((key, own),) = a.items()
+        if key or not (own.order % 2 == 0 or isinstance(self.place, Far)):
+            raise NoSeriesError
+        if own.order % 2:
+            self.positive[self.place.base] = None  # type: ignore[attr-defined]
+        rest = self.function("arctan", self.inverse(a))
+        return self.sum([self.number(pi() / 2 * (1 if own.terms[0] > 0 else -1)), rest], (1, -1))
 
     def far(self, a: Read) -> tuple[Series, Series]:
         """``a``, which is large and positive, and 1 over it."""
@@ -350,59 +387,6 @@ class Expansion:
         return self.product(first, self.inverse(second))
 
 
-def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) -> Any:
-    def read(of: Expansion, a: Read) -> Read:
-        try:
-            return of.function(name, a)
-        except NoSeriesError:
-            return of.by_exponentials(a, top, below)
-
-    return read
-
-
-def _power(of: Expansion, a: Read, b: Read) -> Read:
-    """A power: of a number as it is, another one by the logarithm."""
-    if set(b) == {_NONE} and of.constant(b):
-        return of.raised(a, Fraction(b[_NONE].terms[0]))
-    return of.exponential(of.product(b, of.logarithm(a)))
-
-
-def _named(name: str) -> Any:
-    return lambda of, a: of.function(name, a)
-
-
-_READERS: dict[str, Any] = {
-    "add": lambda of, a, b: of.sum([a, b], (1, 1)),
-    "subtract": lambda of, a, b: of.sum([a, b], (1, -1)),
-    "negative": lambda of, a: of.sum([a], (-1,)),
-    "multiply": lambda of, a, b: of.product(a, b),
-    "square": lambda of, a: of.product(a, a),
-    "divide": lambda of, a, b: of.product(a, of.inverse(b)),
-    "reciprocal": lambda of, a: of.inverse(a),
-    "power": _power,
-    "sqrt": lambda of, a: of.raised(a, Fraction(1, 2)),
-    "cbrt": lambda of, a: of.raised(a, Fraction(1, 3)),
-    "log": lambda of, a: of.logarithm(a),
-    "log1p": lambda of, a: of.logarithm(of.plus(a, 1)),
-    "xlogy": lambda of, a, b: of.product(a, of.logarithm(b)),
-    "log1mexp": lambda of, a: of.logarithm(of.sum([of.number(1), of.exponential(a)], (1, -1))),
-    "softplus": lambda of, a: of.logarithm(of.plus(of.exponential(a), 1)),
-    "sigmoid": lambda of, a: of.inverse(of.plus(of.exponential(of.sum([a], (-1,))), 1)),
-    "exp": lambda of, a: of.exponential(a),
-    "expm1": lambda of, a: of.plus(of.exponential(a), -1),
-    "sinh": _hyperbolic("sinh", (1, -1), None),
-    "cosh": _hyperbolic("cosh", (1, 1), None),
-    "tanh": _hyperbolic("tanh", (1, -1), (1, 1)),
-    "erf": lambda of, a: of.error(a),
-    "erfc": lambda of, a: of.sum([of.number(1), of.error(a)], (1, -1)),
-    "erfcx": lambda of, a: of.tail(a),
-    "gammaln": lambda of, a: of.log_gamma(a),
-    **{name: _named(name) for name in ("sin", "cos", "tan", "arctan", "arctanh", "arcsin", "arcsinh")},
-}
-_ROOTS = frozenset(("sqrt", "cbrt", "power"))
-_ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "square", "divide", "reciprocal"))
-
-
 # forms ----------------------------------------------------------------------------------------------------------------
 
 
@@ -425,7 +409,8 @@ def _parts(terms: Sequence[Read], total: Read) -> list[Part] | None:
         left: list[tuple[int, Fraction]] = []
         coefficients = list(own.terms)
         for k, c in enumerate(coefficients):
-            most = max(abs(s.at(own.order + k)) for s in sizes)
+            following = coefficients[k + 1 : k + _BESIDE]
+            most = max([abs(s.at(own.order + k)) for s in sizes] + [abs(f) for f in following])
             if c and abs(c) < most * _ROUNDED:
                 left.append((own.order + k, Fraction(c)))
                 coefficients[k] = 0
@@ -454,7 +439,7 @@ def _form(total: Node, dtype: np.dtype[Any], place: Place) -> Remainder | None:
     small, bits = place.small(), np.finfo(dtype.type).nmant
     for radius in _RADII:
         near = less(absolute(small), radius)
-        if place.away or any(p.series is not None and p.series.order < 0 for p in parts):
+        if place.away or reading.poles or any(p.series is not None and p.series.order < 0 for p in parts):
             near = logical_and(near, less(0, absolute(small)))
         near = reduce(logical_and, [less(0, n) for n in reading.positive], near)
         values = [of_part(p, small, near, radius, bits) for p in parts]

@@ -107,6 +107,44 @@ def pi() -> Fraction:
     return 4 * _arctangent(Fraction(1))
 
 
+def value_of(name: str, at: Fraction) -> Fraction:
+    """What a function is at a number; an error where it is none, or not known here."""
+    if name not in _VALUES:
+        raise NoSeriesError
+    return _VALUES[name](at)
+
+
+def _exponentials(x: Fraction) -> tuple[Fraction, Fraction]:
+    if abs(x) > _MOST:
+        raise NoSeriesError
+    return exact("exp", x), exact("exp", -x)
+
+
+def _halves(x: Fraction, sign: int) -> Fraction:
+    rising, falling = _exponentials(x)
+    return (rising + sign * falling) / 2
+
+
+_VALUES: dict[str, Callable[[Fraction], Fraction]] = {
+    **_OWN,
+    "sqrt": lambda x: exact("power", x, _HALF),
+    "cbrt": lambda x: exact("power", abs(x), Fraction(1, 3)) * (1 if x > 0 else -1),
+    "exp": lambda x: _exponentials(x)[0],
+    "expm1": lambda x: _exponentials(x)[0] - 1,
+    "exp2": lambda x: _exponentials(_rounded(x * exact("log", Fraction(2))))[0],
+    "log": lambda x: exact("log", x),
+    "log2": lambda x: exact("log", x) / exact("log", Fraction(2)),
+    "log10": lambda x: exact("log", x) / exact("log", Fraction(10)),
+    "softplus": lambda x: exact("log", 1 + _exponentials(x)[0]),
+    "sigmoid": lambda x: 1 / (1 + _exponentials(x)[1]),
+    "tan": lambda x: _sine(x, 1) / _sine(x, 0),
+    "sinh": lambda x: _halves(x, -1),
+    "cosh": lambda x: _halves(x, 1),
+    "tanh": lambda x: _halves(x, -1) / _halves(x, 1),
+    "arccos": lambda x: pi() / 2 - _OWN["arcsin"](x),
+}
+
+
 _SLOPES = {
     "arctan": (1, Fraction(-1)),
     "arctanh": (-1, Fraction(-1)),

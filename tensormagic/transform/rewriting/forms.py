@@ -43,7 +43,19 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.ops.scalars.special import erfc
-from tensormagic.transform.rewriting.terms import Apart, Sum, conjugates, difference, key_of, number_of, raised, sum_of
+from tensormagic.transform.rewriting.fifty_digits import value_of
+from tensormagic.transform.rewriting.power_series import NoSeriesError
+from tensormagic.transform.rewriting.terms import (
+    Apart,
+    Sum,
+    conjugates,
+    difference,
+    key_of,
+    number_of,
+    raised,
+    squared,
+    sum_of,
+)
 
 # what a node is a function of ----------------------------------------------------------------------------------------
 
@@ -57,6 +69,8 @@ class Image:
     argument: Node | None
     meant: Sum
     more: object = None
+    rest: Fraction = Fraction(0)
+    """What the function has there beyond the number that the text has."""
 
     def at(self) -> Node | float:
         """The argument as a node, which a function such as log1p has none of."""
@@ -87,7 +101,7 @@ def image(node: Node) -> Image | None:
         root = multiply(*(bare(a).args[0] for a in inner.args))
         return Image(node, "sqrt", root, conjugates(root) or sum_of(root))
     if name == "hypot":
-        one, other = (Sum(((("square", bare(a)), square(a), Fraction(1)),), Fraction(0)) for a in inner.args)
+        one, other = (squared(bare(a)) for a in inner.args)
         return Image(node, "sqrt", None, one.minus(other.times(-1)))  # of the same twice it is one term
     key = key_of(inner)
     if isinstance(key, tuple):
@@ -115,7 +129,23 @@ def inverse(node: Node, of: Image) -> Image | None:
         return Image(node, of.name, None, Sum((), Fraction(0)), of.more)
     if of.name == "reciprocal" and isinstance(of.more, Fraction) and value and _exact(of.more / value):
         return Image(node, of.name, None, Sum((), of.more / value), of.more)
-    return None
+    return _rounded(node, value, of)
+
+
+def _rounded(node: Node, value: Fraction, of: Image) -> Image | None:
+    """A number that is the value of ``of``, rounded, at the number in its argument: ``sqrt(2)`` beside ``sqrt(2 + x)``."""
+    at, own = of.meant.number, node.type.dtype.type
+    if not of.meant.terms or Fraction(float(own(float(at)))) != at:
+        return None
+    try:
+        true = value_of(of.name, at)
+    except NoSeriesError:
+        return None
+    meant = Fraction(float(own(float(value))))
+    rest = true - meant
+    if abs(rest) > abs(meant) * Fraction(float(np.finfo(own).eps)) or not (rest or at):
+        return None
+    return Image(node, of.name, None, Sum((), at), of.more, rest)
 
 
 def over_one(first: Image, second: Image) -> tuple[Image, Image]:

@@ -58,11 +58,19 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "xlogy": lambda x, y: x * math.log(y),
     "erf": math.erf,
     "erfc": math.erfc,
+    "log2": math.log2,
+    "log10": math.log10,
+    "logaddexp": lambda x, y: max(x, y) + math.log1p(math.exp(-abs(x - y))),
+    "exp2": math.exp2,
+    "hypot": math.hypot,
+    "absolute": math.fabs,
+    "sinc": lambda x: math.sin(math.pi * x) / (math.pi * x),
+    "arctan2": math.atan2,
     "erfcx": lambda x: math.exp(x * x) * math.erfc(x) if x < _MANY else (1 - 0.5 / (x * x)) / (x * math.sqrt(math.pi)),
     "gammaln": math.lgamma,
     **{
         name: getattr(math, name)
         for name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
-    **{name: getattr(math, name.replace("arc", "a")) for name in ("arcsin", "arctan", "arcsinh", "arctanh")},
+    **{name: getattr(math, name.replace("arc", "a")) for name in ("arccos", "arcsin", "arctan", "arcsinh", "arctanh")},
 }

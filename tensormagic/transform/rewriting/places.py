@@ -25,6 +25,8 @@ class Place:
 
     away = False
     """Whether it may be 0 where the text is something else."""
+    reached = True
+    """Whether operands may be at the place, and not only near it."""
 
     @property
     def opposite(self) -> bool:
@@ -228,6 +230,7 @@ class Exponential(Place):
     base: Node
     sign: int
     times: Fraction
+    reached = False
 
     @property
     def opposite(self) -> bool:
@@ -256,9 +259,14 @@ class Exponential(Place):
 
 # which are looked at --------------------------------------------------------------------------------------------------
 
-_EXPONENTIALS = frozenset(("exp", "expm1", "sinh", "cosh", "tanh", "sigmoid", "softplus", "log1mexp"))
+_EXPONENTIALS = frozenset(("exp", "exp2", "expm1", "sinh", "cosh", "tanh", "sigmoid", "softplus", "log1mexp"))
 SPECIAL = ("erf", "erfc", "erfcx", "gammaln")
 """Functions of SciPy's that have a series somewhere."""
+OTHERS = (
+    *("log2", "log10", "logaddexp", "exp2", "softplus", "sigmoid", "log1mexp"),
+    *("hypot", "sinc", "arccos", "arctan2"),
+)
+"""Functions that are read by what others they consist of."""
 _SUMS = frozenset(("add", "subtract", "negative", "where"))
 _NODES = 32
 _DEEP = 7
@@ -355,6 +363,7 @@ _FUNCTIONS = _EXPONENTIALS | frozenset(
         "arctanh",
         "arcsin",
         "arcsinh",
+        *OTHERS,
         *SPECIAL,
     )
 )
@@ -368,7 +377,9 @@ def is_function(node: Node) -> bool:
     return times is None or times.denominator != 1
 
 
-_READ = _FUNCTIONS | frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal"))
+_READ = _FUNCTIONS | frozenset(
+    ("add", "subtract", "negative", "absolute", "multiply", "divide", "square", "reciprocal")
+)
 
 
 _TOO_DEEP, _FORMS = at_last(_READ), ops_within(("where",))
@@ -455,4 +466,16 @@ def of_product(product: Node) -> Iterator[Place]:
             yield Product(product, base, over, power, more)
 
 
-__all__ = ["NEAR", "SPECIAL", "Look", "Place", "is_deep", "is_function", "look_at", "of_product", "places", "read"]
+__all__ = [
+    "NEAR",
+    "OTHERS",
+    "SPECIAL",
+    "Look",
+    "Place",
+    "is_deep",
+    "is_function",
+    "look_at",
+    "of_product",
+    "places",
+    "read",
+]

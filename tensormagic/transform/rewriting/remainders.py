@@ -53,7 +53,7 @@ from tensormagic.transform.rewriting.largest import (  # noqa: F401 (as above)
     quotients_by_tails,
 )
 from tensormagic.transform.rewriting.notation import real, stable
-from tensormagic.transform.rewriting.places import SPECIAL
+from tensormagic.transform.rewriting.places import OTHERS, SPECIAL
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     logarithms_of_sums_with_weights,
@@ -63,6 +63,7 @@ from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
 from tensormagic.transform.rewriting.series import NAMED, Remainder, over_powers
 from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
     angles_by_what_is_less_than_one,
+    angles_less_right_angles,
     halves_of_logarithms,
     logarithms_of_lengths,
     roots_of_squares_less_a_number,
@@ -110,7 +111,12 @@ def deviances(node: Node) -> Found | None:
 
 
 @stable(
-    roots="subtract add", within=" ".join(sorted(NAMED.union(SPECIAL, ["where"]))), fuel=1, judged=True, cancels=True
+    roots="subtract add",
+    within=" ".join(sorted(NAMED.union(SPECIAL, OTHERS, ["where"]))),
+    fuel=1,
+    judged=True,
+    cancels=True,
+    extends="a value where a quotient within is 0 / 0 by rounding",
 )
 def remainders(node: Node) -> Found | None:
     """``x * cos(x) - sin(x) -> its series where x is near 0, for all sums of functions of one operand that cancel there``."""

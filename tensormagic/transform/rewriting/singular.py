@@ -1,11 +1,13 @@
-"""Rules of functions near the places where they have no slope, or stop: roots of what goes to 0, angles near 1."""
+"""Rules of functions near the places where they have no slope, or stop: roots of what goes to 0, angles near 1 and near right angles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import isqrt
 from typing import Any
+
+import numpy as np
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
@@ -18,21 +20,25 @@ from tensormagic.ops.scalars.scalar import (
     arccosh,
     arcsin,
     arcsinh,
+    arctan,
+    arctan2,
     cosh,
     divide,
     hypot,
     less,
     logical_and,
     multiply,
+    negative,
     sqrt,
     subtract,
     where,
 )
 from tensormagic.transform.rewriting.apart import known
+from tensormagic.transform.rewriting.fifty_digits import pi
 from tensormagic.transform.rewriting.less_products import less_product
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.terms import Apart, Sum, behind, sum_of
+from tensormagic.transform.rewriting.terms import Apart, Sum, behind, number_of, raised, sum_of
 
 Rewrites = Iterator[tuple[Any, ...]]
 
@@ -106,6 +112,73 @@ def angles_by_what_is_less_than_one(node: Node) -> Found | None:
     value = 2 * arcsin(sqrt(less_)) if node.op is arccos else 2 * arcsinh(sqrt(-less_))
     text = arccos if node.op is arccos else arccosh
     return Found(where(near, value, text(where(near, 1, u))), absorbs=(bare(u), *found.parts))
+
+
+def _negated(x: Node) -> Node:
+    """``-x``, of a sum with a number as the sum of the other signs."""
+    total = sum_of(x)
+    value = total.times(-1).node() if total.number and total.terms else -x
+    return value if isinstance(value, Node) else -x
+
+
+def _far(x: Node, side: int) -> tuple[Node, Node]:
+    far = less(1, x) if side > 0 else less(x, -1)
+    return far, -arctan(1 / where(far, x, side))
+
+
+def _above(y: Node, x: Node) -> tuple[Node, Node]:
+    above = less(absolute(x), y)
+    return above, -arctan2(x, where(above, y, 1))
+
+
+def _below(y: Node, x: Node) -> tuple[Node, Node]:
+    below = less(absolute(x), -y)
+    return below, arctan2(x, where(below, -y, 1))
+
+
+def _behind_zero(y: Node, x: Node, side: int) -> tuple[Node, Node]:
+    """Towards negative numbers, from above or below: by the angle between the point and that line."""
+    beside = logical_and(less(0, y) if side > 0 else less(y, 0), less(absolute(y), -x))
+    return beside, -arctan2(y, where(beside, -x, 1))
+
+
+_LESS_AN_ANGLE: dict[tuple[str, int], Callable[..., tuple[Node | None, Node]]] = {
+    ("arcsin", 1): lambda x: (None, -arccos(x)),
+    ("arcsin", -1): lambda x: (None, arccos(_negated(x))),
+    ("arccos", 1): lambda x: (None, -arcsin(x)),
+    ("arccos", 2): lambda x: (None, -arccos(_negated(x))),
+    ("arctan", 1): lambda x: _far(x, 1),
+    ("arctan", -1): lambda x: _far(x, -1),
+    ("arctan2", 1): _above,
+    ("arctan2", -1): _below,
+    ("arctan2", 2): lambda y, x: _behind_zero(y, x, 1),
+    ("arctan2", -2): lambda y, x: _behind_zero(y, x, -1),
+}
+"""By a function and so many right angles that it is less: where the complementary one is used, and that, of its operands."""
+
+
+@stable(roots="subtract add", within="arcsin arccos arctan arctan2", fuel=1, judged=True, cancels=True)
+def angles_less_right_angles(node: Node) -> Found | None:
+    """``pi / 2 - arctan(x) -> arctan(1 / x) where x is large, and inverse functions less right angles by the complementary ones``."""
+    total = sum_of(node) if node.type.dtype.kind == "f" else None
+    if total is None or len(total.terms) != 1 or not total.number:
+        return None
+    ((_, term, times),) = total.terms
+    function, own = bare(raised(term)), node.type.dtype.type
+    number = Fraction(float(own(float(total.number))))
+    turns = -number / times / (pi() / 2)
+    found = _LESS_AN_ANGLE.get((function.op.name, round(turns)))
+    if found is None or abs(turns - round(turns)) > 2 * Fraction(float(np.finfo(own).eps)):
+        return None
+    near, angle = found(*function.args)
+    rest = number + times * round(turns) * pi() / 2  # what the number of the text is off
+    value = (angle if times == 1 else angle * float(times)) + float(rest)
+    absorbed = tuple(n for n in (bare(term), *map(bare, node.args)) if n.args)
+    if near is None:
+        return Found(value, absorbs=absorbed)
+    left, right = node.args
+    plus = constant(-float(number)) if number_of(bare(right)) is not None else negative(right)
+    return Found(behind(near, value, left, right if node.op is subtract else plus), absorbs=absorbed)
 
 
 def _squares(node: Node) -> tuple[Node, Node] | None:

@@ -13,6 +13,7 @@ from tensormagic.ops.scalars.scalar import (
     absolute,
     arccos,
     arccosh,
+    arcsin,
     cosh,
     divide,
     less,
@@ -210,10 +211,11 @@ def conjugates(node: Node) -> Sum | None:
     (u, v), (p, q) = map(bare, less_.args), map(bare, more.args)
     if (u, v) not in {(p, q), (q, p)}:
         return None
-    return _squared(u).minus(_squared(v))
+    return squared(u).minus(squared(v))
 
 
-def _squared(node: Node) -> Sum:
+def squared(node: Node) -> Sum:
+    """The square of a node as a sum: a number, or one term."""
     value = number_of(node)
     if value is not None:
         return Sum((), value * value)
@@ -262,13 +264,18 @@ def is_within_form(total: Node) -> bool:
 
 
 def in_range(node: Node) -> Node:
-    """The quotient that ``node`` has become another form of where its denominator runs over or under, as it was written; else ``node``."""
+    """The quotient that ``node`` has become another form of, whose sides run over or under or cancel, as written; else ``node``."""
     inner = bare(node)
     if inner.op is where:
         for k in (1, 2):
             text = bare(inner.args[k])
-            if text.op is divide and (below := _guarded(inner, text.args[1], k)) is not None:
+            if text.op is not divide:
+                continue
+            if (below := _guarded(inner, text.args[1], k)) is not None:
                 return divide(text.args[0], below)
+            top = bare(text.args[0])
+            if k == 2 and top.op is subtract and is_within_form(top):
+                return divide(subtract(top.args[0], bare(top.args[1]).args[2]), text.args[1])
     return node
 
 
@@ -315,6 +322,9 @@ def _log_cosh_of(far: Node) -> Node | None:
 def _angle_of(node: Node) -> Node | None:
     """The inverse function that ``node`` has become the accurate form of near its end, as it was written."""
     text = bare(node.args[2])
+    if text.op is arcsin:  # where both branches are of one angle
+        own = bare(text.args[0])
+        return arcsin(own.args[2]) if own.op is where and bare(own.args[0]) is bare(node.args[0]) else None
     if text.op is not arccos and text.op is not arccosh:
         return None
     guard = bare(text.args[0])

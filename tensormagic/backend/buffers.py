@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-LARGE = 1 << 17  # elements from which an array comes from here: the allocator maps fresh pages for every larger one
+LARGE = 1 << 13  # elements from which an array comes from here: the allocator maps fresh pages for most that are larger
 MOST_BYTES = 256 << 20  # kept in all; more than that is left to the allocator
+_ALIKE = 16  # blocks of one size that are kept: this many are looked at, at most, for one that is free
 _FREE = 2  # references to a block that only the pool has: the list's and that of the call that counts
 _COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, counts of references say nothing
 
@@ -20,14 +21,14 @@ Array = np.ndarray[Any, Any]
 
 
 class Pool:
-    """Blocks of memory that arrays were made from, the least recently used first.
+    """Blocks of memory that arrays were made from, by their size.
 
     An array given out is a view of its block and so holds it; when the array and all its views are gone, the pool's own
-    reference is the only one, and the block is free.
+    reference is the only one, and the block is free. Threads take a block out of its list before they look at it.
     """
 
     def __init__(self) -> None:
-        self._blocks: list[Array] = []
+        self._blocks: dict[int, list[Array]] = {}  # the last one taken last; the size of the last new block last
         self._lock = threading.Lock()
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -37,28 +38,36 @@ class Pool:
             size *= extent
         if size > MOST_BYTES // 2 or not _COUNTS:
             return np.empty(shape, dtype)
+        alike = self._blocks.get(size)
+        for _ in range(len(alike)) if alike else ():
+            try:
+                block = alike.pop()  # the last one taken is most likely in a cache
+            except IndexError:  # other threads have the rest
+                break
+            if sys.getrefcount(block) == _FREE:
+                if not block.flags.writeable:  # whoever had an array of it has set its base read-only
+                    block.flags.writeable = True
+                alike.append(block)
+                return np.ndarray(shape, dtype, block)
+            alike.insert(0, block)
+        return np.ndarray(shape, dtype, self._new(size))
+
+    def _new(self, size: int) -> Array:
+        """A block, for which others are forgotten where there are too many, used or not: who has one keeps it."""
+        block = np.empty(size, np.uint8)
         with self._lock:
-            block = self._find(size)
-            if block is None:
-                block = np.empty(size, np.uint8)
-                self._shrink(size)
-            self._blocks.append(block)
-        return np.ndarray(shape, dtype, buffer=block)
-
-    def _find(self, size: int) -> Array | None:
-        blocks = self._blocks
-        for k in reversed(range(len(blocks))):  # the last one used is most likely in a cache
-            if blocks[k].nbytes == size and sys.getrefcount(blocks[k]) == _FREE:
-                block = blocks.pop(k)
-                block.flags.writeable = True  # whoever had an array of it may have set its base read-only
-                return block
-        return None
-
-    def _shrink(self, size: int) -> None:
-        """Forget the least recently used blocks beyond the bound, used or not: who has one keeps it."""
-        total = size + sum(b.nbytes for b in self._blocks)
-        while self._blocks and total > MOST_BYTES:
-            total -= self._blocks.pop(0).nbytes
+            alike = self._blocks.pop(size, [])
+            del alike[: max(0, len(alike) - _ALIKE + 1)]
+            alike.append(block)
+            self._blocks[size] = alike
+            total = sum(s * len(blocks) for s, blocks in self._blocks.items())
+            while total > MOST_BYTES:
+                oldest, blocks = next(iter(self._blocks.items()))
+                total -= oldest
+                del blocks[:1]
+                if not blocks:
+                    del self._blocks[oldest]
+        return block
 
     def clear(self) -> None:
         """Give everything that is free back to the allocator."""

@@ -38,8 +38,8 @@ class Pool:
             size *= extent
         if size > MOST_BYTES // 2 or not _COUNTS:
             return np.empty(shape, dtype)
-        alike = self._blocks.get(size)
-        for _ in range(len(alike)) if alike else ():
+        alike = self._blocks.get(size) or []
+        for _ in range(len(alike)):
             try:
                 block = alike.pop()  # the last one taken is most likely in a cache
             except IndexError:  # other threads have the rest

@@ -205,6 +205,7 @@ class _Arrangement:
                 number = len(self.items) - 1
             self.number[step] = number
             self.where.update(dict.fromkeys(produced(step), number))
+        self.items = [item for item in self.items if not isinstance(item, Nest) or item.stages]
 
     def _place(self, stage: Stage) -> int:
         """The number of the item that ``stage`` joins, or begins."""
@@ -212,9 +213,31 @@ class _Arrangement:
         for k in range(len(self.items) - 1, max(earliest, len(self.items) - LOOK_BACK, 0) - 1, -1):
             nest = self.items[k]
             if isinstance(nest, Nest) and self._join(stage, nest, k):
+                self._unite(stage, k)
                 return k
         self.items.append(Nest([stage], _depths(stage), alone=_stands_alone(stage)))
         return len(self.items) - 1
+
+    def _unite(self, stage: Stage, number: int) -> None:
+        """Have the nests that a stage reads from, beside the one that it has joined, run within that one, where they can."""
+        for other in sorted({self.where[n] for n, _ in stage.reads if n in self.where} - {number}, reverse=True):
+            nest, later = self.items[other], self.items[number]
+            if not isinstance(nest, Nest) or not isinstance(later, Nest) or not nest.depths or not later.depths:
+                continue
+            if any(
+                s in self.before[step]
+                for item in self.items[other + 1 : number]
+                for step in _steps(item)
+                for s in nest.stages
+            ):
+                continue  # it has to run before what runs between them
+            united = Nest([*nest.stages], nest.depths, nest.alone)
+            self.where.update((s.root, number) for s in nest.stages)
+            if all(self._join(s, united, number, wanted=True) for s in later.stages):
+                self.items[number], self.items[other] = united, Nest()
+                self.number.update(dict.fromkeys(nest.stages, number))
+            else:
+                self.where.update((s.root, other) for s in nest.stages)
 
     def _changes_what_is_read(self, stage: Stage, nest: Nest) -> bool:
         """Whether a stage changes an array that others of a nest read."""
@@ -224,8 +247,8 @@ class _Arrangement:
         owner = self.memory.owner(changed)
         return any(self.memory.owner(n) is owner for s in nest.stages for n in needed(s))
 
-    def _join(self, stage: Stage, nest: Nest, number: int) -> bool:
-        """Have a stage join the nest of that number, where its loops are those of the nest."""
+    def _join(self, stage: Stage, nest: Nest, number: int, *, wanted: bool = False) -> bool:
+        """Have a stage join the nest of that number, where its loops are those of the nest; not for nothing, unless ``wanted``."""
         if not self._may_join(stage, nest):
             return False
         numbers = not stage.domain or not nest.depths
@@ -235,7 +258,7 @@ class _Arrangement:
         if numbers:
             return self._join_numbers(stage, nest)
         own = [(self.owner[n], index) for n, index in stage.reads if self.where.get(n) == number]
-        if not own and (not _shares(stage, nest) or _stores_elsewhere(stage, nest)):
+        if not own and (not (wanted or _shares(stage, nest)) or _stores_elsewhere(stage, nest)):
             return False
         depths = _common_depths(stage, nest, own)
         if not depths:
@@ -259,6 +282,10 @@ class _Arrangement:
             return False
         nest.stages.append(stage)
         return True
+
+
+def _steps(item: Part | Node) -> Sequence[BlockStep]:
+    return item.stages if isinstance(item, Nest) else [item]
 
 
 def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[Index, ...]]]) -> set[int]:

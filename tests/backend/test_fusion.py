@@ -210,3 +210,37 @@ def test_small_powers_are_products(number, dtype):
 def test_any_and_all():
     x, b = variable("x", rng.integers(0, 3, (7, 50))), variable("b", rng.random((7, 50)) > 0.5)
     check(*(fold(op, v, axes) for op in (ANY, ALL) for v in (x, b) for axes in ((0,), (1,), (0, 1))))
+
+
+def apart(n=50):
+    """Two chains over different arrays, each with a function that is stored for what reads it twice."""
+    x, y = variable("x", rng.uniform(1, 2, n)), variable("y", rng.uniform(1, 2, n))
+    a, b = exp(x * x), log(y + 1)
+    return a, b
+
+
+def test_chains_that_meet_later_are_one_nest():
+    a, b = apart()
+    plan = check(tanh(a * 2 + b) + log1p(a) * absolute(b), ulps=16)
+    assert passes(plan) == 1
+    assert not full_temporaries(plan)
+
+
+def test_chains_of_rows_that_meet_later_are_one_nest():
+    x, y = matrix(30, 5), variable("y", rng.uniform(1, 2, (30, 5)))
+    s, t = row(SOFTMAX, x, (1,)), fold(MAX, exp(-y), (1,))
+    plan = check(s * contract.einsum("i,ij->ij", t, s), ulps=16)
+    assert passes(plan) == 1
+
+
+def test_chains_stay_apart_where_the_first_has_to_run_between_them():
+    a, b = apart()
+    total = fold(SUM, a, (0,))
+    plan = check(tanh(b * move.broadcast(total, b.type.shape)) + a, ulps=16)
+    assert passes(plan) == 2
+
+
+def test_chains_that_do_not_meet_stay_apart():
+    a, b = apart()
+    plan = check(tanh(a), log1p(b), ulps=16)
+    assert passes(plan) == 2

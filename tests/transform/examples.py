@@ -24,6 +24,11 @@ def one_less_cosine(x: Node) -> Node:
     return behind(scalar.less(0.5, scalar.cos(x)), 2 * scalar.square(scalar.sin(x * 0.5)), 1, scalar.cos(x))
 
 
+def one_and_tangent(x: Node) -> Node:
+    """``1 + tanh(x)``, as it is rewritten."""
+    return behind(scalar.less(x, -1.0), 2 * scalar.sigmoid(2 * x), 1, -scalar.tanh(x))
+
+
 def sine_less_operand(x: Node) -> Node:
     """``sin(x) - x``, as it is rewritten."""
     found = less_beginning(scalar.sin(x) - x, x.type.dtype)
@@ -147,6 +152,7 @@ def guarded(a: Node, b: Node) -> Node:
 
 EXAMPLES = [
     Example("fold_constants", ((N,),), lambda x: scalar.exp(zero(x))),
+    Example("tangents_by_one_function", (VECTOR,), one_and_tangent),
     Example("equal_truth_values", ((N,),), lambda x: constant(np.array([True, True]))),
     Example("through_broadcasts", ((N,), (M, N)), lambda x, y: scalar.exp(move.broadcast(x, y.type.shape))),
     Example("squares", ((N,),), lambda x: x**2),

@@ -217,6 +217,7 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "logarithms_of_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",
     "variances": "np.mean(x ** 2) - np.mean(x) ** 2; np.mean(v * v, axis=1) - np.mean(v, axis=1) ** 2",
     "fold_constants": "x + (np.zeros_like(x) + 1.0)",
+    "tangents_by_one_function": "x * (1 + np.tanh(x))",
     "equal_truth_values": "np.where(np.array([True, True, True, True]), x, x + 1)",
     "through_broadcasts": "np.exp(np.zeros_like(x)) * x",
     "squares": "np.power(v, 2)",

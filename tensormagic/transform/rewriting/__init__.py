@@ -136,7 +136,7 @@ def _last(level: str) -> Table:
     return Table([r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")])
 
 
-_COME_LAST = frozenset((*BEYOND, *BEYOND_FOLDS))
+_COME_LAST = frozenset((*BEYOND, *BEYOND_FOLDS, *identities.tangents_by_one_function))
 _LATE = frozenset(
     (
         *algebra.powers_by_squares,
@@ -266,7 +266,7 @@ def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
     early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
     new, log = rewrite_graph(graph, *early, table(level, own))
-    if base != "exact" and applies(new.nodes, along=base == "real"):
+    if base != "exact" and (applies(new.nodes, along=base == "real") or any(map(identities.has_two_forms, new.nodes))):
         new, last = rewrite_graph(new, _last(level))
         log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
     return new, log
@@ -283,12 +283,21 @@ def rewrite_nodes(
     """The normal forms of open nodes: what a gradient is taken of is rewritten first (``differentiated``), and again with the gradient."""
     level = config.level(level)
     order = topological(results)
-    folds = parted(level)[0] == "exact" or not constants.are_rounded(order)
+    base = parted(level)[0]
+    folds = base == "exact" or not constants.are_rounded(order)
     used = table(level, (*extra, *own_rules(level)), early=True, folds=folds, differentiated=differentiated)
     nodes, log = _rewrite_nodes(results, used, order=order)
     if differentiated and any(f.rule in quotients_that_vanish for f in log.fired):
         nodes = _rewrite_nodes(nodes, _AS_THEY_WERE)[0]
+    if differentiated and base != "exact" and any(map(identities.has_two_forms, topological(nodes))):
+        nodes, more = _rewrite_nodes(nodes, _one_form(level))
+        log = Log([*log.fired, *more.fired], [*log.withheld, *more.withheld])
     return nodes, log
 
 
 _AS_THEY_WERE = Table(quotients_as_they_were)
+
+
+@cache
+def _one_form(level: str) -> Table:
+    return Table([r for r in rules(level) if r in identities.tangents_by_one_function])

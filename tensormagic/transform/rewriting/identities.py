@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 from tensormagic.ir.node import Node
-from tensormagic.ir.rules import bare, extending
+from tensormagic.ir.rules import Found, bare, extending
 from tensormagic.ops.scalars.scalar import (
     absolute,
     arccos,
@@ -28,6 +29,7 @@ from tensormagic.ops.scalars.scalar import (
     log2,
     log10,
     logical_and,
+    multiply,
     sigmoid,
     sin,
     sinh,
@@ -39,7 +41,7 @@ from tensormagic.ops.scalars.scalar import (
     where,
 )
 from tensormagic.transform.rewriting.notation import real, stable
-from tensormagic.transform.rewriting.terms import behind, number_of
+from tensormagic.transform.rewriting.terms import behind, number_of, sum_of, written
 
 Rewrites = Iterator[tuple[Any, ...]]
 
@@ -199,3 +201,38 @@ def right_angles(node: Node) -> Node | None:
     if value is None or float(value) not in meant or second.op is not arctan:
         return None
     return arctan(1 / second.args[0])
+
+
+@stable(roots="where", within="sigmoid", neutral=True, judged=True)
+def tangents_by_one_function(node: Node) -> Found | None:
+    """1 + tanh(x) -> 2 * sigmoid(2 * x) on both sides of -1.
+
+    It comes last: the choice says to a logarithm around it that it is of ``tanh(x)`` beside 1. Where nothing has asked for that, one
+    function is enough. The error of the logistic one is 0.9 units at most, that of the sum 1.0.
+    """
+    sides = written(node)
+    if sides is None:
+        return None
+    form = bare(node.args[1])
+    total = sum_of(sides[0]).minus(sum_of(sides[1]))
+    if form.op is not multiply or len(total.terms) != 1 or abs(total.number) != 1:
+        return None
+    factor, function = number_of(bare(form.args[0])), bare(form.args[1])
+    ((_, tangent, times),) = total.terms
+    if function.op is not sigmoid or tangent.op is not tanh or abs(times) != 1 or factor != 2 * total.number:
+        return None
+    if not _is_multiple(function.args[0], tangent.args[0], 2 * times * total.number):
+        return None
+    return Found(node.args[1], absorbs=(bare(node.args[2]),))
+
+
+def _is_multiple(node: Node, of: Node, factor: Fraction) -> bool:
+    inner = bare(node)
+    if inner.op is multiply and number_of(bare(inner.args[0])) == factor and bare(inner.args[1]) is bare(of):
+        return True
+    return not len(sum_of(node).minus(sum_of(of).times(factor)))
+
+
+def has_two_forms(node: Node) -> bool:
+    """Whether a node may be such a choice: a first look."""
+    return node.op is sigmoid

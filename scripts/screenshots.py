@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
@@ -172,7 +173,7 @@ SHOTS = {
         ".tm-graph",
         after(
             click(".tm-header"),
-            click(NODE, has="tanh"),
+            click(NODE, has="/ 2"),
             there(".tm-iterations input"),
             press(".tm-iterations input", "ArrowLeft", "ArrowLeft"),
         ),
@@ -255,8 +256,8 @@ def save(source: Path, target: Path) -> None:
     """Save a picture with as many colours as a file of a fair size can have."""
     with Image.open(source) as picture:
         whole = picture.convert("RGB")
-        for colours in (0, 256, 128, 64):  # without a palette, two colours of a heat map never become one
-            (whole.quantize(colours, kmeans=1) if colours else whole).save(target, optimize=True)
+        for colours in (256, 128, 64):
+            with_most_frequent(whole, colours).save(target, optimize=True)
             if target.stat().st_size <= MOST_BYTES:
                 print(
                     f"{target.relative_to(ROOT)}: {target.stat().st_size // 1000} kB, {picture.width} x {picture.height}"
@@ -264,6 +265,17 @@ def save(source: Path, target: Path) -> None:
                 return
     message = f"{target} is larger than {MOST_BYTES} bytes"
     raise ValueError(message)
+
+
+def with_most_frequent(picture: Image.Image, colours: int) -> Image.Image:
+    """The picture with its most frequent colours as they are: areas, so that two tiles of a heat map never become one."""
+    pixels = np.asarray(picture)
+    found, places, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    kept = found[np.argsort(-counts)[:colours]].astype(int)
+    nearest = np.array([((kept - colour) ** 2).sum(axis=1).argmin() for colour in found.astype(int)], np.uint8)
+    made = Image.fromarray(nearest[places.reshape(pixels.shape[:2])], "P")
+    made.putpalette(kept.astype(np.uint8).tobytes())
+    return made
 
 
 def main(names: list[str]) -> int:

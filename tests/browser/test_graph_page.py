@@ -360,7 +360,7 @@ def test_the_outline_nests_as_the_boxes_do(opened: Any) -> None:
 def test_nodes_are_grouped_by_choice(opened: Any) -> None:
     shown = opened(demo_scenes.nested())
     choice = shown.page.get_by_role("combobox", name="group the nodes")
-    assert choice.locator("option").all_inner_texts() == ["no groups", "groups: by line", "groups: by function"]
+    assert choice.locator("option").all_inner_texts() == ["groups: none", "groups: by line", "groups: by function"]
     choice.select_option("function")
     assert "− function wave: 2 ops" in shown.page.locator(".tm-headings text").all_text_contents()
     choice.select_option("none")

@@ -36,22 +36,22 @@ def test_a_slider_goes_through_the_iterations(opened: Any, scheme: str) -> None:
     assert not slider.is_visible()
     page.locator('.tm-boxes [data-key="loop/cond/then/op"]').click()
     told = details.inner_text()
-    for part in ("ran\n2 of 3 times", "3 µs in NumPy, all together", "all runs\nmin 0, max 25", "48 B each"):
+    for part in ("ran\n2 of 3 times", "3 µs in NumPy, all together", "all iterations\nmin 0, max 25", "48 B each"):
         assert part in told
-    assert "when\niteration 3 of 3" in told
+    assert "when\nk = 2 (3rd of 3)" in told
     assert "range\nmin 0, max 25" in told
-    assert slider.get_attribute("aria-valuetext") == "iteration 3 of 3"
+    assert slider.get_attribute("aria-valuetext") == "k = 2 (3rd of 3)"
     assert details.get_by_role("img", name="histogram from 0 to 25").count() == 1
     page.mouse.move(5, 5)
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    assert "when\niteration 1 of 3" in details.inner_text()
+    assert "when\nk = 0 (1st of 3)" in details.inner_text()
     assert details.get_by_role("img", name="histogram from 0 to 5").count() == 1
-    assert page.locator(".tm-live").inner_text() == "iteration 1 of 3"
-    assert slider.get_attribute("aria-valuetext") == "iteration 1 of 3"
+    assert page.locator(".tm-live").inner_text() == "k = 0 (1st of 3)"
+    assert slider.get_attribute("aria-valuetext") == "k = 0 (1st of 3)"
     assert page.evaluate("document.activeElement.type") == "range"
     page.locator('.tm-boxes [data-key="loop/cond/then/op"]').hover()
-    assert "when: iteration 1 of 3" in page.locator(".tm-tip").inner_text()
+    assert "when: k = 0 (1st of 3)" in page.locator(".tm-tip").inner_text()
     assert violations(page, "html") == []
     page.locator('.tm-boxes [data-key="loop/cond/else/op"]').click()
     assert "ran\ndid not run" in details.inner_text()

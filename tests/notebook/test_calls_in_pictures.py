@@ -195,7 +195,11 @@ def test_the_legend_has_what_is_drawn_and_rules_say_that_their_letters_are_none_
     lines = [
         text.text for v in report.portrait.scene("").view("gradient").drawn.vertices for text in vertex_face(v).texts
     ]
-    assert "for\N{NO-BREAK SPACE}any\N{NO-BREAK SPACE}x,\N{NO-BREAK SPACE}y" in lines
+    assert "for\N{NO-BREAK SPACE}any\N{NO-BREAK SPACE}x,\N{NO-BREAK SPACE}p" in lines  # the cell has a y
+    told = " ".join(lines)
+    assert "product(-x, p)" in told
+    assert "einsum" not in told
+    assert message["ruled"].endswith(": 2 rules")
     assert placeholders("exp(v) / sum(exp(v), axes) -> softmax(v, axes)", "{}") == "v"
     assert placeholders("sqrt(sum(x**2)) -> sqrt(sum((c * x)**2)) / c for a power of two c", "{}") == "x, c"
     assert placeholders("f(a) - f(b) -> by a - b where both are near", "{}") == "a, b"

@@ -200,7 +200,16 @@ def test_summary_of_numbers():
     assert summary(np.array([1 + 1j, 0]))["max"] == "1.414"
     assert summary(np.float64("nan")) == {"bytes": 8, "value": "nan", "nan": 1}
     assert summary(np.zeros((0, 3))) == {"bytes": 0}
-    assert summary(np.full(3, 7))["heat"][2] == "808080"
+    assert summary(np.full(3, 7)) == {
+        "bytes": 24,
+        "value": "[7, 7, 7]",
+        "nan": 0,
+        "inf": 0,
+        **dict.fromkeys(("min", "max", "mean"), "7"),
+        "same": "all equal to",
+    }
+    assert summary(np.array([0.5, 0.5 + 1e-9]))["same"] == "all equal to four digits,"
+    assert summary(np.array([0.5, 0.5, np.nan]))["heat"][2] == "8080.."
     assert "bars" not in summary(np.array([-1e308, 1e308]))
     assert summary(np.array([True, False, True]))["mean"] == "0.6667"
     assert json.loads(json.dumps(told)) == told

@@ -13,7 +13,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from tensormagic.notebook.backprop.cells import extent, strip
-from tensormagic.notebook.backprop.sheet import Sheet, Shown, Used
+from tensormagic.notebook.backprop.sheet import SQUARES, Sheet, Shown, Used
 from tensormagic.notebook.pictures.labels import clean, shorten, width
 from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.palette import LIGHT, in_themes, rules, scoped
@@ -34,11 +34,10 @@ _OWN = {
     "forced": {"back": "LinkText", "above": "CanvasText", "below": "LinkText", "strength": "0.5"},
 }
 _LEGEND = (
-    "value: computed forward, down the arrows. adjoint: the gradient of the result with respect to a box, passed back up the orange heads.",
-    "The adjoint of an input is its gradient. A dashed box on an arrow: what is passed up, adjoint below times local derivative.",
+    "value: computed forward, from above. adjoint: the gradient of the result with respect to a box, passed up the orange heads.",
+    "The adjoint of an input is its gradient. A dashed box: what the box below passes up, its adjoint times the local derivative.",
     "×: of numbers, or element by element, as * in NumPy; ·: what comes in by an arrow; J: a matrix of derivatives.",
 )
-_SQUARES = "Squares: some of the elements of the array above them; the stronger the colour, the larger; negative ones are smaller and blue."
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ def standalone(sheet: Sheet, picture: Picture) -> str:
     """The picture as an SVG that stands alone, light or dark as the reader prefers."""
     title = clean(sheet.title, 200)
     notes = [shorten(sheet.notes, 700, 12)] if sheet.notes else []
-    squares = [_SQUARES] if 'class="cells"' in picture.markup else []
+    squares = [SQUARES] if 'class="cells"' in picture.markup else []
     words = [*_LEGEND, *squares, *notes]
     wide = max(picture.width, width(title, 14, bold=True), *(width(w, 12) for w in words)) + 2 * MARGIN
     top = 34 + 17 * len(words)

@@ -32,6 +32,7 @@ _POINTS = {
     11: 2.0,
 }  # along a ray, each among those of the ones before; and how many seconds all may take
 _MOST_SLIDERS = 6
+SQUARES = "Squares: elements, of a large array some; the stronger the colour, the further from 0; negative ones are blue and drawn smaller."
 _NAME = 24  # of what the gradient is of
 _TERMS = 3  # of a sum that are written out
 
@@ -392,20 +393,19 @@ class Sheet:
         """What the words and signs of the picture mean."""
         name = clean(self.subject.name, _NAME)
         words = [
-            "value: computed forward, down the arrows.",
-            f"adjoint: the gradient of {name} with respect to a box, passed back up the orange arrows.",
-            "That of an input x is what --grad x gives.",
-            "A dashed box is on an arrow: what is passed up there.",
+            "value: computed forward, from the inputs above to the result below.",
+            f"adjoint: the gradient of {name} with respect to a box, passed back up the orange arrows; at an input it is the gradient.",
+            "A dashed box: what the box below it passes to the box above; adjoint there is that of the box below.",
         ]
         cards = [self.card_text(use, self.frame) for use in self.uses if use.part is not None]
-        if any("×" in text for text in (*cards, *(u.formula for u in self.uses))):
+        many = any(n.value.quantity.is_many for n in self.nodes)
+        if many and any("×" in text for text in (*cards, *(u.formula for u in self.uses))):
             words.append("×: element by element, as * in NumPy.")
         if any("·" in text for text in (*(n.heading for n in self.nodes), *(u.formula for u in self.uses))):
             words.append("·: what comes in by an arrow.")
-        if any(n.value.quantity.is_many for n in self.nodes):
-            words.append(
-                "Squares: some of the elements; the stronger the colour, the larger; negative ones are smaller and blue."
-            )
+        if many:
+            words.append("norm: the root of the sum of squares. repeated: broadcast to each element.")
+            words.append(SQUARES)
         return " ".join(words)
 
     def table(self) -> str:

@@ -48,6 +48,7 @@ _PAGE = (
 )
 _ROW = 30  # characters of notes that stand beside each other
 _COMPUTED = ": computed in "
+_EACH = "⊙: element by element"
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"
 
 
@@ -91,7 +92,8 @@ class Formula:
             first, *others = (line for line, _ in broken(_bounded(latex(right)), room))
             sign = r"\leftarrow" if isinstance(left, Next) else "="
             rows += [f"{latex(left)} &{sign} {first}", *(rf"&\quad {line}" for line in others)]
-        rows += ["&" + r",\ \ ".join(map(_note, row)) for row in _packed(self.notes)]
+        notes = [*self.notes, *[_EACH] * any(r"\odot" in row for row in rows)]
+        rows += ["&" + r",\ \ ".join(map(_note, row)) for row in _packed(notes)]
         return "\\begin{aligned}" + r" \\[2pt] ".join(rows) + "\\end{aligned}"
 
     def __str__(self) -> str:
@@ -129,6 +131,8 @@ def _note(text: str) -> str:
     """A note in LaTeX: sizes as mathematics, the rest as words."""
     if text == _SIGMOID:
         return r"\sigma(x) = 1 / (1 + e^{-x})"
+    if text == _EACH:
+        return r"\odot\text{: element by element}"
     names, colon, cell = text.partition(_COMPUTED)
     if names and colon:
         return ", ".join(latex(Name(name)) for name in names.split(", ")) + _note(colon + cell)

@@ -29,7 +29,7 @@ from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
 from tensormagic.notebook.pictures.html import to_html
-from tensormagic.notebook.pictures.labels import LEVEL_WORDS, digits_text
+from tensormagic.notebook.pictures.labels import AS_ACCURATE, LEVEL_WORDS, digits_text, in_cell
 from tensormagic.notebook.pictures.measure import measure
 from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.notebook.pictures.scene import Scene, View
@@ -181,8 +181,8 @@ class Portrait:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """These rules, each once, with their levels."""
-        return tuple(dict.fromkeys(f"{LEVEL_WORDS[f.rule.level]}: {f.rule.name}" for f in self.changed))
+        """These rules, each once, with what each may change."""
+        return tuple(dict.fromkeys(f"{_WORDS[_level(f.rule)]}: {f.rule.name}" for f in self.changed))
 
     @cached_property
     def values(self) -> list[Any]:
@@ -267,9 +267,11 @@ class Portrait:
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
-        return Scene(self.cell, source, views.views(), views.details, self.rules, digits_text(self.levels), self.chosen)
+        rules = tuple(in_cell(rule, source) for rule in self.rules)
+        return Scene(self.cell, source, views.views(), views.details, rules, digits_text(self.levels), self.chosen)
 
 
+_WORDS = LEVEL_WORDS | {"neutral": AS_ACCURATE}
 _SHORT = 30  # letters of a formula in the line under a cell
 
 
@@ -425,7 +427,7 @@ class _Views:
         source = f"rule written in {written_in(rule)}" if rule.source else ""
         meant = brought_in([rule.name])
         told = "; ".join(f"{name} is {text}" for name, text in meant.items())
-        return Rewrite(rule.name, LEVEL_WORDS[rule.level], where, source, bought, told)
+        return Rewrite(self.drawing.in_cell(rule.name), LEVEL_WORDS[rule.level], where, source, bought, told)
 
 
 def written_in(rule: Rule) -> str:

@@ -17,6 +17,7 @@ from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
 from tensormagic.ops.update import ADD_AT, SET
 
 __all__ = [
+    "AS_ACCURATE",
     "KIND_WORDS",
     "LEVEL_WORDS",
     "STAGES",
@@ -26,6 +27,7 @@ __all__ = [
     "clean",
     "counted",
     "digits_text",
+    "in_cell",
     "operation",
     "placeholders",
     "shorten",
@@ -53,6 +55,8 @@ _EM = {
     for character in characters
 }
 _LETTER = re.compile(r"(?<![\w.])(?!a [a-z]{2})[A-Za-z]\b(?!\()")  # and no article
+_NAME = re.compile(r"[^\W\d]\w*")
+_FREE = "pqrstuvabcdefghijklmnowxyz"
 _BOLD = 1.15
 _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 
@@ -93,6 +97,7 @@ LEVEL_WORDS = {  # what a rule of each level may change
     "stable": "never less accurate",
     "real": "equal for real numbers",
 }
+AS_ACCURATE = "as accurate, by other last digits"  # of rules of the level stable that are not there for digits
 KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
     "pointwise": "element by element",
     "fold": "along an axis",
@@ -189,6 +194,22 @@ def placeholders(rule: str, text: str = "{}") -> str:
     """
     letters = dict.fromkeys(_LETTER.findall(rule)) if "->" in rule else {}
     return text.format(", ".join(letters)) if letters else ""
+
+
+def in_cell(rule: str, source: str) -> str:
+    """A rule with letters that a cell does not have: what stands for any expression is then no variable of the reader's.
+
+    >>> in_cell("-x * y -> -(x * y)", "z = X @ w + y"), in_cell("einsum(-x, y) -> -einsum(x, y)", "X @ w")
+    ('-x * p -> -(x * p)', 'product(-x, y) -> -product(x, y)')
+    """
+    if "->" not in rule:
+        return rule
+    names = set(_NAME.findall(source))
+    letters = set(_LETTER.findall(rule))
+    free = (letter for letter in _FREE if letter not in names | letters)
+    fresh = {letter: next(free, letter) for letter in sorted(letters & names)}
+    told = _LETTER.sub(lambda found: fresh.get(found[0], found[0]), rule)
+    return told if "einsum" in names else told.replace("einsum(", "product(")
 
 
 def shorten(text: str, most: float, size: float, *, bold: bool = False) -> str:

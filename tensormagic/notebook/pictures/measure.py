@@ -145,6 +145,10 @@ def summary(value: Any) -> dict[str, Any]:
         return told
     low, high = float(numbers.min()), float(numbers.max())
     told |= {"min": f"{low:.4g}", "max": f"{high:.4g}", "mean": f"{_mean(numbers):.4g}"}
+    if (
+        told["min"] == told["max"] and numbers.size == plain.size > 1
+    ):  # a picture of these would be of rounding, or one grey
+        return told | {"same": "all equal to" if low == high else "all equal to four digits,"}
     with np.errstate(all="ignore"):
         if numbers.size > 1 and high > low and np.isfinite((high - low) / BINS):
             told["bars"] = _bars(numbers, low, high)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.forms import bytes_text, seconds_text
-from tensormagic.notebook.pictures.labels import KIND_WORDS, STAGES, VIEW_WORDS, clean
+from tensormagic.notebook.pictures.labels import AS_ACCURATE, KIND_WORDS, STAGES, VIEW_WORDS, clean
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD, Inside, Picture, opened_message, way_to
 from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
@@ -88,7 +88,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
 
 def _ruled(scene: Scene) -> str:
     """The word that stands under the cell, and how many rules did that: each of them says what it keeps."""
-    count = len(scene.rules)
+    count = sum(not rule.startswith(AS_ACCURATE) for rule in scene.rules) or len(scene.rules)
     return f"{scene.word}: {count} rule{'s' * (count != 1)}" if count else ""
 
 
@@ -100,6 +100,7 @@ def _legend(scene: Scene) -> list[list[str]]:
     words = ["A thick border: the value."]
     words += ["\N{PARTIAL DIFFERENTIAL}: only a gradient needs it."] * any(map(mark, vertices))
     words += ["A dot \N{MIDDLE DOT}: what an arrow brings, from left to right."] * any("·" in v.title for v in vertices)
+    words += ["float: a number of Python's; float64: one of NumPy's."] * any(v.type == "float" for v in vertices)
     if any("->" in v.role for v in vertices):
         words.append("rule: what rewriting has made this box; its letters stand for any expression.")
     return [*rows, *(["", "", text] for text in words)]

@@ -20,7 +20,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import nodes_of
 from tensormagic.notebook.pictures.carrying import CARRYING
-from tensormagic.notebook.pictures.labels import operation
+from tensormagic.notebook.pictures.labels import in_cell, operation
 from tensormagic.notebook.pictures.naming import Known, Naming, parsed, unfolded
 from tensormagic.notebook.pictures.needed import Needed, needed
 from tensormagic.notebook.pictures.passes import is_derived
@@ -73,6 +73,13 @@ class Drawing:
     def naming(self) -> Naming:
         """Reads names out of the texts of cells."""
         return Naming(self.spans, self.source_of, self.cell)
+
+    def in_cell(self, rule: str) -> str:
+        """A rule, or the role that it gives, with letters that the cell does not have."""
+        if self.cell not in self.texts:
+            self.texts[self.cell] = self.source_of(self.cell)
+        role = "rewritten by " if rule.startswith("rewritten by ") else ""
+        return role + in_cell(rule.removeprefix(role), self.texts[self.cell])
 
     def id(self, node: Node) -> str:
         """What a node is called in every view."""
@@ -303,6 +310,8 @@ class _Writer:
         spans = drawing.spans(node)
         is_op = computes(kind)
         label = drawing.naming.spelt(node, scope.label(node)) if fixed is None else short(fixed["bits"].array()[()])
+        if place and kind == "input" and "(" not in label:  # of what stands outside the frame with that sign
+            label = label.replace(" * ", " \N{MULTIPLICATION SIGN} ")
         line = min((s.line for s in spans if s.cell == drawing.cell), default=None) if is_op else None
         cell = drawing.cell if line is not None else newest(spans).cell if spans else ""
         at = line if line is not None else newest(spans).line if spans else 0
@@ -314,8 +323,8 @@ class _Writer:
             scope.symbolics(types) if is_op else "",
             line,
             cell,
-            _role(spans) if is_op else "value",
-            self.rules.get(node, ()),
+            drawing.in_cell(_role(spans)) if is_op else "value",
+            tuple(map(drawing.in_cell, self.rules.get(node, ()))),
             self.kernel.get(node),
             node in self.yellow,
             "" if place else drawing.preview(node),

@@ -120,6 +120,8 @@ class Speed:
         Bits of the fraction that ``error`` was found with; 0 where nothing is more accurate than the cell itself.
     at_once
         Which kernels and calls of NumPy run at the same time, in groups.
+    inputs
+        The arrays that the cell reads, with their types.
     """
 
     parties: tuple[Party, ...]
@@ -129,6 +131,7 @@ class Speed:
     lines: Profile
     digits: int
     at_once: tuple[tuple[str, ...], ...] = ()
+    inputs: tuple[str, ...] = ()
 
     @property
     def numpy(self) -> Party:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, isnan, log10
 from xml.sax.saxutils import escape
 
@@ -39,7 +39,10 @@ _BAR, _LONG = 130.0, 420.0  # where the bars of a run begin, and how long the lo
 
 def speed(outcome: Outcome, shown: Portrait) -> Drawn:
     """Measure, and show."""
-    return drawn(measure(outcome, shown), outcome.source, own_first=bool(outcome.gradients))
+    named = zip(shown.graph.names, shown.graph.parameters, strict=True)
+    inputs = tuple(f"{name} {shown.type_text(p.type)}" for name, p in named if p.type.shape)
+    found = replace(measure(outcome, shown), inputs=inputs)
+    return drawn(found, outcome.source, own_first=bool(outcome.gradients))
 
 
 def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
@@ -190,6 +193,9 @@ def _said(found: Speed) -> list[str]:
         if own.apart
         else "the results are equal to the last digit"
     )
+    if found.inputs:
+        some = ", ".join([*found.inputs[:4], *["…"] * (len(found.inputs) > 4)])
+        told.append(f"for {some}; large compiled loops use up to {config.threads} thread{'s' * (config.threads > 1)}")
     there = [p for p in found.parties if p.how in {THERE, COPIES}]
     if there:
         beside = (f"{p.how} {_compared(found.times_faster(p), '{}', 2)}" for p in there)

@@ -160,7 +160,7 @@ function build(model, el, hear) {
     slide.value = now();
     stage.classList.toggle("tm-done", now() === steps.length);
     const kind = now() < seedStep ? "forward" : "backward";
-    count.textContent = now() === 0 ? "inputs" : now() === steps.length ? `step ${now()} of ${steps.length}: both passes` : `${kind}, step ${now()} of ${steps.length}`;
+    count.textContent = now() === 0 ? "inputs" : now() === steps.length ? "end: both passes" : `${kind}, step ${now()} of ${steps.length - 1}`;
     slide.setAttribute("aria-valuetext", `${now()} of ${steps.length}: ${words()}`);
     const sign = { true: "=", near: "\u2248", false: "\u2026" }[el.dataset.exact];
     header.textContent = `backprop of ${scene.name} ${sign} ${slotText(scene.nodes[result].value, frame)}`;

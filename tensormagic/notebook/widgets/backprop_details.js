@@ -4,7 +4,7 @@ function heatMap(slot, frame, name) {
   const cells = cellsOf(slot, frame), at = slot.at;
   const most = Math.max(...cells.filter(Number.isFinite).map(Math.abs), 0) || 1;
   const part = node("div"), table = node("table", { class: "tm-heat" });
-  const caption = node("p", {}, `${name} ${slot.shape}: norm ${numberText(frame[at])}, from ${numberText(frame[at + 1])} to ${numberText(frame[at + 2])}${frame[at + 3] ? `, ${frame[at + 3]} not finite` : ""}${slot.whole ? "" : "; some of its elements"}`);
+  const caption = node("p", {}, `${name} ${slot.shape}: ${frame[at + 1] === frame[at + 2] ? `all ${numberText(frame[at + 1])}` : `norm ${numberText(frame[at])}, from ${numberText(frame[at + 1])} to ${numberText(frame[at + 2])}`}${frame[at + 3] ? `, ${frame[at + 3]} not finite` : ""}${slot.whole ? "" : "; some of its elements"}`);
   const body = node("tbody");
   const told = slot.columns <= 4;
   for (let row = 0; row < slot.rows; row++) {

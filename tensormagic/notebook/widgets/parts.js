@@ -57,7 +57,7 @@ function addParts(graph, body) {
 
 // what a dot in a box means, where there are some: a reader meets them before the legend
 function dotOf(rows = []) {
-  return rows.map(([, , told]) => told).filter((told) => told.startsWith("A dot"));
+  return rows.map(([, , told]) => told).filter((told) => /^(A dot|\u2202)/.test(told));
 }
 
 // what colours and shapes mean: drawn when somebody opens it

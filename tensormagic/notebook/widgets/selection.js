@@ -44,7 +44,7 @@ function addSelection(graph) {
     if (vertex) {
       graph.card.appendChild(node("p", { class: "tm-title" }, graph.title(vertex)));
       const list = node("dl");
-      const rows = [["what it is", vertex.meaning], ["type", vertex.type], ["sizes", vertex.symbolic === vertex.type ? "" : vertex.symbolic], ["kind", graph.scene.kinds[vertex.kind] || vertex.kind],
+      const rows = [["what it is", vertex.meaning], ["type", vertex.type], ["sizes", vertex.symbolic === vertex.type || (vertex.name && vertex.symbolic.includes(`len(${vertex.name})`)) ? "" : vertex.symbolic], ["kind", graph.scene.kinds[vertex.kind] || vertex.kind],
         ["role", vertex.role], ["source", graph.written(vertex)], ["function", vertex.function],
         ["kernel", vertex.kernel === undefined ? "" : String(vertex.kernel)], ["runs in", vertex.yellow ? "NumPy" : ""],
         ...graph.measures(vertex)];

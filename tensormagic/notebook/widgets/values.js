@@ -34,6 +34,22 @@ function heatOf(told) {
 
 const caption = (words) => node("p", { class: "tm-hint", "aria-hidden": "true" }, words);
 
+// `iteration 15 of 20` as the variable of the loop has it, where the line says how: `k = 14 (15th of 20)`
+function counted(source, vertex, iteration) {
+  const parts = iteration.split(", ").map((part) => /^iteration\s(\d+)\sof\s(\d+)$/.exec(part)), loops = [];
+  let inner = vertex.line === undefined ? -1 : indent(source[vertex.line - 1] || "");
+  for (let k = vertex.line - 2; k >= 0 && inner > 0; k--) {
+    const text = source[k], own = indent(text);
+    if (!text.trim() || own >= inner) continue;
+    inner = own;
+    if (/^\s*(for|while|def)\b/.test(text)) loops.unshift(/^\s*for\s(\w+)\sin\srange\((\d+)\):/.exec(text));
+  }
+  if (loops.length !== parts.length || parts.some((part, k) => !part || !loops[k] || loops[k][2] !== part[2])) return iteration;
+  return parts.map(([, now, all], k) => `${loops[k][1]} = ${now - 1} (${nth(now)} of ${all})`).join(", ");
+}
+const indent = (text) => text.length - text.trimStart().length;
+const nth = (k) => k + (/1[123]$/.test(k) ? "th" : ["th", "st", "nd", "rd"][k % 10] || "th");
+
 function addValues(graph) {
   // inside a loop, of one of the iterations that were looked at: the last one, or where the slider is
   graph.iteration = Infinity;
@@ -41,7 +57,7 @@ function addValues(graph) {
     const told = (graph.details && vertex && graph.details.measured[vertex.number]) || {}, { iterations } = told;
     if (!iterations) return told;
     const [iteration, values] = iterations[Math.min(graph.iteration, iterations.length - 1)];
-    return { ...told, ...values, iteration };
+    return { ...told, ...values, iteration: counted(graph.scene.source, vertex, iteration) };
   };
   const slider = graph.iterations.lastChild;
   slider.addEventListener("input", () => {
@@ -56,13 +72,13 @@ function addValues(graph) {
     slider.value = Math.min(graph.iteration, slider.max);
     slider.setAttribute("aria-valuetext", iteration);
   };
-  graph.extremes = (told) => (told.min === undefined ? "" : `min ${told.min}, max ${told.max}, mean ${told.mean}`);
+  graph.extremes = (told) => (told.min === undefined ? "" : told.same ? `${told.same} ${told.min}` : `min ${told.min}, max ${told.max}, mean ${told.mean}`);
   graph.missing = (told) => [told.nan ? `${told.nan} nan` : "", told.inf ? `${told.inf} infinite` : ""].filter(Boolean).join(", ");
   // the rows that tell it
   graph.measures = function measures(vertex) {
     const told = graph.told(vertex);
     const some = told.of ? ` (of ${told.of} of them)` : "", many = (told.iterations || []).length > 1;
-    return [["ran", told.ran], ["time", told.seconds && `${told.seconds} in NumPy${many ? ", all together" : ""}`], ["all runs", told.over], ["when", told.iteration],
+    return [["ran", told.ran], ["time", told.seconds && `${told.seconds} in NumPy${many ? ", all together" : ""}`], ["all iterations", told.over], ["when", told.iteration],
       ["memory", told.bytes && told.bytes + (many ? " each" : "")], ["values", told.value || vertex.preview || ""], ["range", graph.extremes(told) && graph.extremes(told) + some],
       ["nan or inf", told.nan === undefined || told.value === undefined ? "" : graph.missing(told) || "none"]];
   };

@@ -31,7 +31,7 @@ function addViews(graph) {
     graph.table = index(graph.picture);
     graph.open = new Set([...graph.table.groups].filter(([key, box]) => box.g.picture && (box.g.open || kept.has(key))).map(([key]) => key));
     graph.scene.views.forEach((each, k) => graph.viewButtons[k].setAttribute("aria-pressed", String(each === graph.view)));
-    graph.groupings.replaceChildren(...graph.view.groupings.map((each) => node("option", { value: each }, ({ none: "no groups", all: "every step" })[each] || `groups: by ${each}`)));
+    graph.groupings.replaceChildren(...graph.view.groupings.map((each) => node("option", { value: each }, ({ none: "groups: none", all: "every step" })[each] || `groups: by ${each}`)));
     graph.groupings.value = graph.grouping;
     graph.groupings.hidden = graph.view.groupings.length < 2 || graph.step !== null;
     if (graph.selected !== null && !graph.table.around.has(graph.selected)) graph.selected = null;

@@ -2,8 +2,9 @@
 
 ``python benchmarks/npbench.py CHECKOUT [--preset M] [NAME ...]``: ``CHECKOUT`` is one of https://github.com/spcl/npbench, whose programs
 are run as they are. Each has three processes of its own, of one thread, in which plain NumPy runs it up to five times; then the function is
-captured and called: once, twice until it is compiled, five times until it is known whether Python is the quicker one, and up to five
-times then. CPU time of the process, the least of all.
+captured and called: once, of a text that nothing is kept of, twice until it is compiled, five times until it is known whether Python is the
+quicker one, and up to five times then. Three more call it once, of a text that the ones before have kept on disk what they found out
+about (``known``). CPU time of the process, the least of all.
 Writes ``benchmarks/results/npbench.md`` where no name is given.
 """
 
@@ -16,6 +17,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from datetime import UTC, datetime
@@ -55,12 +57,15 @@ def program(checkout: Path, name: str, preset: str) -> tuple[Any, list[Any]]:
     return function, [data[k] for k in said["input_args"]]
 
 
-def measured(checkout: Path, name: str, preset: str) -> dict[str, Any]:
-    """Seconds of plain NumPy and of the first call, who ran that, and whether it gave the same."""
+def measured(checkout: Path, name: str, preset: str, folder: Path, *, known: bool) -> dict[str, Any]:
+    """Seconds of plain NumPy and of the first call, who ran that, and whether it gave the same.
+
+    What first calls find out about texts is kept in ``folder``: of a text that is ``known`` there, no more is measured.
+    """
     import numpy as np
 
     import tensormagic as tm
-    from tensormagic.functions import first
+    from tensormagic.functions import first, remembered
 
     own, by_python = first.result_of, list[bool]()
 
@@ -78,8 +83,12 @@ def measured(checkout: Path, name: str, preset: str) -> dict[str, Any]:
         there = copy.deepcopy(arguments)
         plain, expected = least(function, arguments, there)
         captured, here = tm.tensor(function), copy.deepcopy(arguments)
-        seconds, found = timed(captured, here)
+        with tm.config.using(cache_folder=folder):
+            seconds, found = timed(captured, here)
+            remembered.write()
         same = alike(expected, found) and alike(there, here)
+        if known:
+            return {"known": seconds, "same": same}
         with tm.config.using(tier="numba"):
             for _ in range(2):
                 captured(*copy.deepcopy(arguments))
@@ -146,9 +155,10 @@ def apart(one: Any, other: Any) -> float:
     return float(np.max(np.abs(np.subtract(one, other))) / (np.max(np.abs(one)) or 1.0))
 
 
-def in_a_process(checkout: Path, name: str, preset: str) -> dict[str, Any]:
+def in_a_process(checkout: Path, name: str, preset: str, folder: str, *, known: bool) -> dict[str, Any]:
     """The same, in a process of its own; what it says of an error where there is one."""
-    command = [sys.executable, __file__, str(checkout), "--preset", preset, "--one", name]
+    command = [sys.executable, __file__, str(checkout), "--preset", preset, "--one", name, "--folder", folder]
+    command += ["--known"] if known else []
     own = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "kernel")))} | dict.fromkeys(THREADS, "1")
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=os.environ | own, check=False)
@@ -161,7 +171,10 @@ def in_a_process(checkout: Path, name: str, preset: str) -> dict[str, Any]:
 
 def in_some_processes(checkout: Path, name: str, preset: str) -> dict[str, Any]:
     """The least times of some processes; an error where one has any."""
-    found = [in_a_process(checkout, name, preset) for _ in range(PROCESSES)]
+    found: list[dict[str, Any]] = []
+    for _ in range(PROCESSES):
+        with tempfile.TemporaryDirectory() as folder:
+            found += [in_a_process(checkout, name, preset, folder, known=known) for known in (False, True)]
     failed = next((one for one in found if "error" in one), None)
     return failed or {key: min(one[key] for one in found if key in one) for key in set().union(*found)}
 
@@ -176,15 +189,16 @@ def report(rows: dict[str, dict[str, Any]], preset: str) -> str:
         "# NPBench's programs", "",
         f"{datetime.now(UTC).date()}, {platform.machine()}, {versions}, size {preset}.",
         f"CPU milliseconds, the least of {PROCESSES} processes a program, one thread, {load}.", "",
-        "| program | NumPy | first | first / NumPy | run by | later | NumPy / later | run by | same |",
-        "|---|---:|---:|---:|---|---:|---:|---|---|",
+        "| program | NumPy | first | first / NumPy | known | known / NumPy | run by | later | NumPy / later | run by | same |",
+        "|---|---:|---:|---:|---:|---:|---|---:|---:|---|---|",
     ]  # fmt: skip
     for name, row in rows.items():
         if "error" in row:
-            lines.append(f"| {name} | | | | {row['error']} | | | | |")
+            lines.append(f"| {name} | | | | | | {row['error']} | | | | |")
             continue
         by, then = "Python" if row["python"] else "captured code", "Python" if row["later"] else "machine code"
         first = f"{row['numpy'] * 1e3:.3g} | {row['first'] * 1e3:.3g} | {row['first'] / row['numpy']:.2f}"
+        first += f" | {row['known'] * 1e3:.3g} | {row['known'] / row['numpy']:.2f}"
         compiled = f"{row['compiled'] * 1e3:.3g} | {row['numpy'] / row['compiled']:.2f}"
         same = (
             "yes"
@@ -193,10 +207,11 @@ def report(rows: dict[str, dict[str, Any]], preset: str) -> str:
         )
         lines.append(f"| {name} | {first} | {by} | {compiled} | {then} | {same} |")
     done = [row for row in rows.values() if "error" not in row]
-    ratios = sorted(row["first"] / row["numpy"] for row in done)
+    ratios, known = [sorted(row[kind] / row["numpy"] for row in done) for kind in ("first", "known")]
     gains = sorted(row["numpy"] / row["compiled"] for row in done)
-    total = (
-        f"first results {mean(ratios):.2f} times NumPy (median {ratios[len(ratios) // 2]:.2f}, worst {ratios[-1]:.1f})"
+    total = "; ".join(
+        f"{what} {mean(own):.2f} times NumPy (median {own[len(own) // 2]:.2f}, worst {own[-1]:.1f})"
+        for what, own in (("first results", ratios), ("of known texts", known))
     )
     faster = f"later ones {mean(gains):.2f} times as fast (median {gains[len(gains) // 2]:.2f}, worst {gains[0]:.2f})"
     return "\n".join([*lines, "", f"Geometric means over {len(done)}: {total}; {faster}.", ""])
@@ -209,9 +224,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--preset", default="S", choices=("S", "M", "L"))
     parser.add_argument("--one")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--known", action="store_true")
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(measured(given.checkout, given.one, given.preset)), flush=True)
+        row = measured(given.checkout, given.one, given.preset, given.folder, known=given.known)
+        print(json.dumps(row), flush=True)
         os._exit(0)  # what is compiled on is of no interest
     names = given.names or sorted(path.stem for path in (given.checkout / "bench_info").glob("*.json"))
     rows: dict[str, dict[str, Any]] = {}

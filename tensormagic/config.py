@@ -121,7 +121,7 @@ class Config:
     plain
         Run ``%%tensor`` cells as ordinary Python.
     cache_folder
-        Where machine code is kept.
+        Where machine code is kept, and what first calls have found out about texts.
     carried_folder
         Where code for a GPU is that another machine has compiled, which is read beside that; empty for none.
 

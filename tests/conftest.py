@@ -191,9 +191,10 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(autouse=True)
 def captured_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """First calls are captured, since that is what tests are about; ``tests/functions/test_first.py`` is about those that are not."""
-    from tensormagic.functions import first
+    from tensormagic.functions import first, remembered
 
     monkeypatch.setattr(first, "enabled", False)
+    monkeypatch.setattr(remembered, "enabled", False)  # the first call in each test is one of a text that nobody knows
 
 
 @pytest.fixture(autouse=True)

@@ -85,8 +85,18 @@ def read(key: str, folder: Path | None = None) -> Code | None:
 
 def write(key: str, code: Code) -> None:
     """Keep ``code`` under ``key``, and forget what was not used for longest where there is too much."""
+    _keep(f"{key}.o", _content(code))
+
+
+def write_for_later(key: str, code: Code) -> None:
+    """The same for what this process needs no more: where that cannot be, nothing is kept."""
+    with suppress(OSError):
+        _written(config.cache_folder, f"{key}.o", _content(code))
+
+
+def _content(code: Code) -> bytes:
     header = {"symbol": code.symbol, "seconds": code.seconds, "sha256": hashlib.sha256(code.data).hexdigest()}
-    _keep(f"{key}.o", json.dumps(header).encode() + b"\n" + code.data)
+    return json.dumps(header).encode() + b"\n" + code.data
 
 
 def read_text(name: str, folder: Path | None = None) -> str:

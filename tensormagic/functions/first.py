@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from tensormagic.capture.staging.conditioned import NO_SQUARES, OF_ARRAYS, OF_NUMBERS, Looks, Lost, alike
-from tensormagic.capture.staging.ordinary import Ordinary, ordinary
+from tensormagic.capture.staging.ordinary import Kept, Ordinary, ordinary
 from tensormagic.capture.staging.run_over import may_run_over, runs_over_silently
 from tensormagic.capture.staging.text_folds import UnseenError
 from tensormagic.capture.staging.text_graph import graphs_of
 from tensormagic.config import config
 from tensormagic.functions.left import young
+from tensormagic.functions.remembered import Memory, Verdicts, memory_of, note
 from tensormagic.ir.node import Node, topological
 from tensormagic.ops.move import BROADCAST
 from tensormagic.transform.rewriting import rewrite_nodes
@@ -97,18 +99,28 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
     """What runs for a function, with what is kept of what it stores into."""
     if found is None or (config.level("") != "exact" and runs_over_silently(found.reached)):
         return None
+    memory = memory_of(found, args) if found.may_look and config.level("") != "exact" else None
+    if memory is not None:
+        found.kept = memory.kept
     looked_at = found.looks and config.level("") != "exact"  # there no rule changes digits
+    if looked_at:
+        return _looked(found, args, memory)
+    if memory is not None and memory.kept is None:
+        note(memory, found.to_keep)
     within = _within if config.level("") != "exact" and may_run_over(found.reached) else _as_it_is
-    if not (found.asks or looked_at):
+    if not found.asks:
         return within(lambda args, _: function(*args))
+    run = found.asking(itertools.chain.from_iterable(_times()), {})
+    return within(lambda args, _: run(*args))
+
+
+def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _Run:
+    """What runs for a function that is looked at, unless it is known that rules see nothing in it."""
     clock = itertools.chain.from_iterable(_times())
-    if not looked_at:
-        run = found.asking(clock, {})
-        return within(lambda args, _: run(*args))
-    rules = _Rules(found, args)
+    rules = _Rules(found, args, memory)
     code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
     looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code, lambda: rules.squares)
-    looks.excuse(found.looks_at(_extent(args)) > _LOOKS * code and rules.see_nothing())
+    looks.excuse((rules.were_asked or found.looks_at(_extent(args)) > _LOOKS * code) and rules.see_nothing())
     run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
@@ -137,7 +149,14 @@ def _running(function: FunctionType, found: Ordinary | None, args: tuple[Any, ..
                 raise Lost
         return result
 
-    return looked
+    def remembered(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
+        try:
+            return looked(args, kept)
+        finally:
+            if memory is not None:
+                rules.keep(memory)
+
+    return remembered
 
 
 def _as_it_is(run: _Run) -> _Run:
@@ -167,14 +186,22 @@ def _extent(args: tuple[Any, ...]) -> int:
 class _Rules:
     """Whether rules see anything in the texts of functions of which they would give other digits than Python.
 
-    ``squares``: of what they see squares that may run over, by what has been asked so far.
+    ``known``: what has been asked so far; ``squares``: of what they see squares that may run over, by that.
     """
 
-    def __init__(self, found: Ordinary, args: tuple[Any, ...]) -> None:
-        self.squares = NO_SQUARES
+    def __init__(self, found: Ordinary, args: tuple[Any, ...], memory: Memory | None = None) -> None:
+        self.squares = memory.squares if memory else NO_SQUARES
         self.shorts: dict[tuple[str, int], int] = {}
         self._found, self._args = found, args
-        self._known: dict[frozenset[Any], bool] = {}
+        self.known = dict(memory.verdicts) if memory else Verdicts()
+        self.were_asked = frozenset[Any]() in self.known
+
+    def keep(self, memory: Memory) -> None:
+        """Note what rules see, where that, or the texts, were not known."""
+        if memory.kept is None or memory.verdicts != self.known:
+            memory.squares, memory.verdicts = self.squares, self.known
+            own: Any = self._found.function  # no method: it is held as it is
+            note(memory, self._found.to_keep, _completing(own, self._args, memory, self.shorts))
 
     def see_nothing(self) -> bool:
         """Whether captured code would give the same digits: also where loops of one iteration, or of none, are none."""
@@ -182,9 +209,9 @@ class _Rules:
         return all(self._see_nothing(shorts) for shorts in {frozenset[Any](), one})
 
     def _see_nothing(self, shorts: frozenset[Any]) -> bool:
-        known = self._known.get(shorts)
+        known = self.known.get(shorts)
         if known is None:
-            known = self._known[shorts] = not self._fire(dict(shorts))
+            known = self.known[shorts] = not self._fire(dict(shorts))
         return known
 
     def _see_squares(self, nodes: list[Node]) -> None:
@@ -209,6 +236,33 @@ class _Rules:
         except UnseenError:
             return True
         return False
+
+
+def _completing(
+    function: FunctionType, args: tuple[Any, ...], memory: Memory, shorts: dict[tuple[str, int], int]
+) -> Callable[[], Kept | None]:
+    """What asks rules where a call has not, and makes what runs where they see nothing: later, if the program is still the same."""
+    still, like = ref(function), tuple(map(_alike, args))
+
+    def complete() -> Kept | None:
+        own = still()
+        found = None if own is None else ordinary(own)
+        again = None if found is None else memory_of(found, like)
+        if found is None or again is None or again.key != memory.key:
+            return None
+        rules = _Rules(found, like, memory)
+        rules.shorts = shorts
+        if rules.see_nothing() and rules.squares == NO_SQUARES:
+            found.asking(iter(()), {}, shorts)
+        memory.squares, memory.verdicts = rules.squares, rules.known
+        return found.to_keep
+
+    return complete
+
+
+def _alike(value: Any) -> Any:
+    """What rules take for an argument, without its content."""
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, np.ndarray) else value
 
 
 def _put_back(kept: list[tuple[Any, Any]]) -> None:

@@ -37,7 +37,7 @@ def _keep(name: str, text: str) -> None:
 def located(code: CodeType) -> CodeType:
     """``code`` with the file that has its text, where it has arrived; else itself."""
     own = _files.get(mark(code)) if _files else None
-    return code if own is None or own == code.co_filename else _renamed(code, own)
+    return code if own is None or own == code.co_filename else renamed(code, own)
 
 
 def locate(function: FunctionType) -> None:
@@ -49,21 +49,22 @@ def locate(function: FunctionType) -> None:
 @lru_cache(maxsize=4096)
 def mark(code: CodeType) -> int:
     """The same number for the same code on the same lines, in any file and any process."""
-    return zlib.crc32(repr(_parts(code)).encode())
+    return zlib.crc32(repr(parts_of(code)).encode())
 
 
-def _parts(value: Any) -> Any:
+def parts_of(value: Any) -> Any:
     """What :func:`mark` goes by: of code all but its file, of sets their elements in order."""
     if isinstance(value, CodeType):
         own = (value.co_name, value.co_firstlineno, value.co_code, value.co_linetable, value.co_names)
-        return (*own, _parts(value.co_consts))
+        return (*own, parts_of(value.co_consts))
     if isinstance(value, tuple):
-        return tuple([_parts(v) for v in cast("tuple[Any, ...]", value)])
+        return tuple([parts_of(v) for v in cast("tuple[Any, ...]", value)])
     if isinstance(value, frozenset):
-        return sorted([repr(_parts(v)) for v in cast("frozenset[Any]", value)])
+        return sorted([repr(parts_of(v)) for v in cast("frozenset[Any]", value)])
     return value
 
 
-def _renamed(code: CodeType, filename: str) -> CodeType:
-    constants = tuple([_renamed(c, filename) if isinstance(c, CodeType) else c for c in code.co_consts])
+def renamed(code: CodeType, filename: str) -> CodeType:
+    """Code of another file, with all that is in it."""
+    constants = tuple([renamed(c, filename) if isinstance(c, CodeType) else c for c in code.co_consts])
     return code.replace(co_filename=filename, co_consts=constants)

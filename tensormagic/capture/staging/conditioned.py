@@ -113,10 +113,11 @@ class Looks:
         own: dict[str, Any] = {name_of(kind): partial(self._look, look) for kind, look in looks.items()}
         for deep in (False, True):
             for op, does in _OPERATIONS.items():
-                differs = self._differs(does, deep)
+                differs = does if self.free else self._differs(does, deep)
                 kind = DEEP if deep else DIFFERENCE
                 own[name_of(kind, op)] = differs
-                own[name_of(kind, op, True)] = _into(differs) if op == CALL else _beside(differs)
+                beside = _right if self.free else _beside(differs)
+                own[name_of(kind, op, True)] = _into(differs) if op == CALL else beside
         return own
 
     def shaken(self, sign: float) -> dict[str, Any]:
@@ -348,6 +349,10 @@ def _into(differs: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], None]
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _right(_: Any, right: Any) -> Any:
+    return right
 
 
 class _Shaking:

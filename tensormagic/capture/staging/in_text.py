@@ -15,13 +15,12 @@ from tensormagic.capture.stores.at import AT
 
 BINARY = ast.BinOp | ast.AugAssign  # (to make such a type takes longer than to ask it)
 SUMS = ast.Add | ast.Sub
-_QUOTIENTS = ast.Div | ast.Pow
 
 
 def sides_of(node: ast.AST) -> tuple[ast.expr, ast.expr]:
     """What an operation is of."""
-    assert isinstance(node, BINARY)  # noqa: S101 (its caller has asked)
-    return (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+    both: Any = node  # an operation: its caller has asked
+    return (both.left, both.right) if node.__class__ is ast.BinOp else (both.target, both.value)
 
 
 def values_in(part: ast.AST) -> Iterator[ast.AST]:
@@ -94,11 +93,16 @@ def _scaled(factors: dict[Leaf, float] | None, by: float) -> dict[Leaf, float] |
     return None if factors is None else {leaf: by * factor for leaf, factor in factors.items()}
 
 
+_SIZES = {"shape", "size", "ndim"}
+_RANGES = {"range", "len"}
+
+
 def is_of_sizes(node: ast.AST) -> bool:
     """Whether a node is a size, or a range of such."""
-    if isinstance(node, ast.Attribute):
-        return node.attr in {"shape", "size", "ndim"}
-    return isinstance(node, ast.Call) and name_of(node.func) in {"range", "len"}
+    kind = node.__class__
+    if kind is ast.Attribute:
+        return node.attr in _SIZES  # type: ignore[attr-defined]
+    return kind is ast.Call and name_of(node.func) in _RANGES  # type: ignore[attr-defined]
 
 
 def is_fold(node: ast.AST) -> bool:
@@ -113,16 +117,16 @@ _NOT_SEEN_THROUGH = numpys.FOLDS | numpys.EXPONENTIALS
 
 def is_quotient(node: ast.AST) -> bool:
     """Whether a value is a quotient, a root, a power or a square."""
-    if isinstance(node, ast.Call):
-        name = name_of(node.func)
-        return name in numpys.QUOTIENTS or (name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2]))
-    if not isinstance(node, BINARY):
+    kind: Any = node.__class__
+    if kind is ast.Call:
+        name = name_of(node.func)  # type: ignore[attr-defined]
+        return name in numpys.QUOTIENTS or (name == "multiply" and len(node.args) > 1 and _are_alike(*node.args[:2]))  # type: ignore[attr-defined]
+    if kind is not ast.BinOp and kind is not ast.AugAssign:
         return False
-    if isinstance(node.op, _QUOTIENTS):
-        return not (isinstance(node.op, ast.Div) and _is_power_of_two(sides_of(node)[1]))
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or type(node.left) is not type(node.right):
-        return False
-    return _are_alike(node.left, node.right)
+    op = node.op.__class__  # type: ignore[attr-defined]
+    if op is ast.Div:
+        return not _is_power_of_two(sides_of(node)[1])
+    return op is ast.Pow or (op is ast.Mult and kind is ast.BinOp and _are_alike(node.left, node.right))  # type: ignore[attr-defined]
 
 
 def _is_power_of_two(node: ast.AST) -> bool:

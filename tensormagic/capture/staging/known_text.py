@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.cancelling import Mode, Told, Traits
 from tensormagic.capture.staging.in_text import (
-    SUMS,
     UFUNCS,
     Text,
     is_exponential,
@@ -44,9 +44,6 @@ _ANY = {"reshape", "transpose", "item"}  # methods that take any number of argum
 _PAIRS = {"swapaxes", "clip"}  # methods that take two
 
 
-_OPERATIONS = ast.BinOp | ast.AugAssign | ast.UnaryOp
-_NEGATIONS = ast.Sub | ast.USub
-_FAILURES = ast.Raise | ast.Assert
 _TEXTS = str | bytes
 _ERRSTATE = {"np.errstate", "numpy.errstate"}
 
@@ -148,32 +145,52 @@ class _Reading:
 
     def _meets(self, node: ast.AST, pending: list[ast.AST], inside: list[ast.AST], *, counts: bool) -> bool:
         """Note what is no name, and more than its parts; False for what is not known."""
-        if isinstance(node, ast.Subscript):
-            self.stores = self.stores or isinstance(node.ctx, ast.Store)
-            if counts and isinstance(node.value, ast.Name):
-                self.held.add(node.value.id)
-            pending.append(node.value)
-            inside.append(node.slice)
-            return True
-        if isinstance(node, _OPERATIONS):
-            self.stores = self.stores or isinstance(node, ast.AugAssign)
-            if counts:
-                self.negates = self.negates or isinstance(node.op, _NEGATIONS)
-                self.holds = self.holds or is_quotient(node)
-                self.multiplies = self.multiplies or isinstance(node.op, ast.Mult)
-                self.sums = self.sums or isinstance(node.op, SUMS)
-            pending += children(node)
-            return True
-        if isinstance(node, ast.Call):
-            return self._calls(node, pending, inside, counts=counts)
-        if isinstance(node, ast.Attribute):
-            return self._asks(node, inside if node.attr in _SIZES else pending)
-        if isinstance(node, _FAILURES):
-            return self._fails(node, pending, inside)
-        if isinstance(node, ast.With):
-            pending += node.body
-            return all(self._only_warns(item) for item in node.items)
-        return isinstance(node, ast.Constant) and not isinstance(node.value, _TEXTS)
+        meets = _MEETS.get(node.__class__)
+        return meets is not None and meets(self, node, pending, inside, counts)
+
+    def item(self, node: ast.Subscript, pending: list[ast.AST], inside: list[ast.AST], counts: bool) -> bool:
+        """An item of something, or what is stored into one."""
+        self.stores = self.stores or node.ctx.__class__ is ast.Store
+        if counts and isinstance(node.value, ast.Name):
+            self.held.add(node.value.id)
+        pending.append(node.value)
+        inside.append(node.slice)
+        return True
+
+    def operation(
+        self, node: ast.BinOp | ast.AugAssign | ast.UnaryOp, pending: list[ast.AST], _: list[ast.AST], counts: bool
+    ) -> bool:
+        """An operator."""
+        self.stores = self.stores or node.__class__ is ast.AugAssign
+        if counts:
+            op = node.op.__class__
+            self.negates = self.negates or op is ast.Sub or op is ast.USub
+            self.holds = self.holds or is_quotient(node)
+            self.multiplies = self.multiplies or op is ast.Mult
+            self.sums = self.sums or op is ast.Add or op is ast.Sub
+        pending += children(node)
+        return True
+
+    def call(self, node: ast.Call, pending: list[ast.AST], inside: list[ast.AST], counts: bool) -> bool:
+        """A call."""
+        return self._calls(node, pending, inside, counts=counts)
+
+    def attribute(self, node: ast.Attribute, pending: list[ast.AST], inside: list[ast.AST], _: bool) -> bool:
+        """What an array, or a module, is asked for."""
+        return self._asks(node, inside if node.attr in _SIZES else pending)
+
+    def failure(self, node: ast.Raise | ast.Assert, pending: list[ast.AST], inside: list[ast.AST], _: bool) -> bool:
+        """What may end the function."""
+        return self._fails(node, pending, inside)
+
+    def block(self, node: ast.With, pending: list[ast.AST], _: list[ast.AST], __: bool) -> bool:
+        """A block that has its own say on NumPy's warnings."""
+        pending += node.body
+        return all(self._only_warns(item) for item in node.items)
+
+    def constant(self, node: ast.Constant, *_: Any) -> bool:
+        """A number."""
+        return not isinstance(node.value, _TEXTS)
 
     def _fails(self, node: ast.Raise | ast.Assert, pending: list[ast.AST], inside: list[ast.AST]) -> bool:
         """Note what may end the function: a condition, and an error of Python's with a text; False for anything else."""
@@ -278,6 +295,21 @@ class _Reading:
     def _note(self, called: str, count: int, *names: str) -> None:
         self.called[called] = max(count, self.called.get(called, 0))
         self.names.update(names)
+
+
+_MEETS: dict[type[ast.AST], Callable[..., bool]] = {
+    ast.Subscript: _Reading.item,
+    ast.BinOp: _Reading.operation,
+    ast.AugAssign: _Reading.operation,
+    ast.UnaryOp: _Reading.operation,
+    ast.Call: _Reading.call,
+    ast.Attribute: _Reading.attribute,
+    ast.Raise: _Reading.failure,
+    ast.Assert: _Reading.failure,
+    ast.With: _Reading.block,
+    ast.Constant: _Reading.constant,
+}
+"""What notes a node, by its class."""
 
 
 def _is_text(node: ast.expr, inside: list[ast.AST]) -> bool:

@@ -10,8 +10,9 @@ import ast
 import builtins
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -33,7 +34,26 @@ _NUMBERS = (int, float, complex, np.number, np.bool_)
 _MODULES = {np: (numpys.FUNCTIONS, numpys.CONSTANTS), math: (numpys.MATH, {"pi", "e", "inf", "nan", "tau"})}
 
 
-class Ordinary(NamedTuple):
+class Kept(NamedTuple):
+    """What is known of a function's texts without looking through them again.
+
+    Parameters
+    ----------
+    looks
+        Whether anything in them is looked at as they run.
+    counted
+        Of each function that is reached, how deep its loops are in one another, and how much is looked at in it.
+    copies
+        The code of copies that are looked at, by what tells them apart: see :meth:`Ordinary.asking`.
+    """
+
+    looks: bool
+    counted: tuple[tuple[int, int], ...]
+    copies: Mapping[tuple[int, bool, bool], CodeType]
+
+
+@dataclass(eq=False)
+class Ordinary:
     """A function that Python may run.
 
     Parameters
@@ -48,8 +68,10 @@ class Ordinary(NamedTuple):
         Whether it calls itself or functions of the user's.
     asks
         Whether it may take long: it has loops, or calls itself.
-    mode
-        What its functions are to each other, of rules for accuracy.
+    called
+        Those that are called.
+    kept
+        What is known of the texts, where they have been looked through before.
     """
 
     function: FunctionType
@@ -57,7 +79,19 @@ class Ordinary(NamedTuple):
     stores: bool
     hands: bool
     asks: bool
-    mode: Mode
+    called: set[FunctionType]
+    kept: Kept | None = None
+    _copies: dict[tuple[int, bool, bool], CodeType] = field(default_factory=dict[tuple[int, bool, bool], CodeType])
+
+    @cached_property
+    def mode(self) -> Mode:
+        """What its functions are to each other, of rules for accuracy."""
+        return _mode(self.reached, self.called) if self.called else ONE
+
+    @property
+    def to_keep(self) -> Kept:
+        """What is known of the texts by now, to be kept."""
+        return Kept(self.looks, self._counted if self.looks else (), self._copies)
 
     @property
     def stored(self) -> frozenset[str]:
@@ -71,14 +105,27 @@ class Ordinary(NamedTuple):
     @property
     def looks(self) -> bool:
         """Whether anything in it is looked at as it runs."""
-        if not self.hands and not any(found.traits.alone for found in self.reached.values()):
+        if not self.may_look:
             return False
+        if self.kept is not None:
+            return self.kept.looks
         return any(_told(f, found, self.mode).checks for f, found in self.reached.items())
+
+    @property
+    def may_look(self) -> bool:
+        """Whether the texts have to be looked through to know that."""
+        return self.hands or any(found.traits.alone for found in self.reached.values())
 
     def looks_at(self, extent: int) -> int:
         """How many numbers are looked at, roughly, if each loop has so many iterations and half of what is looked at are arrays."""
+        return sum(_LOOKS * checks * extent ** min(depth, _DEEPEST) for depth, checks in self._counted)
+
+    @property
+    def _counted(self) -> tuple[tuple[int, int], ...]:
+        if self.kept is not None:
+            return self.kept.counted
         told = [(found.node, len(_told(f, found, self.mode).checks)) for f, found in self.reached.items()]
-        return sum(_LOOKS * checks * extent ** min(_depth(node), _DEEPEST) for node, checks in told)
+        return tuple([(_depth(node), checks) for node, checks in told])
 
     def asking(
         self, clock: Iterator[bool], look: dict[str, Any], shorts: short.Shorts | None = None
@@ -90,7 +137,9 @@ class Ordinary(NamedTuple):
         own: Any = self.function  # no method: it is held as it is
         looks = bool(look) and self.looks
         watch: Callable[..., Any] = partial(itertools.compress, selectors=clock)
-        notes = shorts is not None and any(short.folds(found.node) for found in self.reached.values())
+        notes = shorts is not None and any(
+            short.may_fold(f.__code__) and short.folds(found.node) for f, found in self.reached.items()
+        )
         if shorts is not None:
             watch = partial(short.of_loop, shorts, watch)
             look = look | short.names(shorts)
@@ -99,10 +148,10 @@ class Ordinary(NamedTuple):
             return FunctionType(own.__code__, space, own.__name__, own.__defaults__)
         spaces: dict[int, dict[str, Any]] = {}
         made: dict[FunctionType, FunctionType] = {}
-        for function in self.reached:
+        for k, function in enumerate(self.reached):
             space = function.__globals__
             space = spaces.setdefault(id(space), {**space, WATCH: watch, TICK: clock.__next__} | look)
-            code = _asking(function.__code__, self.asks, looks, notes, self.mode)
+            code = self._copy(k, function, looks, notes)
             made[function] = FunctionType(code, space, function.__name__, function.__defaults__)
         for function, found in self.reached.items():
             for name, _ in found.called:
@@ -110,6 +159,14 @@ class Ordinary(NamedTuple):
                 if isinstance(called, FunctionType) and called in made:
                     spaces[id(function.__globals__)][name] = made[called]
         return made[own]
+
+    def _copy(self, k: int, function: FunctionType, looks: bool, notes: bool) -> CodeType:
+        """The code of a function that is reached, as it is run."""
+        known = self.kept.copies.get((k, looks, notes)) if self.kept is not None else None
+        if known is None:
+            known = _asking(function.__code__, self.asks, looks, notes, self.mode if looks else ONE)
+        self._copies[k, looks, notes] = known
+        return known
 
 
 def ordinary(function: FunctionType) -> Ordinary | None:
@@ -123,7 +180,7 @@ def ordinary(function: FunctionType) -> Ordinary | None:
     meant = [f.__globals__.get(name) for f, found in reached.items() for name, _ in found.called]
     called = {f for f in meant if isinstance(f, FunctionType) and f in reached}
     asks = function in called or any(found.loops for found in reached.values())
-    return Ordinary(function, reached, stores, bool(called), asks, _mode(reached, called) if called else ONE)
+    return Ordinary(function, reached, stores, bool(called), asks, called)
 
 
 def _mode(reached: dict[FunctionType, Written], called: set[FunctionType]) -> Mode:
@@ -183,6 +240,22 @@ def _read(function: FunctionType, found: Written | None = None) -> list[Any]:
         *(function.__defaults__ or ()),
         *(space[n] for n in function.__code__.co_names if n in space and n not in called),
     ]
+
+
+def meanings(found: Ordinary) -> Iterator[Any]:
+    """What beside the texts decides what they do: what their names mean, and the numbers that are read from outside."""
+    order = {function: k for k, function in enumerate(found.reached)}
+    for function, own in found.reached.items():
+        for value in _read(function, own):
+            yield (
+                (value.dtype.str, value.ndim) if isinstance(value, np.ndarray) else (type(value).__name__, repr(value))
+            )
+        for name in (*[n for n, _ in own.called], *own.asked):
+            value, attribute = _meant(function, name)
+            if isinstance(value, FunctionType) and value in order:
+                yield name, order[value]
+            else:
+                yield name, getattr(value, "__module__", ""), getattr(value, "__name__", ""), attribute
 
 
 def _meant(function: FunctionType, dotted: str) -> tuple[Any, str]:

@@ -60,6 +60,11 @@ def is_fold(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and name_of(node.func) in _NAMES
 
 
+def may_fold(code: CodeType) -> bool:
+    """Whether the text of a function may have what is folded, by its names."""
+    return not _NAMES.isdisjoint(code.co_names)
+
+
 def folds(root: ast.AST) -> list[ast.Call]:
     """What is folded in a text."""
     return [node for node in walk(root) if isinstance(node, ast.Call) and is_fold(node)]

@@ -331,6 +331,12 @@ def _found(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambd
     return next((n for n in found if _arguments(n) == arguments), None)
 
 
+def text_of(code: CodeType) -> str:
+    """The text that the syntax of a function was read from, at its place."""
+    lines = linecache.getlines(code.co_filename)
+    return _own_lines(code, lines) or "".join(lines)
+
+
 def _own_lines(code: CodeType, lines: list[str]) -> str:
     """The text of a function's file, of which only its own lines are left, at their places; nothing for a lambda.
 

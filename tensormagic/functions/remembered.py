@@ -1,0 +1,178 @@
+"""What first calls have found out about texts, kept on disk: known texts are not looked through again, nor are rules asked about them.
+
+A record is named by all that decides what is in it: the texts, what their names mean, the kind of the arguments, the level, and the
+versions of Python, NumPy and this package.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import marshal
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensormagic.backend import cache
+from tensormagic.backend.messages import Code
+from tensormagic.capture.staging import source
+from tensormagic.capture.staging.arrived import parts_of, renamed
+from tensormagic.capture.staging.ordinary import Kept, Ordinary, meanings
+from tensormagic.config import config
+
+Verdicts = dict[frozenset[Any], bool]
+"""Whether rules see nothing in the texts, by the loops of at most one iteration and the folds of one element."""
+
+_MOST = 256  # records that wait to be written
+_SECONDS = 0.25  # in which records are completed when the process ends
+_PARTS = "capture", "ir", "ops", "transform"  # of the package, that decide what a record has
+enabled = True
+
+
+@dataclass(eq=False)
+class Memory:
+    """What is known of a call's texts.
+
+    Parameters
+    ----------
+    key
+        What the record is named by.
+    files
+        The files that the texts are in.
+    kept
+        What is known of the texts; None where there is no record.
+    verdicts, squares
+        What rules see in them, as far as they were asked.
+    """
+
+    key: str
+    files: list[str]
+    kept: Kept | None = None
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    squares: str = ""
+
+
+class Note(NamedTuple):
+    """What waits to be written, and what completes it before that."""
+
+    memory: Memory
+    kept: Kept
+    complete: Callable[[], Kept | None] | None
+
+
+def memory_of(found: Ordinary, args: tuple[Any, ...]) -> Memory | None:
+    """What is known of a call's texts; None where nothing is kept."""
+    if not enabled or _VERSIONS is None:
+        return None
+    files = [f.__code__.co_filename for f in found.reached]
+    texts = [(parts_of(f.__code__), f.__code__.co_varnames, source.text_of(f.__code__)) for f in found.reached]
+    whole = _VERSIONS, config.level(""), [*map(_kind, args)], texts, [*meanings(found)]
+    memory = Memory("first-" + hashlib.sha256(repr(whole).encode()).hexdigest(), files)
+    code = cache.read(memory.key)
+    if code is not None:
+        with suppress(ValueError, EOFError, TypeError, IndexError):
+            _take(memory, marshal.loads(code.data))  # noqa: S302 (nobody else could have written it)
+    return memory
+
+
+def _kind(value: Any) -> Any:
+    """What of an argument decides what rules see: integers are numbers that are known, and axes of one element are none."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, tuple([min(n, 2) for n in value.shape])
+    known = isinstance(value, int | np.integer | np.bool_)
+    return type(value).__name__, int(value) if known else None
+
+
+_Record = tuple[bool, tuple[tuple[int, int], ...], list[Any], list[Any], str]
+
+
+def _take(memory: Memory, record: _Record) -> None:
+    looks, counted, copies, verdicts, squares = record
+    made = {(k, looked, noted): _in_file(code, memory.files[k]) for k, looked, noted, code in copies}
+    memory.verdicts = {frozenset(_placed(one, memory.files) for one in shorts): nothing for shorts, nothing in verdicts}
+    memory.squares = squares
+    memory.kept = Kept(looks, counted, made)
+
+
+def _placed(short: Any, files: list[str]) -> Any:
+    (k, *place), count = short
+    return (files[k], *place), count
+
+
+def _record(memory: Memory, kept: Kept) -> bytes:
+    copies = [(*key, code) for key, code in kept.copies.items()]
+    verdicts = [
+        ([((memory.files.index(file), *place), count) for (file, *place), count in shorts], nothing)
+        for shorts, nothing in memory.verdicts.items()
+    ]
+    return marshal.dumps((kept.looks, kept.counted, copies, verdicts, memory.squares))
+
+
+def _in_file(code: CodeType, file: str) -> CodeType:
+    """Code, with the places in it that are noted as it runs, in the file where its text is now."""
+    before = code.co_filename
+    constants = tuple([(file, *c[1:]) if isinstance(c, tuple) and c[:1] == (before,) else c for c in code.co_consts])
+    return renamed(code.replace(co_consts=constants), file)
+
+
+# writing --------------------------------------------------------------------------------------------------------------
+
+_waiting: dict[str, Note] = {}
+
+
+def note(memory: Memory, kept: Kept, complete: Callable[[], Kept | None] | None = None) -> None:
+    """Keep what is known of a call's texts by now, from the end of the process on; ``complete`` finds out more before that."""
+    if memory.kept is not None:
+        kept = kept._replace(copies={**memory.kept.copies, **kept.copies})
+    _waiting[memory.key] = Note(memory, kept, complete)
+    while len(_waiting) > _MOST:
+        _waiting.pop(next(iter(_waiting)))
+
+
+@atexit.register
+def write() -> None:
+    """Write what waits."""
+    until = time.perf_counter() + _SECONDS
+    while _waiting:
+        key, (memory, kept, complete) = _waiting.popitem()
+        with suppress(Exception):
+            more = complete() if complete is not None and time.perf_counter() < until else None
+            if more is not None:
+                kept = kept._replace(copies={**kept.copies, **more.copies})
+            cache.write_for_later(key, Code("first call", _record(memory, kept), 0.0))
+
+
+def _versions() -> tuple[Any, ...] | None:
+    """What records depend on beside the user's program: versions, and of this package the files, which have one version as they change.
+
+    None where it is not in files.
+    """
+    here = Path(__file__).parent
+    try:
+        files = [f for part in _PARTS for f in _files(here.parent / part)] + [
+            *_files(here, "first.py", "remembered.py")
+        ]
+    except OSError:
+        return None
+    return sys.version, np.__version__, hashlib.sha256(repr(files).encode()).hexdigest()
+
+
+def _files(folder: Path, *only: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if entry.name.endswith(".py") and (not only or entry.name in only):
+                status = entry.stat()
+                yield entry.name, status.st_mtime_ns, status.st_size
+            elif not only and entry.name != "__pycache__" and entry.is_dir():
+                yield from _files(Path(entry.path))
+
+
+_VERSIONS = _versions()

@@ -212,7 +212,7 @@ class _Arrangement:
         earliest = max((self.number[s] for s in self.before[stage]), default=-1)
         for k in range(len(self.items) - 1, max(earliest, len(self.items) - LOOK_BACK, 0) - 1, -1):
             nest = self.items[k]
-            if isinstance(nest, Nest) and self._join(stage, nest, k):
+            if isinstance(nest, Nest) and nest.stages and self._join(stage, nest, k):
                 self._unite(stage, k)
                 return k
         self.items.append(Nest([stage], _depths(stage), alone=_stands_alone(stage)))

@@ -244,3 +244,14 @@ def test_chains_that_do_not_meet_stay_apart():
     a, b = apart()
     plan = check(tanh(a), log1p(b), ulps=16)
     assert passes(plan) == 2
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 12, 60])
+def test_chains_meet_again_and_again(count):
+    """A nest that runs within a later one is empty until all are arranged, and nothing joins it."""
+    x = variable("x", rng.uniform(0.1, 1, 50))
+    y = x
+    for k in range(count):
+        y = y + log1p(x * (k + 0.5)) * tanh(y)
+    plan = planned(y)
+    assert all(nest.stages for k in plan.kernels for nest in k.kernel.nests)

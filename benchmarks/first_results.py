@@ -19,6 +19,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -77,7 +78,9 @@ def rows_of(names: list[str], tier: str, root: Path = ROOT) -> dict[str, tuple[f
     """The times of programs on a tier, in a process of its own, of a checkout."""
     command = [sys.executable, str(root / "benchmarks" / "first_results.py"), "--on", tier, *names]
     paths = {"PYTHONPATH": os.pathsep.join((str(root), str(root / "kernel")))}
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=root, env=os.environ | paths)
+    with tempfile.TemporaryDirectory() as folder:  # what earlier processes have found out about texts is not known
+        own = os.environ | paths | {"TENSORMAGIC_CACHE_FOLDER": folder}
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=root, env=own)
     return {name: tuple(times) for name, times in json.loads(done.stdout).items()}
 
 

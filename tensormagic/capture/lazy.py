@@ -35,7 +35,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import CONSTANT, constant
 from tensormagic.ops.named import named
 
-_SEE_LAZY = (
+SEE_LAZY = (
     __name__.partition(".")[0],
     "IPython.",
     "json.",
@@ -59,14 +59,15 @@ class Lazy:
     @property
     def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] (Python lets it be any class)
         """The class that it has in NumPy or Python, for ``isinstance`` outside of this package: of an array, in the user's code alone."""
-        if asked_by(_SEE_LAZY):
+        if asked_by(SEE_LAZY):
             return type(self)
         if self.type.form != "array":
             return self._number
-        return self._stands_for if asked_by_the_user() else type(self)  # libraries hand it on to what reads memory
+        return self.array_class if asked_by_the_user() else type(self)  # libraries hand it on to what reads memory
 
     @property
-    def _stands_for(self) -> type[Any]:
+    def array_class(self) -> type[Any]:
+        """The class of the array that it stands for."""
         return np.ndarray
 
     @property

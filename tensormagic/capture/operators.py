@@ -13,6 +13,7 @@ from tensormagic.capture import context, number_classes, tables
 from tensormagic.capture.casts import check_output
 from tensormagic.capture.deprecated import told
 from tensormagic.capture.door import RefusedError, is_itself, is_read, is_table
+from tensormagic.capture.foreign import on_values
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.known import arithmetic, static_int
 from tensormagic.capture.operands import build, is_ours, node_of
@@ -86,8 +87,7 @@ def _binary(name: str, *, reflected: bool) -> Callable[[Tensor, Any], Any]:
             ):  # as NumPy's arrays, which leave such operands the operator
                 return NotImplemented
             if is_table(other):
-                table = labelled(other)
-                return _PYTHON[name](table, self) if reflected else _PYTHON[name](self, table)
+                return _with_table(name, self, other, reflected=reflected)
             if not _operand(other) or (self.type.form == "python" and is_itself(other)):  # which no float reads
                 return _of_object(name, self, other, reflected=reflected)
         if _is_pythons(name, self, other):
@@ -121,11 +121,23 @@ def _is_made_one_of_objects(value: Tensor, other: Any) -> bool:
 
 def labelled(table: Any) -> Tensor:
     """The lazy array of a Series or a DataFrame that meets a lazy array: the result has its labels, as in pandas."""
-    name = str(getattr(table, "name", None) or type(table).__name__)
-    found = tables.labelled(table, name)
+    found = tables.labelled(table, name := _name_of_table(table))
     if found is None:
         raise RefusedError(table, name)
     return found
+
+
+def _with_table(name: str, array: Tensor, table: Any, *, reflected: bool) -> Any:
+    """What an operator gives for a table: in a plain cell pandas computes with one that has gaps, or columns of several kinds."""
+    operator_of = _PYTHON[name]
+    found = tables.labelled(table, _name_of_table(table)) if context.current() is None else labelled(table)
+    if found is None:
+        operator_of, found = on_values(operator_of), table
+    return operator_of(found, array) if reflected else operator_of(array, found)
+
+
+def _name_of_table(table: Any) -> str:
+    return str(getattr(table, "name", None) or type(table).__name__)
 
 
 def _differs(name: str, array: Tensor, other: Any) -> Any:

@@ -9,26 +9,21 @@ import functools
 import hashlib
 import operator
 from collections.abc import Callable, Iterator
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from tensormagic.capture import context, inputs
+from tensormagic.capture.as_pandas import AsPandas, alike, of_the_table, values_are_to_be_had
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
 from tensormagic.capture.labels import Accessor, Chosen, check_length, counts, is_array, is_place, kind_of, whole_of
 from tensormagic.capture.names import FUNCTIONS
-from tensormagic.capture.refusal import AS_TEXT, abstract, asked_by, refuse, refuse_python, values_are_there
+from tensormagic.capture.refusal import AS_TEXT, abstract, refuse, refuse_python, values_are_there
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.leaf import INPUT
-
-
-def in_dtype(table: Any, dtype: str) -> Any:
-    """A Series or a DataFrame with its floats in another dtype."""
-    if type(table).__name__ == "Series":
-        return table.astype(dtype) if table.dtype in (np.float32, np.float64) else table
-    return table.astype({k: dtype for k, kind in table.dtypes.items() if kind in (np.float32, np.float64)})
 
 
 def labelled(value: Any, name: str) -> Labelled | None:
@@ -45,7 +40,7 @@ def with_labels(tensor: Tensor, table: Any) -> Labelled:
     return Labelled(tensor, table.index, None if type(table).__name__ == "Series" else table.columns, table)
 
 
-class Labelled(Tensor):
+class Labelled(AsPandas):
     """A lazy array with the labels of a Series or a DataFrame.
 
     Parameters
@@ -60,15 +55,15 @@ class Labelled(Tensor):
         What a Series is called.
     """
 
-    __slots__ = ("called", "columns", "detached", "labels", "owned", "table")
+    __slots__ = ("called", "detached", "labels", "owned", "table")
 
     has_labels = True
 
     def __init__(self, tensor: Tensor, labels: Any, columns: Any, table: Any = None, name: Any = None) -> None:
+        self.columns = columns  # first: each attribute that is read asks for it
         super().__init__(tensor.place)
         self.place.buffer.writeable = False
         self.labels = labels
-        self.columns: Any = columns
         self.table = table
         self.called = getattr(table, "name", name) if columns is None else None
         self.detached = False
@@ -98,9 +93,6 @@ class Labelled(Tensor):
             return self._index()
         if self.columns is None and name == "name":
             return self.called
-        if name == "keys" and asked_by("pandas."):
-            # what has keys is a dictionary to it, whose items it looks for by their labels
-            refuse(_AS_AN_ITEM, "Store its values: df['name'] = s.to_numpy().")
         if self.columns is not None and name in self.columns:
             return self[name]
         return self._of_pandas(name)
@@ -125,13 +117,14 @@ class Labelled(Tensor):
                 return Accessor(self, name)
             table, said = self.own_table(), f"{self.place.buffer.name or 'table'}.{name}"
             found = _lifting(getattr(table, name), said)
-            return self._changing(found, table) if self.owned and callable(getattr(table, name)) else found
+            return self._changing(found, table) if self.owned and isinstance(found, FunctionType) else found
         if not hasattr(np.ndarray, name):
             refuse(f"{kind.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy().")
         return super().__getattr__(name)
 
     @property
-    def _stands_for(self) -> type[Any]:
+    def array_class(self) -> type[Any]:
+        """A class of pandas."""
         return self._class_of_pandas
 
     @property
@@ -287,9 +280,13 @@ class Labelled(Tensor):
 
     def __iter__(self) -> Iterator[Any]:
         rows = self.gone_over
-        return iter(self.columns if rows is None else rows)
+        return (
+            iter(self.columns) if rows is None else (v.item() for v in rows)
+        )  # Python's numbers, as pandas gives them
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
+        if method == "__call__" and not all(self._is_like(o) for o in operands) and values_are_to_be_had():
+            return self._by_pandas(functools.partial(ufunc, **options), operands)
         self._agrees(operands)
         found = super().__array_ufunc__(ufunc, method, *operands, **options)
         return self._again(found, operands) if method == "__call__" else found
@@ -300,20 +297,23 @@ class Labelled(Tensor):
 
     def _agrees(self, others: Any) -> None:
         """Refuse what pandas would bring together by labels."""
-        for other in others:
-            if isinstance(other, Labelled) and other is not self:
-                whole = other if self.columns is None else self
-                part = self if whole is other else other
-                same = part.labels.equals(whole.labels)
-                if whole.columns is not None:
-                    same = (part.labels if part.columns is None else part.columns).equals(whole.columns) and (
-                        part.columns is None or part.labels.equals(whole.labels)
-                    )
-                if not same:
-                    refuse(
-                        "an operation on a Series or DataFrames with different labels, which pandas would align,",
-                        "Use the values alone: s.to_numpy().",
-                    )
+        if not all(map(self._is_like, others)):
+            refuse(
+                "an operation on a Series or DataFrames with different labels, which pandas would align,",
+                "Use the values alone: s.to_numpy().",
+            )
+
+    def _is_like(self, other: Any) -> bool:
+        """Whether its labels are those of this, where it has any."""
+        return other is self or not isinstance(other, Labelled) or alike(self, other)
+
+    def _by_pandas(self, function: Callable[..., Any], operands: Any) -> Any:
+        """What pandas brings together by labels, on values: a constant of the graph."""
+        given = [o.as_table() if isinstance(o, Labelled) else o for o in operands]
+        found = _lifting(on_values(function)(*given), self.place.buffer.name or "table")
+        if isinstance(found, Labelled):
+            found.detached = True
+        return found
 
     def _again(self, found: Any, others: Any = ()) -> Any:
         """The result of an operation with the labels, where it has the same axes; its name is that of all Series that it is made of."""
@@ -347,7 +347,6 @@ _AXES = {_ABSENT: 0, "index": 0, "columns": 1}
 _REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
 _RUNNING = {"cumsum", "cumprod"}
 _ALIKE_IN_TABLES = {"dot", "round", "clip"} | _RUNNING  # methods that mean the same in NumPy
-_AS_AN_ITEM = "storing a captured Series or DataFrame into a table"
 _ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
 
 
@@ -418,7 +417,9 @@ def in_numpys_functions() -> None:
 
 def _operator(name: str) -> Callable[..., Any]:
     def operate(self: Labelled, *others: Any) -> Any:
-        self._agrees(others)  # pyright: ignore[reportPrivateUsage] (as above)
+        if not all(map(self._is_like, others)) and values_are_to_be_had():  # pyright: ignore[reportPrivateUsage] (as above)
+            return self._by_pandas(lambda own, *rest: getattr(own, name)(*rest), (self, *others))  # pyright: ignore[reportPrivateUsage]
+        self._agrees(others)  # pyright: ignore[reportPrivateUsage]
         found = getattr(Tensor, name)(self, *others)
         if "matmul" not in name:
             return self._again(found, others)  # pyright: ignore[reportPrivateUsage] (as above)
@@ -466,6 +467,7 @@ for _name in [*_NAMES, "matmul", "rmatmul"]:
     setattr(Labelled, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in _BINARY:
     setattr(Labelled, f"__i{_name}__", _in_place(f"__{_name}__"))
+Labelled.__getitem__ = of_the_table("getitem", Labelled.__getitem__)
 Labelled.__hash__ = None  # type: ignore[assignment]
 
 
@@ -478,7 +480,7 @@ def _lifting(value: Any, name: str) -> Any:
     if is_table(value):
         found = labelled(value, name)
         return value if found is None else found
-    if callable(value) and not hasattr(value, "__getitem__"):
+    if isinstance(value, FunctionType | MethodType):  # no accessor as ``s.plot``, which has parts
         return lambda *args, **options: _lifting(on_values(value)(*args, **options), f"{name}()")
     return value
 
@@ -494,4 +496,4 @@ def structure_of(table: Any) -> Any:
     return (type(table).__name__, columns, type(labels).__name__, str(held.dtype), content)
 
 
-__all__ = ["Labelled", "in_dtype", "labelled", "structure_of", "with_labels"]
+__all__ = ["Labelled", "labelled", "structure_of", "with_labels"]

@@ -167,9 +167,11 @@ class Tensor(Lazy):
         return (_restore, (self.numpy(),))
 
     def __copy__(self) -> Tensor:
-        return self.copy("K")
+        return self if self.type.form == "python" else self.copy("K")
 
     def __deepcopy__(self, memo: Any) -> Tensor:
+        if self.type.form == "python":  # nobody changes a number
+            return self
         of_callers = getattr(memo, "copy_of", None)
         return self.copy("K") if of_callers is None else of_callers(self)
 

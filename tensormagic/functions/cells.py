@@ -11,7 +11,7 @@ from tensormagic.capture import context, namespace
 from tensormagic.capture.cell import Code, execute, shared
 from tensormagic.capture.door import is_table, whole
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.tables import in_dtype, labelled
+from tensormagic.capture.tables import labelled
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions import footprint
 from tensormagic.functions.function import Function
@@ -20,10 +20,17 @@ from tensormagic.functions.stores import unchanged
 from tensormagic.ir.errors import ArgumentError
 
 
+def _in_dtype(table: Any, dtype: str) -> Any:
+    """A Series or a DataFrame with its floats in another dtype."""
+    if type(table).__name__ == "Series":
+        return table.astype(dtype) if table.dtype in (np.float32, np.float64) else table
+    return table.astype({k: dtype for k, kind in table.dtypes.items() if kind in (np.float32, np.float64)})
+
+
 def cast(value: Any, dtype: str) -> Any:
     """A floating array, table or NumPy scalar in another dtype; everything else, Python's floats too, as it is."""
     if dtype and is_table(value):
-        return in_dtype(value, dtype)
+        return _in_dtype(value, dtype)
     floating = isinstance(value, np.ndarray | np.floating | Tensor) and value.dtype.kind == "f"
     return value.astype(dtype) if dtype and floating else value
 

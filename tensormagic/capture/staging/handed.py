@@ -19,6 +19,7 @@ from tensormagic.capture import context, names, namespace
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.library.applying import Vectorized
 from tensormagic.capture.staging import source
+from tensormagic.capture.staging.special import in_class
 from tensormagic.capture.staging.unread import as_caught
 
 _NUMPYS = (np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.piecewise, np.vectorize, np.mask_indices)
@@ -47,9 +48,11 @@ def staged(function: Any) -> Any:
     if kind is MethodType:
         own = staged(function.__func__)
         return function if own is function.__func__ else MethodType(own, function.__self__)
-    call = getattr(kind, "__call__", None)  # noqa: B004 (its own function, not whether there is one)
+    call = in_class(kind, "__call__")
+    bound = type(call) is not staticmethod
+    call = call if bound else call.__func__
     if type(call) is FunctionType and source.is_stageable(call.__code__):
-        return MethodType(staged(call), function)
+        return MethodType(staged(call), function) if bound else staged(call)
     return function
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.names import implements
-from tensormagic.capture.staging.ranges import Items, LazyIterator, Range, items_of
+from tensormagic.capture.staging.ranges import Items, LazyIterator, Range, counted, items_of
 from tensormagic.capture.value import Tensor, extent
 from tensormagic.ir.size import Size, apply, product
 
@@ -20,7 +20,7 @@ class Enumerated(Items):
 
     def __init__(self, items: Items, start: Any) -> None:
         self.items = items
-        self.start = start
+        self.start = counted(start)
 
     def count(self) -> Size:
         return self.items.count()

@@ -37,6 +37,8 @@ def is_instance(value: Any, kinds: Any) -> Any:
             of = [t for t in classes.types if isinstance(_one_of(t), kinds)]
             known = len(of) in {0, len(classes.types)}
             return bool(of) if known else wrap(to_form(number_classes.is_of(classes, of), "python"))
+        if value.has_labels:
+            return issubclass(value.array_class, kinds) or _is_ours(kinds)
         return isinstance(_one_of(value.type), kinds) or _is_ours(kinds)
     if isinstance(value, StandIn):
         several = kinds if isinstance(kinds, tuple) else (kinds,)
@@ -75,7 +77,7 @@ def type_of(*args: Any, **options: Any) -> Any:
         classes = asked_classes(args[0].node)
         if classes is not None and len({*map(stands_for, classes.types)}) > 1:
             refuse("the type of a number that depends on data", "Ask isinstance(...), or convert it: float(x), int(x).")
-        return stands_for(args[0].type)
+        return args[0].array_class if args[0].has_labels else stands_for(args[0].type)
     if isinstance(args[0], TensorError) and args[0].numpys:
         return args[0].numpys_class
     if isinstance(args[0], GrownList | Lifting):
@@ -104,6 +106,9 @@ def has_attribute(value: Any, name: str) -> Any:
         return perhaps.as_of(value, lambda v: has_attribute(v, name))
     if not isinstance(value, Tensor):
         return hasattr(value, name)
+    if value.has_labels:
+        columns: Any = getattr(value, "columns", ()) if value.ndim > 1 else ()
+        return hasattr(value.array_class, name) or name in columns
     classes = asked_classes(value.node)
     types = [value.type] if classes is None else [*classes.types]
     having = [t for t in types if any(name in vars(kind) for kind in stands_for(t).__mro__)]

@@ -196,7 +196,7 @@ class Moved(Plainly):
             if not all(type(b) is int for b in bounds):
                 raise _Other
             return range(*bounds)
-        if isinstance(items, Rows) and items.array.ndim == 1:
+        if isinstance(items, Rows) and items.array.ndim == 1 and not items.pythons:
             return Elements(items.array)
         if isinstance(items, Enumerated) and type(items.start) is int:
             return enumerate(self._over(items.items), items.start)

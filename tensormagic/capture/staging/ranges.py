@@ -21,7 +21,7 @@ from tensormagic.capture.tree import OF_NUMBERS
 from tensormagic.capture.value import Tensor, as_size, extent, wrap
 from tensormagic.capture.words import said
 from tensormagic.ir.errors import DTypeError
-from tensormagic.ir.size import Size, apply
+from tensormagic.ir.size import Dim, Size, apply
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, size_node
@@ -62,7 +62,7 @@ class Range(Items):
                     refused = DTypeError(str(error), "Convert it with astype(int).")
                     refused.numpys = str(error)
                     raise refused from None
-        self.start, self.stop, self.step = start, stop, step
+        self.start, self.stop, self.step = map(counted, (start, stop, step))
         if not isinstance(as_size(step), int):
             self.step = int(step)
         if as_size(self.step) == 0:
@@ -90,6 +90,13 @@ class Range(Items):
         return self.at(index if not isinstance(index, int) or index >= 0 else extent(self.count()) + index)
 
 
+def counted(value: Any) -> Any:
+    """An integer that places are counted with, as Python takes it: NumPy's becomes one of Python's."""
+    if isinstance(value, Tensor) and value.type.form != "python":
+        return wrap(size_node(as_size(value)))
+    return value if isinstance(value, Tensor | Dim) else operator.index(value)
+
+
 def _number(step: Size) -> int:
     if not isinstance(step, int):
         raise TypeError(step)
@@ -97,16 +104,23 @@ def _number(step: Size) -> int:
 
 
 class Rows(Items):
-    """The rows of an array."""
+    """The rows of an array; the numbers of a Series are Python's, where it is gone over."""
 
-    def __init__(self, array: Tensor) -> None:
+    def __init__(self, array: Tensor, *, pythons: bool = False) -> None:
         self.array = array
+        self.pythons = pythons
 
     def count(self) -> Size:
         return agreed_size(self.array.type.shape[0], self.array.node, self.array.place.buffer.first)
 
     def at(self, index: Any) -> Any:
-        return self.array[index]
+        found = self.array[index]
+        return as_pythons(found) if self.pythons else found
+
+
+def as_pythons(number: Tensor) -> Tensor:
+    """A number of NumPy's as Python's number of the same value: ``item``, which stays in the graph."""
+    return wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
 
 
 class First(Items):
@@ -222,7 +236,7 @@ def items_of(value: Any) -> Items | None:
         return value.left()
     if isinstance(value, Tensor) and value.ndim:
         rows = value.gone_over
-        return None if rows is None else Rows(rows)
+        return None if rows is None else Rows(rows, pythons=value.has_labels)
     if isinstance(value, list) and rows_of(value) is not None:
         return Appended(value[0].stack)
     if hasattr(value, "stacks"):

@@ -91,8 +91,13 @@ def _begin(kinds: Iterable[type], own: _Own) -> None:
 def method_of(value: Any, name: str) -> Callable[..., Any] | None:
     """A special method of a user's object, for code that asks for what it gives before Python makes a truth value or a number of it."""
     kind: Any = type(value)
-    found = getattr(kind, name, None) if context.current() is not None and is_users_class(kind) else None
+    found = in_class(kind, name) if context.current() is not None and is_users_class(kind) else None
     return MethodType(found, value) if isinstance(found, FunctionType) else None
+
+
+def in_class(kind: type, name: str) -> Any:
+    """What a class or a base of it holds under a name: a static method is no function, which would get the object."""
+    return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), None)
 
 
 def answer(own: Callable[..., Any], conversion: type) -> Any:

@@ -17,6 +17,8 @@ from tensormagic.ir.sides import Sides, exclude, read_by, sides_of
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""
+_MANY = 8
+"""How many products of one level are looked at."""
 
 
 def near(node: Node) -> set[Node]:
@@ -251,15 +253,16 @@ class Uses:
         return found
 
     def _products(self, root: Node, result: int) -> Iterator[Node]:
-        """The products that ``root`` is a factor of in one result."""
+        """The products that ``root`` is a factor of in one result, where nothing else reads it."""
         while root in self.comes:
             root = self.comes[root]
+        level = [root]
         for _ in range(_FAR):
-            above = self._only_user(root, result)
-            if above is None or not multiplies(above):
+            readers = [self._users(node, result) for node in level]
+            level = list(dict.fromkeys(u for above in readers if all(map(multiplies, above)) for u in above))
+            if not 0 < len(level) <= _MANY:
                 return
-            yield above
-            root = above
+            yield from level
 
     def _comes_to(self, user: Node, products: frozenset[Node], result: int) -> bool:
         for _ in range(_FAR):
@@ -273,10 +276,14 @@ class Uses:
 
     def _only_user(self, node: Node, result: int) -> Node | None:
         """What alone reads ``node`` in a result."""
-        if self.reach.shown.get(node, 0) & result:
-            return None
-        above = {u for u in self.start.users.get(node, ()) if self.reach.of(u) & result}
+        above = self._users(node, result)
         return above.pop() if len(above) == 1 else None
+
+    def _users(self, node: Node, result: int) -> set[Node]:
+        """What reads ``node`` in a result; nothing where it is shown itself."""
+        if self.reach.shown.get(node, 0) & result:
+            return set()
+        return {u for u in self.start.users.get(node, ()) if self.reach.of(u) & result}
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
         """Whether anything needs ``part``, in whatever result, comparisons too."""

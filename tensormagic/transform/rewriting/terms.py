@@ -267,7 +267,7 @@ def in_range(node: Node) -> Node:
     """The quotient that ``node`` has become another form of, whose sides run over or under or cancel, as written; else ``node``."""
     inner = bare(node)
     if inner.op is where:
-        for k in (1, 2):
+        for k in (2, 1):  # a series on the first side may look like a text
             text = bare(inner.args[k])
             if text.op is not divide:
                 continue

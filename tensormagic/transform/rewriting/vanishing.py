@@ -2,6 +2,9 @@
 
 The derivative of such a quotient has terms that are larger than their sum, and the more so the higher the power with which both vanish.
 That of a series has not.
+
+In this order: which quotients are looked at, and where; both sides as series at a place; a function of a small product, by two series;
+the form that comes of it.
 """
 
 from __future__ import annotations
@@ -40,14 +43,25 @@ from tensormagic.transform.rewriting.series import dear
 from tensormagic.transform.rewriting.terms import number_of
 
 _LOOK = 9
-"""How many terms the first look takes."""
+"""How many terms of each series are computed to see whether both sides vanish."""
 _KNOWN = 44
-"""How many terms of each series are computed."""
+"""How many terms are computed for the form."""
 _RADII = (2.0, 1.0, 0.75, 0.5, 0.375, 0.25, 0.125, 0.0625)
+"""How large what is small may be where the form is used: the first of these for which the series has few enough terms."""
 _DEEP = 7
-_LESS = 2.5
+"""How many levels the first look, by numbers of the machine, goes down."""
+_SHRINKS = 2.5
+"""How many times less a side that vanishes has to be at an eighth of the distance: a root becomes 2.8 times less, a line 8 times."""
 _FAR = 0.25
-"""Beside the sizes of its terms: a denominator of several ones that is smaller is taken as it is written."""
+"""What a denominator of several series has to be, at least, as a part of its terms: where it is less, they cancel, and the text is used."""
+_MOST = 16
+"""How many nodes of a quotient are looked through for places."""
+_WHOLE = 4
+"""Up to this exponent a whole power of a sum is read as a product, and is no exponential of a product."""
+_PRODUCTS = frozenset((multiply, divide, negative))
+
+
+# which quotients, and where --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -83,10 +97,10 @@ def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:
 
 
 def _shrinks(quotient: Node, place: Place) -> bool:
-    """A first look: whether both sides are less near a place than further off, by the numbers of the machine."""
+    """A first look, by numbers of the machine: whether both sides are less near a place than eight times as far from it."""
     try:
         near, far = (dict(place.away_by(d)) for d in (NEAR, 8 * NEAR))
-        return all(_LESS * abs(number_at(a, near, _DEEP)) < abs(number_at(a, far, _DEEP)) for a in quotient.args)
+        return all(_SHRINKS * abs(number_at(a, near, _DEEP)) < abs(number_at(a, far, _DEEP)) for a in quotient.args)
     except (ArithmeticError, ValueError):
         return False
 
@@ -119,12 +133,6 @@ def _is_plain(quotient: Node) -> bool:
     return len(functions) < 2 and all(n.op in _PRODUCTS or is_function(n) or not n.args for n in _nodes(quotient))
 
 
-_PRODUCTS = frozenset((multiply, divide, negative))
-_MOST = 16
-_WHOLE = 4
-"""Up to this exponent a whole power of a sum is read as a product."""
-
-
 def _nodes(root: Node) -> Iterator[Node]:
     """The first nodes below ``root`` as they were written, and itself."""
     seen: dict[Node, None] = {}
@@ -135,6 +143,9 @@ def _nodes(root: Node) -> Iterator[Node]:
             seen[read(node)[0]] = None
             stack += read(node)[1]
     yield from seen
+
+
+# a function of a small product -----------------------------------------------------------------------------------------
 
 
 def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing | None:
@@ -150,6 +161,7 @@ def _by_products(quotient: Node, near: Iterable[Place], look: Look) -> Vanishing
 
 
 def _by_product(quotient: Node, place: Product, look: Look) -> Vanishing | None:
+    """With either side as the one that is a function of the product; of a numerator that is a product, one factor, and the ``rest``."""
     for k, side in enumerate(quotient.args):
         for other, rest in _factors(quotient.args[0]) if k else ((quotient.args[1], None),):
             with suppress(NoSeriesError):
@@ -192,7 +204,11 @@ def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing
     return None
 
 
+# both sides as series --------------------------------------------------------------------------------------------------
+
+
 def _order(read: Read) -> int:
+    """The least power of what is small in any of the series."""
     return min((s.order for s in read.values()), default=0)
 
 
@@ -206,6 +222,7 @@ def _sides(quotient: Node, place: Place, known: int) -> tuple[Expansion, Read, R
 
 
 def _form(quotient: Node, place: Place) -> Vanishing | None:
+    """One series for both sides where one of them has one part alone, which the other one is divided by; else one sum over another one."""
     found = _sides(quotient, place, _KNOWN)
     if found is None:
         return None
@@ -233,6 +250,9 @@ def _without_quotients(sides: list[Read]) -> list[Read]:
         }
         for side in sides
     ]
+
+
+# forms -----------------------------------------------------------------------------------------------------------------
 
 
 def _of_sides(reading: Expansion, sides: Sequence[Read], dtype: np.dtype[Any]) -> Vanishing | None:

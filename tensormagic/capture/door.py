@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -31,7 +32,7 @@ class Kind(enum.Enum):
     READ = "an object that NumPy reads as an array, without operators or methods of its own"
     USERS = "one of a class of the user's: it stays as it is, and is read where NumPy meets it"
     METHODS = "an object that NumPy reads as an array, with methods of its own"
-    NUMBER = "a number's subclass with operators of its own, which NumPy's arrays do not ask"
+    NUMBER = "a number's subclass with operators or methods of its own, which NumPy's arrays do not ask"
     OWN = "operators of its own, which NumPy's arrays ask"
 
 
@@ -58,6 +59,7 @@ _OVERRIDES = (_MEANS | OPERATORS | _PROTOCOLS | {"__getitem__", "__iter__", "__e
     *("__buffer__", "__class_getitem__"),
 }
 _ASKED = OPERATORS | {"__eq__", "__float__", "__getattr__"}  # of numbers
+_MAKING = {"__new__", "__init__", "__init_subclass__", "__hash__", "__reduce__", "__reduce_ex__", "__getnewargs__"}
 _KNOWN_VIEWS = (np.memmap, np.recarray)
 _kinds: WeakKeyDictionary[type, Kind] = WeakKeyDictionary()
 
@@ -88,9 +90,17 @@ def _has_one(cls: type, names: Iterable[str]) -> bool:
 def _kind_of_number(cls: type) -> Kind:
     own = [c for c in cls.__mro__ if issubclass(c, _NUMBERS) and not _is_basic(c)]
     told_apart = issubclass(cls, enum.Enum) and not issubclass(cls, int)  # by `is`
-    if not told_apart and not any(n in _ASKED and module_of(f) != "enum" for c in own for n, f in vars(c).items()):
-        return Kind.PLAIN  # flags hold functions of enum's
+    if not told_apart and not any(_is_own(n, f) for c in own for n, f in vars(c).items()):
+        return Kind.PLAIN
     return Kind.OWN if _has_one(cls, _PROTOCOLS) and not issubclass(cls, np.generic) else Kind.NUMBER
+
+
+def _is_own(name: str, value: Any) -> bool:
+    """Whether a number would lose an attribute of its class, taken for a number of Python's: an operator, a method, a property."""
+    if name in _ASKED:
+        return module_of(value) != "enum"  # of flags
+    method = isinstance(value, FunctionType | property | classmethod | cached_property)
+    return method and name not in _MAKING and getattr(value, "__module__", None) != "enum"
 
 
 def _kind_of_object(cls: type) -> Kind:

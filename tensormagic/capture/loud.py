@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import hashlib
+import io
+import queue
 import random
 import threading
 from collections.abc import Callable
@@ -11,15 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import pythons
+from tensormagic.capture import context, pythons
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
-from tensormagic.ir.modules import PURE_OF_VALUES, is_pure, is_users, module_of
+from tensormagic.ir.modules import CHANGES_NOTHING, PURE_OF_VALUES, is_pure, is_users, module_of
 
 _LOUD = pythons.ELSEWHERE | {"print", "next"}
 _OWNERS = (
     list, dict, set, frozenset, tuple, str, bytes, int, float, complex, np.ndarray, np.generic, np.ufunc, Tensor,
 )  # fmt: skip
+_HARMLESS = PURE_OF_VALUES | CHANGES_NOTHING
+_MAKERS: set[Any] = {  # what makes an object that others change, and does no more
+    io.StringIO, io.BytesIO, queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueue, random.Random,
+    threading.Lock, threading.RLock, threading.Event,
+    *(getattr(hashlib, name) for name in hashlib.algorithms_guaranteed if hasattr(hashlib, name)),
+}  # fmt: skip
+DATES = dt.date | dt.time | dt.timedelta | dt.tzinfo | decimal.Decimal  # whose methods change nothing
 
 
 class _Count(threading.local):
@@ -80,14 +92,40 @@ def is_quiet(function: Any) -> bool:
     return is_quiet_class(type(function)) or isinstance(function, np.ufunc)
 
 
+def makes(function: Any) -> bool:
+    """Whether a call makes an object that code which is not captured may change, and does no more."""
+    try:
+        return function in _MAKERS
+    except TypeError:  # not hashable
+        return False
+
+
+def making(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose objects are known to be those of the code that is captured."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        found = function(*args, **options)
+        capture = context.current()
+        if capture is not None:
+            capture.outside.made.append(found)
+        return found
+
+    return call
+
+
+def _is_made(value: Any) -> bool:
+    capture = context.current()
+    return capture is not None and any(value is one for one in capture.outside.made)
+
+
 def can_be_taken_back(function: Any) -> bool:
-    """Whether what a call changes is put back where a capture is refused: the state of generators is, too."""
+    """Whether a call changes nothing but what is put back where a capture is refused: the state of generators is, too."""
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, random.Random):
+    if isinstance(owner, random.Random | io.StringIO | io.BytesIO | DATES) or _is_made(owner):
         return True
     if isinstance(function, type):
-        return is_quiet_class(function) or is_users_class(function) or is_pure(module_of(function), PURE_OF_VALUES)
-    return is_quiet(function) or is_pure(str(getattr(function, "__module__", None)), PURE_OF_VALUES)
+        return is_quiet_class(function) or is_users_class(function) or is_pure(module_of(function), _HARMLESS)
+    return is_quiet(function) or is_pure(str(getattr(function, "__module__", None)), _HARMLESS)
 
 
 def is_users_class(kind: type) -> bool:
@@ -107,4 +145,15 @@ def is_quiet_module(name: str | None) -> bool:
     return name is None or is_pure(name)
 
 
-__all__ = ["can_be_taken_back", "heard", "is_quiet", "is_quiet_class", "is_quiet_module", "made", "noted"]
+__all__ = [
+    "DATES",
+    "can_be_taken_back",
+    "heard",
+    "is_quiet",
+    "is_quiet_class",
+    "is_quiet_module",
+    "made",
+    "makes",
+    "making",
+    "noted",
+]

@@ -124,6 +124,8 @@ class Outside:
         What was stored into arrays that are not captured, as numbers, and where.
     generators
         While code runs that is not captured: the notebook's generators that it may draw from.
+    made
+        Objects that are not captured and that the code has made itself: how they are changed, nobody else sees.
     """
 
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
@@ -134,6 +136,7 @@ class Outside:
     taken: dict[Node, Site] = field(default_factory=dict)
     lost: dict[Node, Site] = field(default_factory=dict)
     generators: dict[int, Any] | None = None
+    made: list[Any] = field(default_factory=list[Any])
 
 
 @dataclass

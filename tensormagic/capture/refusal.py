@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -15,6 +16,21 @@ from tensormagic.ir.modules import package_of
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Type, python_kind
+
+_OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
+_OURS = re.compile(  # in errors of Python and of libraries
+    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Flat|Perhaps\w*|OneOf|LazyText)\b"
+)
+
+
+def is_of_format(error: Exception) -> bool:
+    """Whether it is an error of ``"%d" % value``, in the place of the refusal."""
+    return isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)) is not None
+
+
+def names_ours(error: Exception) -> bool:
+    """Whether an error of Python's or of a library's tells of a class of this package: it has met something lazy."""
+    return isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)) is not None
 
 
 def is_met_by_numpy(error: BaseException) -> bool:

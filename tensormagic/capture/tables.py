@@ -398,7 +398,7 @@ def _handed_on(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, *args: Any, **options: Any) -> Any:
         if (
             not isinstance(a, Labelled)
-            or not a.may_have_gaps()
+            or not (a.may_have_gaps() or a.columns is not None)
             or len(args) > 1
             or not options.keys() <= {"axis", "ddof"}
         ):

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.door import is_table
 from tensormagic.capture.makers import is_function, is_library
 from tensormagic.capture.pythons import IN_NAMESPACES
 from tensormagic.capture.random import is_generator
@@ -209,7 +210,7 @@ class _Walk(Wrappers):
                 self.push(getattr(value, name), told)
         elif isinstance(value, np.ndarray):
             self._array(value, told, lifted)
-        else:
+        elif not (self.fixed and self._compared(value, told)):
             self._object(value, told)
 
     def _own(self, roots: Sequence[Any] | None, told: str) -> None:
@@ -266,7 +267,7 @@ class _Walk(Wrappers):
             self.held |= "random" in one.bare
             self.stored |= one.stores
             if kinds.FILES & one.parts:
-                self.by_call(f"{min(kinds.FILES & one.parts)}()", counted=False)
+                self.by_call(f"{min(kinds.FILES & one.parts)}()")
             self.every |= not kinds.BY_NAME.isdisjoint(one.reads | one.parts)
             self.asks |= not kinds.ASKING.isdisjoint(one.reads)
             self.typed |= not kinds.TYPES.isdisjoint(one.reads)
@@ -334,7 +335,8 @@ class _Walk(Wrappers):
         # a method of a generator that the call makes (`rng.normal`) is no function of the module
         methods = self.names - self.asked if module is np.random and not self.held else set[str]()
         for name in sorted((self.names - methods) & space.keys()):
-            if users or kinds.is_atom(space[name]) or self._is_of_random(space[name]):
+            inner = isinstance(space[name], types.ModuleType)
+            if users or inner or kinds.is_constant(space[name]) or self._is_of_random(space[name]):
                 self.entry(space, name, f"{told}.{name}")
             else:
                 self.by_call(f"{told}.{name}", counted=kinds.is_called(space[name]))
@@ -396,11 +398,20 @@ class _Walk(Wrappers):
 
     # objects
 
+    def _compared(self, value: Any, told: str) -> bool:
+        """Whether it is an object of a library's whose whole state can be asked for."""
+        if type(value) is random.Random:
+            self.check("state", value, None, value.getstate(), told)
+        elif type(value) in kinds.BUFFERS and not value.closed:
+            self.check("buffer", value, None, (value.getvalue(), value.tell()), told)
+        elif is_table(value):
+            self.check("table", value, None, value.copy(), told)
+        else:
+            return False
+        return True
+
     def _object(self, value: Any, told: str) -> None:
         kind = type(value)
-        if kind is random.Random and self.fixed:
-            self.check("state", value, None, value.getstate(), told)
-            return
         if not kinds.is_followed(kind):
             self.by_call(f"{told} ({kind.__module__}.{kind.__qualname__})", counted=self._changes_by_calls(value))
             self.pending += [(v, told, False) for v in gc.get_referents(value) if self.passing and is_container(v)]

@@ -145,7 +145,7 @@ def places_of(check: Check) -> Iterable[tuple[tuple[Any, Any], str]]:
     return [((holder, key), f"{check.told}[{key_text(key)}]") for key in keys]
 
 
-_WHOLE = dict | list | deque
+HOLDING = dict | list | deque
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def placed(reads: Sequence[Read], stand_ins: Sequence[Any]) -> Generator[None]:
     inside = [(r[1], lazy) for r, lazy in zip(reads, stand_ins, strict=True) if isinstance(r[1], Inside)]
     arrays = {id(lazy): space[space.name] for space, lazy in inside}
     every = [place for space, _ in inside for place in space.places]
-    places = {(id(h), None if isinstance(h, _WHOLE) else key): (h, key) for h, key in every}
+    places = {(id(h), None if isinstance(h, HOLDING) else key): (h, key) for h, key in every}
     try:
         for space, lazy in inside:
             for holder, key in space.places:
@@ -205,6 +205,11 @@ def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
         np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
     elif check.kind == "state":
         of.setstate(before)
+    elif check.kind == "buffer":
+        of.seek(0)
+        of.truncate()
+        of.write(before[0])
+        of.seek(before[1])
     elif check.kind == "memory":
         of[:] = array(of.typecode, before) if isinstance(of, array) else before
     elif check.place is not None and held(*check.place) is not before:
@@ -239,7 +244,7 @@ def as_values(
     seen, pending = set[int](), [*made]
     while pending:
         value = pending.pop()
-        if id(value) in seen or not (isinstance(value, _WHOLE | tuple | set) or is_own(value)):
+        if id(value) in seen or not (isinstance(value, HOLDING | tuple | set) or is_own(value)):
             continue
         seen.add(id(value))
         _put_keys(value, left)
@@ -268,7 +273,7 @@ def _put_value(place: tuple[Any, Any], left: Mapping[int, tuple[Any, Any]]) -> N
 
 def _places_in(value: Any) -> list[tuple[Any, Any]]:
     """The places of a container, or of an object."""
-    if isinstance(value, _WHOLE):
+    if isinstance(value, HOLDING):
         return [(value, key) for key in _keys(value, None)]
     spaces = [getattr(value, "__dict__", {}), *(vars(c) for c in type(value).__mro__ if "__slots__" in vars(c))]
     return [
@@ -307,4 +312,4 @@ def _owner(values: Any) -> Any:
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)
 
 
-__all__ = ["Inside", "arrays_in", "placed", "refuse_kept", "taken_back", "undoing"]
+__all__ = ["HOLDING", "Inside", "arrays_in", "placed", "refuse_kept", "taken_back", "undoing"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import fractions
 import functools
+import io
 import operator
+import pathlib
 import re
 import sys
 import types
@@ -56,6 +59,11 @@ BORING = frozenset({  # attributes of classes that no operation asks for
 _ATOMS = {
     type(None), bool, int, float, complex, str, bytes, range, slice, type(...), type(NotImplemented),
 }  # fmt: skip
+BUFFERS = {io.StringIO, io.BytesIO}
+_FIXED = {  # of these classes themselves: what is derived from them may change
+    dt.date, dt.datetime, dt.time, decimal.Decimal, pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath,
+    pathlib.PureWindowsPath,
+}  # fmt: skip
 _CONSTANT: tuple[Any, ...] = (
     np.dtype, np.ufunc, re.Pattern, fractions.Fraction, dt.timedelta, dt.timezone, uuid.UUID, TypeVar,
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
@@ -105,7 +113,7 @@ def is_draw(value: Any) -> bool:
 
 def is_constant(value: Any) -> bool:
     """Whether an object stays what it is."""
-    return is_atom(value) or isinstance(value, _CONSTANT)
+    return is_atom(value) or type(value) in _FIXED or isinstance(value, _CONSTANT)
 
 
 def parts_of(value: Any) -> tuple[str, ...] | None:

@@ -30,7 +30,7 @@ from tensormagic.functions.reading import (
     Body,
     Read,
 )
-from tensormagic.functions.results import results_of
+from tensormagic.functions.results import refuse_tables, results_of
 from tensormagic.functions.sources import twins_in
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import Stores, same_of, stores_of
@@ -136,6 +136,8 @@ def trace(
             changed = containers.changed()
         given_back = (result, *(now for _, now in changed)) if changed else result
         gave = results_of(given_back, label, there or {}, containers.special)
+        if users:
+            refuse_tables(gave.leaves, label)
         new, fresh = _fresh(capture, given)
         tensors += fresh
         found = [t.place.buffer.first for t in fresh]  # which were there before stores

@@ -44,6 +44,8 @@ _TEXTS = {
     "array": "same_array(a{k}, c{k})",
     "state": "a{k}.getstate() == c{k}",
     "memory": "bytes(a{k}) == c{k}",
+    "table": "same_table(a{k}, c{k})",
+    "buffer": "(a{k}.getvalue(), a{k}.tell()) == c{k}",
 }
 
 
@@ -82,6 +84,12 @@ def same_array(array: Any, before: tuple[Any, ...]) -> bool:
     """Whether an array holds the bits that it held, of the same type, in the same form."""
     dtype, shape, strides, held = before
     return array.dtype == dtype and array.shape == shape and array.strides == strides and array.tobytes() == held
+
+
+def same_table(table: Any, before: Any) -> bool:
+    """Whether a table of pandas holds what a copy of it holds, with the same labels."""
+    names = [getattr(t, "name", None) for t in (table, before)], [t.index.names for t in (table, before)]
+    return table.equals(before) and all(now == then for now, then in names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +170,7 @@ def _holding(checks: tuple[Check, ...]) -> Callable[[], bool]:
         parts = [_holding(checks[k : k + _WRITTEN_OUT]) for k in range(0, len(checks), _WRITTEN_OUT)]
         return lambda: all(part() for part in parts)
     space: dict[str, Any] = {
-        "__builtins__": builtins, "M": MISSING, "same": same, "same_items": same_items, "same_array": same_array,
+        "__builtins__": builtins, "M": MISSING, "same": same, "same_items": same_items, "same_array": same_array, "same_table": same_table,
         "is_": operator.is_, "type": type, "len": len, "all": all, "map": map,
     }  # fmt: skip
     for k, check in enumerate(checks):

@@ -10,11 +10,12 @@ from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.door import is_itself, package_of
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.perhaps import PerhapsNumber
+from tensormagic.capture.refusal import refuse_python
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.ranges import Items, LazyIterator
 from tensormagic.capture.stores.views import Flat
 from tensormagic.capture.tree import Rest, Special, computed, holds_deferred, items_of, with_items
-from tensormagic.capture.value import wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.raising import after, check
@@ -82,6 +83,14 @@ def results_of(result: Any, label: str, there: Mapping[int, Any], special: Speci
     leaves = [v for v, n in zip(found, nodes, strict=True) if n is not None]
     made = [one.value for one in objects if one is not None and id(one.value) not in there]
     return Results(leaves, [n for n in nodes if n is not None], completed, objects=made)
+
+
+def refuse_tables(values: Sequence[Any], label: str) -> None:
+    """Refuse tables among what a call gives or leaves: these are pandas' own, and no arrays."""
+    found: Any = next((v for v in values if isinstance(v, Tensor) and v.has_labels), None)
+    if found is not None:
+        kind = "Series" if found.columns is None else "DataFrame"
+        refuse_python(f"a {kind} that {label} returns or keeps", "Return its values: s.to_numpy().")
 
 
 def numbers_in(result: Any, label: str) -> Any:

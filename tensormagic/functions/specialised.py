@@ -22,7 +22,7 @@ from tensormagic.functions.changed import Halfway, refused
 from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
 from tensormagic.functions.glance import Completing
-from tensormagic.functions.inside import Inside, arrays_in, refuse_kept, taken_back
+from tensormagic.functions.inside import HOLDING, Inside, arrays_in, refuse_kept, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, looked_at, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
 from tensormagic.functions.program import Specialisation, Trace, evaluated, fits, trace
@@ -32,6 +32,7 @@ from tensormagic.functions.reading import (
     is_moving,
 )
 from tensormagic.functions.record import Record
+from tensormagic.functions.results import refuse_tables
 from tensormagic.functions.space import place_of
 from tensormagic.functions.travel import Made
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, KindError, TensorError, ValueNeededError
@@ -119,7 +120,10 @@ class Specialised(Made):
     def stored(self, args: tuple[Any, ...]) -> tuple[Given, bool]:
         """The values of a call, with all that it reads, and whether it stores into some of these."""
         given, key = self.kind(args, {})
-        program, given, *_ = self._specialise(key, given, (args, {}))
+        found = self.captured(key, given, (args, {}))
+        if isinstance(found, Halfway):  # Python may run the call, and what is asked for here is a graph
+            raise found.__cause__ or refused(self.name)
+        program, given, *_ = found
         return given, bool(program.stores.inputs)
 
     def whole(self, args: tuple[Any, ...]) -> Record:
@@ -397,8 +401,12 @@ class Specialised(Made):
         if left:
             held = held_by(found.build)
             left = [v for v in left if id(v) not in held]
+        if self.plain is not None:
+            refuse_tables(left, self.name)
         refuse_kept(left, found.inside, self.name)
         self._leaves = bool(left) or bool(found.objects)
+        if left and there:  # the call may take from objects what it stores into: somebody may hold that
+            found.objects.extend(v for v in there.values() if isinstance(v, HOLDING))
         found.gives.own.update(_arrays_there(found.gave, before.there(), kept=not self._leaves))
         found.gives.know_constants(found.gave)
         found.gives.keeps = True

@@ -27,6 +27,12 @@ PURE_OF_VALUES = frozenset({
 })  # fmt: skip
 """Others of Python's, which do not know lazy values."""
 
+CHANGES_NOTHING = frozenset({
+    "datetime", "_datetime", "_pydatetime", "time", "calendar", "zoneinfo", "decimal", "_decimal", "_pydecimal", "uuid", "unicodedata",
+    "zlib", "hashlib", "_hashlib", "_md5", "_sha1", "_sha2", "_sha3", "_blake2", "posixpath", "ntpath", "genericpath",
+})  # fmt: skip
+"""Modules whose functions may read clocks and files, and change nothing: nobody sees a second call."""
+
 
 def is_pure(module: str, more: frozenset[str] = frozenset()) -> bool:
     """Whether a module's functions depend on their operands alone: one of those packages, or of ``more``."""

@@ -348,7 +348,7 @@ def test_lazy_arguments_give_lazy_results():
 def test_series_and_lists():
     pd = pytest.importorskip("pandas")
     f = tm.tensor(lambda x: x * 2)
-    assert f(pd.Series([1.0, 2.0])).tolist() == [2.0, 4.0]
+    assert f(pd.Series([1.0, 2.0]).to_numpy()).tolist() == [2.0, 4.0]
     assert tm.tensor(lambda rows: rows[0] + rows[1])([1.0, 2.0]) == 3.0
 
 

@@ -86,7 +86,7 @@ def test_a_table_has_columns_of_their_own_kinds():
     np.testing.assert_array_equal(tm.tensor(lambda d: d[["a", "n"]].to_numpy())(table), table[["a", "n"]].to_numpy())
     for wrong in (lambda d: d["s"].sum(), lambda d: d["g"].sum(), lambda d: d.mean(), lambda d: d + 1):
         with pytest.raises(tm.TensorError, match=r"several kinds|differ in kind"):
-            tm.tensor(wrong)(table)
+            tm.tensor(wrong).graph(table)
 
 
 TRANSFORMS = {

@@ -167,7 +167,11 @@ def _as_it_is(function: Any) -> Any:
     if isinstance(function, np.ufunc) and _is_abstract():
         return partial(_read_first, found)
     found = found if source.was_staged(function) else unstaged(found)
-    if not _is_abstract() or loud.can_be_taken_back(function):
+    if not _is_abstract():
+        return found
+    if loud.makes(function):
+        return loud.making(found)
+    if loud.can_be_taken_back(function):
         return found
     heard = loud.noted(found)
     return with_messages(function, heard) if keeps_messages(function) else heard

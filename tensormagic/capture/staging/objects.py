@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -12,6 +14,7 @@ from tensormagic.capture.staging import special
 from tensormagic.capture.staging.attributes import is_users_class
 
 _NAMES = {"": ("__format__", "__str__", "__repr__"), "s": ("__str__", "__repr__"), "r": ("__repr__",)}
+_PASSING: tuple[Any, ...] = (object.__format__, object.__str__, enum.Enum.__format__)  # which ask the next one
 
 
 def has_own_text(value: Any) -> bool:
@@ -21,7 +24,18 @@ def has_own_text(value: Any) -> bool:
     kind: Any = type(value)
     if _is_named_tuple(kind) or isinstance(value, BaseException):
         return True
-    return is_users_class(kind) and any(special.method_of(value, n) for n in _NAMES[""])
+    return is_users_class(kind) and any(_method(value, conversion) for conversion in ("", "r"))
+
+
+def _method(value: Any, conversion: str) -> Callable[..., Any] | None:
+    """The method of the user's that gives a text; None where Python calls one of its own, as for an ``IntEnum``: it knows the text."""
+    for name in _NAMES[conversion]:
+        found = getattr(type(value), name)
+        if isinstance(found, FunctionType) and found.__module__ != "enum":
+            return special.method_of(value, name)
+        if found not in _PASSING:
+            return None
+    return None
 
 
 def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
@@ -31,7 +45,7 @@ def own_text(value: Any, conversion: str, form: str) -> list[Any] | None:
     kind: Any = type(value)
     if _is_named_tuple(kind):
         return _of_fields(kind.__name__, [(n, getattr(value, n)) for n in kind._fields])
-    own = next((m for n in _NAMES[conversion] if (m := special.method_of(value, n)) is not None), None)
+    own = _method(value, conversion)
     if own is None:
         return _of_error(value, conversion) if isinstance(value, BaseException) else None
     if own.__name__ == "__repr__" and _is_made(kind.__repr__):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from tensormagic.capture import context
-from tensormagic.capture.refusal import is_met_by_numpy, text_asked_for
+from tensormagic.capture.refusal import is_met_by_numpy, is_of_format, names_ours, text_asked_for
 from tensormagic.capture.staging.told import PLAIN
 from tensormagic.capture.traces import met_by_ours
 from tensormagic.ir.errors import CaptureError, ForeignStoreError, GuardError, TensorError, ValueNeededError
 from tensormagic.ir.modules import package_of
-
-_OF_FORMAT = re.compile(r"%\w .* required, not Tensor|%c requires .*, not Tensor")
-
 
 _KINDS = (IndexError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError, UnboundLocalError)
 
@@ -40,11 +36,6 @@ def in_doubt(error: Exception) -> Exception:
     return CaptureError(said, "Check that it is not empty before you use it: `if values:`.")
 
 
-_OURS = re.compile(  # in errors of Python and of libraries
-    r"tensormagic\.|\b(Tensor|Labelled|Outgrown|GrownList|Generated|Objects|Flat|Perhaps\w*|OneOf|LazyText)\b"
-)
-
-
 def is_pythons(error: Exception) -> bool:
     """Whether an error may be one of Python's about something lazy; that arrays have no such attribute is the user's own."""
     if not isinstance(error, TypeError | AttributeError) or not all(type(a) is str for a in error.args):
@@ -61,9 +52,9 @@ def refusal_of(error: Exception, label: str) -> Exception | None:
             f"{label} passes a lazy value to NumPy's own code, which needs its numbers ({error})",
             "Store into arrays made by np.array, np.zeros, …, or computed from arguments.",
         )
-    if isinstance(error, TypeError) and _OF_FORMAT.fullmatch(str(error)):
-        return text_asked_for()  # `"%d" % value`: Python has put another error in the place of the refusal
-    if isinstance(error, TypeError | AttributeError) and _OURS.search(str(error)):
+    if is_of_format(error):
+        return text_asked_for()
+    if names_ours(error):
         return ValueNeededError(
             f"{label} uses a lazy value for something that needs its numbers",
             "Do that outside the function, or write it with NumPy.",

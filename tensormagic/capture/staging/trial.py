@@ -8,7 +8,7 @@ from typing import Any
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.operands import node_of
-from tensormagic.capture.refusal import is_met_by_numpy
+from tensormagic.capture.refusal import is_met_by_numpy, is_of_format, names_ours
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.world import CHECKS, World
@@ -262,10 +262,12 @@ def refuse_caught(error: Exception) -> None:
 def place_of(error: Exception) -> tuple[Any, ...] | None:
     """Where the user's code has met an error that may wait for the graph to run, if it is data-dependent whether the code runs; else None.
 
-    What NumPy makes of a refusal that it has met is no error of the code's.
+    What Python, or NumPy, makes of something lazy or of a refusal that it has met is no error of the code's.
     """
     capture, trace, found = context.current(), error.__traceback__, None
-    if capture is None or not capture.abstract or is_met_by_numpy(error):
+    if capture is None or not capture.abstract or is_met_by_numpy(error) or is_of_format(error):
+        return None
+    if names_ours(error) and not str(error).startswith("'Tensor' object has no attribute"):
         return None
     while trace is not None:
         if is_users(trace.tb_frame.f_code.co_filename):

@@ -48,7 +48,7 @@ _PAGE = (
 )
 _ROW = 30  # characters of notes that stand beside each other
 _COMPUTED = ": computed in "
-_EACH = "⊙: element by element"
+_EACH = "⊙ elementwise"
 _SIGMOID = "σ(x) = 1/(1 + exp(-x))"
 
 
@@ -120,11 +120,15 @@ def _packed(notes: Sequence[str]) -> list[list[str]]:
     """Notes in rows: as many in each as a narrow page has room for."""
     rows: list[list[str]] = []
     for note in notes:
-        if rows and sum(map(len, rows[-1])) + len(note) <= _ROW:
+        if rows and sum(map(_length, [*rows[-1], note])) <= _ROW:
             rows[-1].append(note)
         else:
             rows.append([note])
     return rows
+
+
+def _length(note: str) -> int:
+    return len(note) - 5 * (note == _SIGMOID)  # whose exp is a power there
 
 
 def _note(text: str) -> str:
@@ -132,7 +136,7 @@ def _note(text: str) -> str:
     if text == _SIGMOID:
         return r"\sigma(x) = 1 / (1 + e^{-x})"
     if text == _EACH:
-        return r"\odot\text{: element by element}"
+        return r"\odot\text{ elementwise}"
     names, colon, cell = text.partition(_COMPUTED)
     if names and colon:
         return ", ".join(latex(Name(name)) for name in names.split(", ")) + _note(colon + cell)

@@ -1,4 +1,4 @@
-"""What pandas' own code meets in a lazy Series or DataFrame, in a plain cell: the table, which is computed then.
+"""What pandas' own code meets in a lazy Series or DataFrame, where values are there: the table, which is computed then.
 
 pandas knows its tables by class, brings them together by their labels, and reads what they are made of. A lazy array in their place would
 be taken by position, or refused.
@@ -34,7 +34,7 @@ class AsPandas(Tensor):
         raise NotImplementedError
 
     def __getattribute__(self, name: str) -> Any:
-        if name not in _OURS and context.current() is None and asked_by(_PANDAS):
+        if name not in _OURS and asked_by(_PANDAS) and values_are_to_be_had():
             return getattr(self.own_table(), name)
         if name == "__class__":  # the property would see this frame as who asks
             return self.array_class if asked_by_the_user() and not asked_by(SEE_LAZY) else type(self)
@@ -52,7 +52,7 @@ def of_the_table(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     pythons = getattr(operator, name)
 
     def method(self: AsPandas, *args: Any) -> Any:
-        if context.current() is None and asked_by(_PANDAS):
+        if asked_by(_PANDAS) and values_are_to_be_had():
             return pythons(self.own_table(), *args)
         return own(self, *args)
 

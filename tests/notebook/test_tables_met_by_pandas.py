@@ -131,3 +131,17 @@ def test_a_loop_over_a_series_is_one_loop(notebook: Notebook):
     notebook.ok("%%tensor --grad s\ntotal = 0.0\nfor v in s:\n    total += v * v\ntotal")
     assert notebook["grad_s"].numpy().tolist() == (2 * np.arange(300.0)).tolist()
     assert "loop" in notebook.ok("str(total.graph)").value
+
+
+@pytest.mark.parametrize("magic", ["", "%%tensor -q\n"])
+@pytest.mark.parametrize("value", ["z", "1 - z ** 2", "u", "t * x"])
+def test_a_class_of_the_users_that_is_a_series_keeps_the_labels(notebook: Notebook, value: str, magic: str):
+    made = (
+        "class Own(pd.Series):\n    def __init__(self, *args, **options):\n        super().__init__(*args, **options)"
+    )
+    notebook.ok(f"{START}\n{made}\n" + "\n".join(LAZY))
+    wanted = notebook.ok(f"s = Own({value})\ns.to_dict()").value
+    notebook.ok(f"{START}\n{made}")
+    notebook.ok("%%tensor -q\n" + "\n".join(LAZY))
+    notebook.ok(f"{magic}s = Own({value})")
+    assert notebook.ok("s.to_dict(), type(s).__name__").value == (pytest.approx(wanted), "Own")

@@ -12,8 +12,10 @@ from typing import Any
 
 from tensormagic.capture import context
 from tensormagic.capture.lazy import SEE_LAZY
-from tensormagic.capture.refusal import asked_by, asked_by_the_user, values_are_there
-from tensormagic.capture.value import Tensor
+from tensormagic.capture.refusal import asked_by, asked_by_the_user, values_are_there, zero_like
+from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ops.form import to_form
+from tensormagic.ops.pointwise import astype
 
 _PANDAS = "pandas."
 _OURS = {
@@ -59,6 +61,11 @@ def of_the_table(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def as_pythons(number: Tensor) -> Tensor:
+    """A number of NumPy's as Python's number of the same value: ``item``, which stays in the graph."""
+    return wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
+
+
 def alike(one: Any, other: Any) -> bool:
     """Whether the labels of two tables are the same: of a Series beside a DataFrame, those of the columns."""
     whole, part = (other, one) if one.columns is None else (one, other)
@@ -72,4 +79,4 @@ def values_are_to_be_had() -> bool:
     return context.current() is None or values_are_there()
 
 
-__all__ = ["AsPandas", "alike", "of_the_table", "values_are_to_be_had"]
+__all__ = ["AsPandas", "alike", "as_pythons", "of_the_table", "values_are_to_be_had"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, inputs
-from tensormagic.capture.as_pandas import AsPandas, alike, of_the_table, values_are_to_be_had
+from tensormagic.capture.as_pandas import AsPandas, alike, as_pythons, of_the_table, values_are_to_be_had
 from tensormagic.capture.door import check_dtype, is_table, numbers_of
 from tensormagic.capture.foreign import on_values
 from tensormagic.capture.labels import Accessor, Chosen, check_length, counts, is_array, is_place, kind_of, whole_of
@@ -280,9 +280,7 @@ class Labelled(AsPandas):
 
     def __iter__(self) -> Iterator[Any]:
         rows = self.gone_over
-        return (
-            iter(self.columns) if rows is None else (v.item() for v in rows)
-        )  # Python's numbers, as pandas gives them
+        return iter(self.columns) if rows is None else map(as_pythons, rows)  # Python's numbers, as pandas gives them
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
         if method == "__call__" and not all(self._is_like(o) for o in operands) and values_are_to_be_had():

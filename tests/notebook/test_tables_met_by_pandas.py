@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tensormagic as tm
 from tests.notebook.conftest import Notebook
 from tests.notebook.sameness import difference, form, names_of
 
@@ -43,7 +44,7 @@ USES = [
     "out.append((m / gaps.i).tolist())",
     "gaps['s'] = gaps.a.fillna(m) * n",
     "out.append((list(z), sorted(u), sum(q.a), max(z), [v for v in u], tuple(zip(z, t)), [*enumerate(u)]))",
-    "out.append([type(v).__name__ for v in z] + [type(v).__name__ for v in gaps.i])",
+    "out.append([isinstance(v, np.generic) for v in z] + [isinstance(v, int) for v in gaps.i])",
     "a, b, *c = u",
     "out.append({k: v for k, v in u.items()})",
     "out.append([isinstance(v, c) for v in (z, q, df, df.a, x) for c in (pd.Series, pd.DataFrame, np.ndarray)])",
@@ -145,3 +146,8 @@ def test_a_class_of_the_users_that_is_a_series_keeps_the_labels(notebook: Notebo
     notebook.ok("%%tensor -q\n" + "\n".join(LAZY))
     notebook.ok(f"{magic}s = Own({value})")
     assert notebook.ok("s.to_dict(), type(s).__name__").value == (pytest.approx(wanted), "Own")
+
+
+def test_a_comprehension_over_a_series_has_a_derivative():
+    found = tm.grad(lambda s: sum([v * v for v in s]) + max(s))(pd.Series([1.0, 5.0, 2.0]))
+    assert np.asarray(found).tolist() == [2.0, 11.0, 4.0]

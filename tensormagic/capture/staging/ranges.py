@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tensormagic.capture.agreement import agreed_size
+from tensormagic.capture.as_pandas import as_pythons
 from tensormagic.capture.elements import Stack, rows_of
 from tensormagic.capture.known import static_int
 from tensormagic.capture.library.creation import arange
@@ -116,11 +117,6 @@ class Rows(Items):
     def at(self, index: Any) -> Any:
         found = self.array[index]
         return as_pythons(found) if self.pythons else found
-
-
-def as_pythons(number: Tensor) -> Tensor:
-    """A number of NumPy's as Python's number of the same value: ``item``, which stays in the graph."""
-    return wrap(to_form(astype(number.node, type(zero_like(number.type).item())), "python"))
 
 
 class First(Items):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tensormagic.capture.context import Capture
 
 LIMIT = 100_000  # nodes that one cell may unroll to
-MANY = 20_000  # nodes from which on a cell whose iterations Python runs had better not be captured
+MANY = 1_000  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
 SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
 KNOWN = 0.1  # of that, for a cell whose text was given up before
@@ -35,6 +35,20 @@ def built(capture: Capture) -> None:
     )
     if many or (capture.effort.nodes > MANY and capture.effort.driven and _can_do_without(capture)):
         refuse(capture)
+
+
+def foreseen(capture: Capture | None, more: int) -> None:
+    """Count the nodes that a loop will have, as one iteration that Python has run tells.
+
+    Raises
+    ------
+    LimitError
+        Where they are many, and the code can be run without a graph.
+    """
+    if capture is None or capture.heap.trials or not capture.effort.driven:
+        return
+    if capture.effort.nodes + more > MANY and _can_do_without(capture):
+        refuse(capture, capture.effort.nodes + more)
 
 
 def _is_endless(capture: Capture) -> bool:
@@ -81,10 +95,11 @@ def _yes() -> bool:
     return True
 
 
-def refuse(capture: Capture) -> None:
-    """Give up, whatever the code does with the error."""
+def refuse(capture: Capture, nodes: int = 0) -> None:
+    """Give up, whatever the code does with the error: there are so many ``nodes``, or will be."""
     places = list(capture.effort.unstaged.items())[:3]
-    why, count = "; ".join(f"{place}: {reason}" for place, reason in places), min(LIMIT, capture.effort.nodes)
+    why = "; ".join(f"{place}: {reason}" for place, reason in places)
+    count = min(LIMIT, nodes or capture.effort.nodes)
     capture.refusals.refused = LimitError(
         f"{capture.label} unrolls to more than {count:,} operations" + (f" ({why})" if why else ""),
         "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",

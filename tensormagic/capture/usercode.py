@@ -51,6 +51,15 @@ def user_frame() -> FrameType | None:
     return frame if found is None else found
 
 
+def line_of(filename: str) -> int | None:
+    """The line that the outermost running code of a file has come to; None where none of it runs."""
+    frame, line = inspect.currentframe(), None
+    while frame is not None:
+        line = frame.f_lineno if frame.f_code.co_filename == filename else line
+        frame = frame.f_back
+    return line
+
+
 def asking_library() -> str:
     """The function of a library that the user's code has called, if it is that which asks for something; empty if not."""
     frame, name = inspect.currentframe(), ""

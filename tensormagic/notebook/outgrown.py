@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import taken
+from tensormagic.capture import taken, usercode
 from tensormagic.capture.cell import Code, free_names
 from tensormagic.capture.home import Reach, content
 from tensormagic.capture.pythons import REPEATABLE
@@ -51,6 +51,7 @@ _DATA = (
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _OF_CLASSES = {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__"}
 _MOST = 10_000  # values of containers and objects that are looked at
+_OURS = {"grad", "graph", "optimized", "explain", "formula", "backprop", "to_html", "numpy"}  # of lazy values alone
 _UNCAPTURED = ", but the code is only being captured"
 _given_up: deque[str] = deque(maxlen=100)  # the texts of cells that were run so
 _HEARD = 1 << 20  # characters of what a cell prints that are kept
@@ -70,8 +71,12 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
         return run(code, shell, options)
     heard, notebook = _Heard(sys.stdout), dict[str, Any](shell.user_ns)
 
+    found: list[bool] = []
+
     def again() -> bool:
-        return heard.kept is not None and is_repeatable(code, notebook)
+        if not found:  # while the cell runs, which says how far it has come
+            found.append(heard.kept is not None and is_repeatable(code, notebook, usercode.line_of(code.filename)))
+        return found[0]
 
     try:
         with redirect_stdout(heard):
@@ -99,10 +104,11 @@ def _asks_for_values(options: Options) -> bool:
 
 def _tell(code: Code, error: LimitError) -> None:
     why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
+    after = ", and print after it" if "print()" in why else ""
     warnings.warn_explicit(
         f"{code.cell.label} was run as ordinary Python: it has a loop that goes into a graph only one iteration at a time, and that "
         f"would take long{why}. The results are those of Python, but they have no graph, and gradients in later cells take them for "
-        "constants. If you want a graph, write the loop with array operations; if not, leave out %%tensor",
+        f"constants. If you want a graph, write the loop with array operations{after}; if not, leave out %%tensor",
         PlainRunWarning,
         code.cell.label,
         error.line or 1,
@@ -191,11 +197,12 @@ class _After(_Through):
 # whether a second run is seen -----------------------------------------------------------------------------------------
 
 
-def is_repeatable(code: Code, notebook: Mapping[str, Any]) -> bool:
+def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = None) -> bool:
     """Whether a cell that was run in part, and taken back, can be run as a whole without anybody seeing that.
 
-    So it is where all that it names is data, NumPy, SciPy, Python's own functions of data, or functions and classes of the notebook
-    that name nothing else. What these print is known (:class:`_Heard`); random generators go back with the variables.
+    So it is where all that it has named is data, NumPy, SciPy, Python's own functions of data, or functions and classes of the notebook
+    that name nothing else. What these print is known (:class:`_Heard`); random generators go back with the variables. What asks for a
+    graph (``loss.grad(w)``) needs the cell as it was captured, wherever it stands.
 
     Parameters
     ----------
@@ -203,8 +210,15 @@ def is_repeatable(code: Code, notebook: Mapping[str, Any]) -> bool:
         The cell.
     notebook
         The notebook's variables.
+    line
+        The line that the cell has come to: statements that begin behind it have not run.
     """
-    return _Look(notebook).over(ast.parse(code.cell.source))
+    tree = ast.parse(code.cell.source)
+    if any(isinstance(n, ast.Attribute) and n.attr in _OURS for n in ast.walk(tree)):
+        return False
+    if line is not None:
+        tree.body = [statement for statement in tree.body if statement.lineno <= line]
+    return _Look(notebook).over(tree)
 
 
 class _Look:

@@ -204,9 +204,15 @@ def test_a_print_that_the_function_redirects_is_refused(function, capsys):
     before = sys.stdout
     try:
         with pytest.raises(CaptureError, match=r"redirected sys\.stdout"):
-            tm.tensor(function)(V)
+            tm.tensor(function).graph(V)
     finally:
         sys.stdout = before
+    assert capsys.readouterr().out == ""
+
+
+def test_a_buffer_that_the_function_prints_into_is_pythons(capsys):
+    with pytest.warns(tm.PlainRunWarning):
+        assert tm.tensor(into_a_buffer)(V) == into_a_buffer(V)
     assert capsys.readouterr().out == ""
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture import limits
 from tensormagic.ir.errors import ConstantGradientWarning
 from tensormagic.session import demand
 from tensormagic.session.programs import executable
@@ -293,6 +294,73 @@ def test_code_that_catches_errors_of_its_own(small):
     outgrown(small, "%%tensor\n" + cell)
     assert small["found"] == space["found"]
     assert -1.0 in space["found"]
+
+
+TRAINING = {  # with what a student prints and keeps on the way
+    "print every hundredth": ("", "if i % 100 == 0:\n        print(i, loss)"),
+    "print a number of Python's": ("", "if i % 100 == 0:\n        print(i)"),
+    "a formatted text": ("", "if i % 100 == 0:\n        print(f'step {i}: loss {loss:.4f}, w {w}')"),
+    "print always": ("", "print(i, '%.3f' % loss)"),
+    "a history": ("losses = []", "losses.append(float(loss))\n    if i % 100 == 0:\n        print(i, losses[-1])"),
+    "draws": (
+        "rng = np.random.default_rng(5)",
+        "w = w + 1e-3 * rng.normal(size=2)\n    if i % 100 == 0:\n        print(loss)",
+    ),
+    "an early end": ("", "if i % 50 == 0:\n        print(i, loss)\n    if i > 250 and loss < 1e3:\n        break"),
+    "the best": ("best = np.inf", "if loss < best:\n        best = loss\n        print('better', best)"),
+}
+STEPS = """{start}
+w = np.zeros(2)
+for i in range(400):
+    r = pts @ w - (pts[:, 0] + 1)
+    loss = np.mean(r**2)
+    g = 2 * pts.T @ r / len(pts)
+    w = w - 0.05 * g
+    {each}
+"""
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_training_that_prints_is_given_up_after_two_iterations(notebook, monkeypatch, name):
+    start, each = TRAINING[name]
+    cell = STEPS.format(start=start, each=each)
+    notebook["pts"] = np.random.default_rng(0).normal(size=(30, 2))
+    space, printed = python(notebook, cell)
+    counts = []
+    refuse = limits.refuse
+    monkeypatch.setattr(
+        limits, "refuse", lambda capture, *more: counts.append(capture.effort.nodes) or refuse(capture, *more)
+    )
+    ran = outgrown(notebook, "%%tensor\n" + cell)
+    assert ran.out == printed
+    assert type(notebook["w"]) is np.ndarray
+    assert notebook["w"].tolist() == space["w"].tolist()
+    assert notebook["i"] == space["i"]
+    assert counts[0] < 300
+
+
+def test_what_comes_after_the_loop_runs_once(notebook):
+    """It may be seen from outside: it had not run when the loop was given up."""
+    notebook["pts"] = np.random.default_rng(0).normal(size=(30, 2))
+    notebook.ok("import io\nfile = io.StringIO()")
+    cell = STEPS.format(start="", each="if i % 100 == 0:\n        print(i)") + "file.write('x')\nfile.getvalue()"
+    assert outgrown(notebook, "%%tensor\n" + cell).value == "x"
+
+
+def test_what_comes_before_the_loop_may_not_be_seen(notebook):
+    notebook["pts"] = np.random.default_rng(0).normal(size=(30, 2))
+    notebook.ok("import io\nfile = io.StringIO()")
+    cell = STEPS.format(start="file.write('x')", each="if i % 100 == 0:\n        print(i)")
+    notebook.ok("%%tensor\n" + cell)
+    assert notebook["file"].getvalue() == "x"
+
+
+@pytest.mark.parametrize("asks", ["loss.grad(pts)", "w.numpy()", "loss.graph"])
+def test_a_cell_that_asks_for_the_graph_keeps_it(notebook, asks):
+    notebook["pts"] = np.random.default_rng(0).normal(size=(30, 2))
+    cell = STEPS.format(start="", each="if i % 50 == 0:\n        print(i)").replace("400", "60")
+    notebook.ok(f"%%tensor\n{cell}found = {asks}")
+    assert type(notebook["w"]) is tm.Tensor
 
 
 @pytest.mark.share(4)

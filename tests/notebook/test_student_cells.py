@@ -20,6 +20,7 @@ def plain(value):
     return (type(value), f"{value:.10g}") if isinstance(value, float) else (type(value), value)
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")  # which cells these are is not what is held here
 @pytest.mark.parametrize("name", sorted(CELLS.keys() - LONG))
 def test_a_cell_leaves_what_python_leaves(notebook, name):
     space: dict[str, object] = {}
@@ -31,6 +32,7 @@ def test_a_cell_leaves_what_python_leaves(notebook, name):
 
 
 @pytest.mark.share(3)
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
 @pytest.mark.parametrize("name", sorted(course_cells.CELLS))
 def test_a_cell_of_a_course_leaves_what_python_leaves(notebook, name):
     space: dict[str, object] = {}

@@ -165,7 +165,9 @@ def _go_over(iterable: Any, items: Items | None, failed: Exception | None, body:
         else iterable
     )
     with holding(over):
-        _iterations(over, body, 0 if _is_long(items, failed) else UNROLLED)
+        _iterations(
+            over, body, 0 if _is_long(items, failed) else UNROLLED, None if items is None else _known(items.count())
+        )
 
 
 def _listed(items: Items) -> Iterable[Any]:
@@ -180,9 +182,12 @@ def _listed(items: Items) -> Iterable[Any]:
         yield items.at(k)
 
 
-def _iterations(items: Iterable[Any], body: Body, lazy: int) -> None:
-    """Run iterations, ``lazy`` of them before their conditions are computed; a loop that is left takes nothing more from an iterator."""
-    with Driving(lazy) as driving:
+def _iterations(items: Iterable[Any], body: Body, lazy: int, count: int | None = None) -> None:
+    """Run iterations, ``lazy`` of them before their conditions are computed; a loop that is left takes nothing more from an iterator.
+
+    ``count`` is how many there are, where that is known.
+    """
+    with Driving(lazy, count) as driving:
         taking = iter(items)
         asked, guarded, early = taking is not items, 0, body.early
         if not asked:

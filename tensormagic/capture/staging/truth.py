@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.known import static_value
+from tensormagic.capture.limits import foreseen
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.perhaps import Perhaps, truth_of
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -19,6 +20,9 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import hint, nodes_of
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
+
+if TYPE_CHECKING:
+    from tensormagic.capture.context import Capture
 
 
 def truth(value: Any) -> bool | Node:
@@ -83,12 +87,15 @@ class Driving:
     ----------
     lazy
         How many iterations, of this loop and of those that it runs in, leave their conditions in the graph.
+    count
+        How many iterations the loop has, where that is known.
     """
 
-    def __init__(self, lazy: int) -> None:
-        self.lazy = lazy
+    def __init__(self, lazy: int, count: int | None = None) -> None:
+        self.lazy, self.count = lazy, count
         self.decides = False
         self.capture = context.current()
+        self._begun = self._nodes = 0
 
     def __enter__(self) -> Self:
         if self.capture is not None:
@@ -107,6 +114,16 @@ class Driving:
             self.capture.effort.iterations += 1
             self.decides = self.capture.effort.iterations > self.lazy
             self.capture.effort.driven += self.decides
+        if self.capture is not None and self.count is not None:
+            self._foresee(self.capture, self.count)
+
+    def _foresee(self, capture: Capture, count: int) -> None:
+        """Tell by the second iteration, which begins as the later ones do, how large the graph of all of them will be."""
+        self._begun += 1
+        if self._begun == 2:
+            self._nodes = capture.effort.nodes
+        elif self._begun == 3:
+            foreseen(capture, (capture.effort.nodes - self._nodes) * (count - 2))
 
 
 def unstaged(error: Exception) -> None:

@@ -60,8 +60,9 @@ def test_what_a_try_has_caught_is_not_raised_again(notebook):
     assert notebook["told"] == "Singular matrix"
 
 
-def test_a_long_chain_of_what_no_expression_gives_is_looked_at_once(notebook):
+def test_a_long_chain_of_what_no_expression_gives_is_looked_at_once(notebook, monkeypatch):
     """A generator's state after each draw is one: 3,000 of them are deeper than Python's stack."""
+    monkeypatch.setattr("tensormagic.capture.limits.MANY", 10**5)
     notebook.ok("rng, seen = np.random.default_rng(4), {}")
     notebook.ok("%%tensor -q\nfor k in range(3000):\n    seen[f'{k % 7}'] = rng.random()\nlast = seen['3'] + 1")
     want = np.random.default_rng(4).random(3000)

@@ -38,16 +38,16 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
 
 def _drop_oldest() -> None:
     """Let go of the programs that were asked for longest ago, where there are too many, or too large ones."""
-    nodes = sum(len(g.nodes) for g, _ in _executables)
+    nodes = sum(e.nodes for e in _executables.values())
     while len(_executables) > _KEPT or (nodes > _NODES and len(_executables) > _LAST):
-        (graph, _), _ = _executables.popitem(last=False)
-        nodes -= len(graph.nodes)
+        _, dropped = _executables.popitem(last=False)
+        nodes -= dropped.nodes
 
 
 def _running(graph: Graph, rewritten: Rewritten) -> Executable:
     before = {*graph.guards, *rewritten.graph.checks}
     late = tuple(g for g in rewritten.graph.guards if g not in before)
-    return Executable(rewritten, residence.device_in_force(), late=late)
+    return Executable(rewritten, residence.device_in_force(), len(graph.nodes), late=late)
 
 
 def executable_as(graph: Graph, rewritten: Graph) -> Executable:

@@ -103,9 +103,10 @@ def read_from(node: Node) -> list[Node]:
     """Small arrays that are not there, and of which ``node`` reads a part: each is computed once, and not for each part.
 
     Where it is data-dependent how large one is, that comes first. A number that is computed from parts has those alone that no rule makes
-    more accurate together with what is done to them: of integers, and of library calls.
+    more accurate together with what is done to them: of integers, and of library calls. What is compared is what the array has there.
     """
     found: dict[Node, None] = {}
+    asked = {node, *(node.args if node.op.kind == "pointwise" and node.type.dtype == bool else ())}
     there = kept.values.here()
     pending, iterations = [node], 0
     while pending and iterations < FEW:
@@ -118,7 +119,7 @@ def read_from(node: Node) -> list[Node]:
             continue
         if _elements(whole) == 1:
             pending += whole.needs
-        elif whole is not part and (part is node or _stays(whole)) and not any(map(_is_large, whole.args)):
+        elif whole is not part and (part in asked or _stays(whole)) and not any(map(_is_large, whole.args)):
             found.update(dict.fromkeys(_missing(part, whole)))
     return list(found)
 

@@ -41,10 +41,13 @@ class Executable:
         The graph in normal form, and what was rewritten.
     device
         Where it runs: ``"cpu"``, ``"gpu"``, or ``"auto"``.
+    nodes
+        How many nodes the graph had as it was given.
     """
 
     rewritten: Rewritten
     device: str = "cpu"
+    nodes: int = 0
     why: str = ""  # of the last choice of a device
     spent: float = 0.0  # seconds of NumPy's time so far
     seconds: dict[str, float] = field(default_factory=dict)

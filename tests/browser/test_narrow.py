@@ -126,7 +126,7 @@ def test_backpropagation_says_what_its_squares_are_where_it_has_some(opened):
     ):
         legend = opened(view).locator(".tm-backprop .tm-legend")
         expect(legend).to_contain_text("with respect to a box, passed back up the orange arrows")
-        assert ("negative ones are smaller and blue" in legend.inner_text()) is told
+        assert ("negative ones are blue and drawn smaller" in legend.inner_text()) is told
 
 
 def test_backpropagation_opens_at_the_top_of_a_picture_that_is_wider_than_its_frame(opened):

@@ -37,6 +37,7 @@ MOST_ROWS = 20  # items of a container, a row each
 MOST_UNBROKEN = 40  # characters of what is kept on one line of a narrow page
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MOST_BESIDE = 4  # gradients on the line itself
+_MOST_UNASKED = 1_500  # nodes of a graph that is drawn without being asked for: more take a second
 Bundle = dict[str, Any]
 
 
@@ -229,8 +230,16 @@ class Report:
         stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
         others = out.results if self.portrait is not None and self.portrait.computes else {}
         plain = plainly(value, actual_type(value), others) if self.is_plain and is_numbers(value) else ""
-        line = " · ".join(filter(None, [text, plain, stored, self.note]))
+        line = " · ".join(filter(None, [text, plain, stored, self._large, self.note]))
         return "\n".join(filter(None, [line, self._slip if computed else ""]))
+
+    @property
+    def _large(self) -> str:
+        """What is said of a graph that is drawn only where that is asked for."""
+        shown = self.portrait
+        if shown is None or not self._graph or self.outcome.options.opened or len(shown.graph.nodes) <= _MOST_UNASKED:
+            return ""
+        return f"a graph of {len(shown.graph.nodes):,} nodes, which %%tensor --show graph draws"
 
     @cached_property
     def _slip(self) -> str:
@@ -243,7 +252,7 @@ class Report:
     def bundle(self) -> tuple[Bundle, Bundle]:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
-        drawn = shown is not None and self._graph and (shown.computes or out.options.opened)
+        drawn = shown is not None and self._graph and (shown.computes or out.options.opened) and not self._large
         scene = shown.scene(out.source) if shown is not None and drawn else None
         made = bundle(
             self.line, scene, self._views, self._rich, self._panels, expanded=out.options.opened, new=self._new

@@ -50,7 +50,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
-_LONG = 1000  # elements
+_LONG, _MANY = 1000, 64  # elements of an array, and of a list, each of which is a node of its own
 
 
 def called(function: Any) -> Any:
@@ -332,7 +332,9 @@ def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:
 
 
 def is_long(values: Any) -> bool:
-    """Whether an array in a cell has so many elements that a comparison each is no graph: Python compares the values then."""
+    """Whether an array or a list in a cell has so many elements that a comparison each is no graph: Python compares the values then."""
+    if type(values) is list and len(values) > _MANY:
+        return values_are_there() and all(isinstance(v, Tensor | int | float | np.number) for v in values)
     if not isinstance(values, Tensor) or values.ndim != 1 or not values_are_there():
         return False
     return (hint(values.type.shape[0]) or 0) > _LONG

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
@@ -14,12 +15,17 @@ import numpy as np
 
 from tensormagic.capture import pythons
 from tensormagic.capture.namespace import Module, lending
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.world import World
 from tensormagic.capture.value import Tensor
 
 _BUILTIN = pythons.called(pythons.OF_NUMBERS)
 _NUMPY = {np.round, np.around, np.clip, np.isclose}  # beside ufuncs: what gives a number for numbers
+_DRAWS = {
+    "random", "uniform", "triangular", "randint", "randrange", "getrandbits", "gauss", "normalvariate", "lognormvariate", "expovariate",
+    "betavariate", "gammavariate", "paretovariate", "weibullvariate", "vonmisesvariate", "choice", "choices", "sample", "shuffle",
+}  # fmt: skip
 _MISSING = object()
 PLAIN = {range, list, tuple, str, dict, set}  # what Python goes over by itself
 
@@ -69,6 +75,8 @@ class Plainly:
 
     def _is_plain(self, value: Any, attribute: str) -> bool:
         if attribute:
+            if value is random:  # in a function these are drawn at each call
+                return attribute in _DRAWS and values_are_there()
             asked = self._asked(value, attribute, math) or self._asked(value, attribute, np)
             return isinstance(asked, float | BuiltinFunctionType) or is_of_numbers(asked)
         if type(value) is FunctionType:

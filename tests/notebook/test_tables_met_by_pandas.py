@@ -96,6 +96,7 @@ def test_columns_with_names_that_lazy_arrays_have(notebook: Notebook, magic: str
 
 def test_a_plot_of_a_lazy_series_has_its_parts(notebook: Notebook):
     plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")  # pandas draws into the figure that is there
     notebook.ok(START)
     notebook.ok("%%tensor\n" + "\n".join(LAZY))
     assert len(notebook.ok("z.plot.bar().patches").value) == 4

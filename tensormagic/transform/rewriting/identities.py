@@ -235,4 +235,5 @@ def _is_multiple(node: Node, of: Node, factor: Fraction) -> bool:
 
 def has_two_forms(node: Node) -> bool:
     """Whether a node may be such a choice: a first look."""
-    return node.op is sigmoid
+    form = bare(node.args[1]) if node.op is where else node
+    return form is not node and form.op is multiply and bare(form.args[1]).op is sigmoid

@@ -27,7 +27,7 @@ from tensormagic.backend.kinds import (
 )
 from tensormagic.backend.lower import IndexTuple, Read, Stage, operand_reads
 from tensormagic.backend.plan import Plan
-from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Storage
+from tensormagic.backend.schedule import Kernel, Loop, Nest, Part, Storage, steps_in
 from tensormagic.backend.steps import Block, Check, Region, below, produced
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
@@ -285,7 +285,7 @@ class _Counter:
                 self._note(part)
 
     def _note(self, part: Part) -> None:
-        for step in part.stages if isinstance(part, Nest) else [part]:
+        for step in steps_in(part):
             self.stored.update(produced(step))
         if isinstance(part, Region):
             self.stored.update(part.carries)

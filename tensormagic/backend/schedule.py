@@ -86,6 +86,11 @@ class Nest:
 Part = Nest | Region | Check
 
 
+def steps_in(item: Part | Node) -> Sequence[BlockStep]:
+    """The stages of a nest; anything else is one step."""
+    return item.stages if isinstance(item, Nest) else [item]
+
+
 @dataclass(eq=False)
 class Kernel:
     """Nests, regions and checks that are compiled into one machine function."""
@@ -227,7 +232,7 @@ class _Arrangement:
             if any(
                 s in self.before[step]
                 for item in self.items[other + 1 : number]
-                for step in _steps(item)
+                for step in steps_in(item)
                 for s in nest.stages
             ):
                 continue  # it has to run before what runs between them
@@ -282,10 +287,6 @@ class _Arrangement:
             return False
         nest.stages.append(stage)
         return True
-
-
-def _steps(item: Part | Node) -> Sequence[BlockStep]:
-    return item.stages if isinstance(item, Nest) else [item]
 
 
 def _common_depths(stage: Stage, nest: Nest, own: Sequence[tuple[Stage, tuple[Index, ...]]]) -> set[int]:
@@ -357,7 +358,7 @@ def _used_outside(block: Block, items: Sequence[Part | Node]) -> dict[Nest, set[
     for r in block.results:
         use(stored_below(r), None)
     for item in items:
-        for step in item.stages if isinstance(item, Nest) else [item]:
+        for step in steps_in(item):
             for n in needed(step):
                 use(n, item)
     return outside

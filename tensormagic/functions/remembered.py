@@ -175,4 +175,4 @@ def _files(folder: Path, *only: str) -> Iterator[tuple[str, int, int]]:
                 yield from _files(Path(entry.path))
 
 
-_VERSIONS = _versions()
+_VERSIONS = _versions()  # of what was imported: files that change later are not what runs

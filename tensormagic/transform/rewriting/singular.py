@@ -166,12 +166,12 @@ def angles_less_right_angles(node: Node) -> Found | None:
     ((_, term, times),) = total.terms
     function, own = bare(raised(term)), node.type.dtype.type
     number = Fraction(float(own(float(total.number))))
-    turns = -number / times / (pi() / 2)
-    found = _LESS_AN_ANGLE.get((function.op.name, round(turns)))
-    if found is None or abs(turns - round(turns)) > 2 * Fraction(float(np.finfo(own).eps)):
+    count = -number / times / (pi() / 2)  # of right angles
+    found = _LESS_AN_ANGLE.get((function.op.name, round(count)))
+    if found is None or abs(count - round(count)) > 2 * Fraction(float(np.finfo(own).eps)):
         return None
     near, angle = found(*function.args)
-    rest = number + times * round(turns) * pi() / 2  # what the number of the text is off
+    rest = number + times * round(count) * pi() / 2  # what the number of the text is off
     value = (angle if times == 1 else angle * float(times)) + float(rest)
     absorbed = tuple(n for n in (bare(term), *map(bare, node.args)) if n.args)
     if near is None:

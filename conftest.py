@@ -21,7 +21,9 @@ from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).parent
 NAMED_ELSEWHERE = "# tests named elsewhere"  # a line of a file of tests whose names come from what it tests
-TEST = re.compile(r"( *)(?:async )?def test_")
+TEST = re.compile(
+    r"^( *)((?:async )?def test_.*)(?:\n(?:\1[ )\]].*| *$))*", re.MULTILINE
+)  # its first line, and its body
 IMPORT = re.compile(r"^\s*(?:from|import) +tests\.([\w.]+)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)
 
 gc.disable()  # what is collected stays to the end: there is no garbage to look for, and looking took a sixth of the time
@@ -43,15 +45,18 @@ def text_of(path: Path) -> str:
 @cache
 def named_in(path: Path) -> str:
     """The text of a file without the bodies of its tests: what names tests stands before these, in decorators and tables."""
-    kept: list[str] = []
-    depth: int | None = None  # of the test whose body is left out
-    for line in text_of(path).splitlines():
-        indent = len(line) - len(line.lstrip())
-        if depth is None or (line.strip() and indent <= depth and line.strip()[0] not in ")]"):
-            found = TEST.match(line)
-            depth = len(found[1]) if found else None
-            kept.append(line)
-    return "\n".join(kept)
+    return TEST.sub(r"\1\2", text_of(path))
+
+
+@cache
+def imported(path: Path) -> list[Path]:
+    """The files of tests that a file imports."""
+    found: list[Path] = []
+    for module, names in IMPORT.findall(text_of(path)):
+        base = ROOT.joinpath("tests", *module.split("."))
+        files = [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]
+        found += [file for file in files if file.is_file()]
+    return found
 
 
 def sources(path: Path) -> list[Path]:
@@ -59,10 +64,7 @@ def sources(path: Path) -> list[Path]:
     found = [path, *(folder / "conftest.py" for folder in path.parents if folder.is_relative_to(ROOT))]
     found = [file for file in found if file.is_file()]
     for file in found:
-        for module, names in IMPORT.findall(text_of(file)):
-            base = ROOT.joinpath("tests", *module.split("."))
-            files = [base.with_suffix(".py"), *(base / f"{name}.py" for name in re.findall(r"\w+", names))]
-            found += [file for file in files if file not in found and file.is_file()]
+        found += [other for other in imported(file) if other not in found]
     return found
 
 
@@ -93,11 +95,11 @@ def may_be_selected(path: Path, keyword: str) -> bool:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Iterator[None]:
     """Leave out examples where a file has no prompt, and files of which ``-k`` selects nothing."""
     found: Any = yield
-    if file_path.suffix != ".py" or not found:
-        return found
-    if not may_be_selected(file_path, parent.config.option.keyword.strip()):
-        return [Unread.from_parent(parent, path=file_path)]
-    return [node for node in found if not isinstance(node, DoctestModule) or ">>>" in text_of(file_path)]
+    if file_path.suffix == ".py":
+        found = [node for node in found if not isinstance(node, DoctestModule) or ">>>" in text_of(file_path)]
+        if found and not may_be_selected(file_path, parent.config.option.keyword.strip()):
+            return [Unread.from_parent(parent, path=file_path)]
+    return found
 
 
 @pytest.hookimpl(wrapper=True)

@@ -148,6 +148,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
+def by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The NumPy tier: nothing is compiled."""
+    from tensormagic.config import config
+
+    monkeypatch.setattr(config, "tier", "numpy")
+
+
+@pytest.fixture
 def run_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many nodes each demand had."""
     from tensormagic import session

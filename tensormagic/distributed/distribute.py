@@ -27,7 +27,8 @@ from tensormagic.distributed.sources import Chunked, Shard, chunked, is_read_in_
 from tensormagic.distributed.splitting import split
 from tensormagic.distributed.stages import Split
 from tensormagic.distributed.watching import TRIES
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.callables import of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.given import fixed, signature
 from tensormagic.functions.reading import is_input
 from tensormagic.functions.record import Record

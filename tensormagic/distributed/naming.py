@@ -8,7 +8,7 @@ from typing import Any
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.distributed.sources import is_split
-from tensormagic.functions.function import of_callable
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.reading import is_input
 from tensormagic.ir.plain_texts import key_text
 

@@ -16,9 +16,10 @@ from tensormagic.capture.random import Drawn
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.changed import Copies
 from tensormagic.functions.derivatives import derived
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone, numbers_in
 from tensormagic.functions.sequential import one_by_one

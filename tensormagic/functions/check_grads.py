@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture.tree import flatten
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.derivatives import jvp
 from tensormagic.functions.differences import Slope, longer, longest, slope
 from tensormagic.functions.disagreement import disagreement, near, paired
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.linear import vjp
 from tensormagic.functions.tracing import traced_over
 from tensormagic.ir.errors import DerivativeCheckError, DifferentiationError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tensormagic import session
 from tensormagic.capture.tree import flatten
 from tensormagic.config import config, leveled
-from tensormagic.functions.function import of_callable
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.record import Record
 from tensormagic.functions.tensor import checked_place

@@ -27,7 +27,8 @@ from tensormagic.capture.staging.regions import (
 )
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import as_size, wrap
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.callables import of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone
 from tensormagic.ir.errors import DTypeError, ShapeError

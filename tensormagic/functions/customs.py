@@ -16,10 +16,11 @@ from tensormagic.capture.staging.regions import around, graph_of, of_type
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.changed import Copies
 from tensormagic.functions.closed import lazily_read
 from tensormagic.functions.derivatives import derived
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.results import numbers_alone, numbers_in

@@ -15,9 +15,10 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import wrap
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.closed import Closed
 from tensormagic.functions.constant import warn_constant
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form, value_and_gradient_nodes
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import maker

@@ -25,9 +25,8 @@ import numpy as np
 from tensormagic.capture.door import is_table
 from tensormagic.capture.makers import is_function, is_library
 from tensormagic.capture.pythons import IN_NAMESPACES
-from tensormagic.capture.random import is_generator
 from tensormagic.capture.staging.special import written
-from tensormagic.capture.tree import is_container, parts_in
+from tensormagic.capture.tree import is_container
 from tensormagic.capture.value import Tensor
 from tensormagic.functions import kinds
 from tensormagic.functions.footprint_notes import LARGEST, Unfollowed
@@ -115,26 +114,6 @@ def record_of(
     )
 
 
-def constants_of(tree: Any) -> list[Any]:
-    """What a call is given beside arrays, numbers and generators, which are inputs: objects, and the classes of its containers."""
-    found: list[Any] = []
-    pending = [tree]
-    while pending:
-        value = pending.pop()
-        if (
-            isinstance(value, np.ndarray)
-            or is_generator(value)
-            or (kinds.is_constant(value) and type(value) not in WRAPPERS)
-        ):
-            continue
-        if type(value) not in _CONTAINERS:
-            found.append(type(value) if is_container(value) else value)
-        if is_container(value):
-            pending += parts_in(value)
-    return found
-
-
-_CONTAINERS = {tuple, list, dict}
 _WATCHED = {"numpy", "scipy", "math", "numpy.random", "numpy.linalg", "numpy.fft"}  # which tests replace parts of
 
 
@@ -501,4 +480,4 @@ _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     **dict.fromkeys((list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict), _Walk.items),
 }
 
-__all__ = ["UNKNOWN", "Code", "constants_of", "record_of"]
+__all__ = ["UNKNOWN", "Code", "record_of"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 import types
@@ -31,11 +30,7 @@ from tensormagic.functions.program import Known, Specialisation
 from tensormagic.functions.quicker import Quicker
 from tensormagic.functions.reading import (
     Body,
-    called_body,
-    captured_body,
     is_moving,
-    parameters_of,
-    reads_of,
 )
 from tensormagic.functions.recaptured import Recaptured
 from tensormagic.functions.record import Record
@@ -491,37 +486,10 @@ def _own_arrays(program: Specialisation, args: tuple[Any, ...], options: dict[st
     return [*flatten((args, options))[0], *(value for _, value in given.held)] if program.stores else []
 
 
-# functions of the user ------------------------------------------------------------------------------------------------
-
-
-def _of_function(function: types.FunctionType, lasting: bool) -> Function:
-    body = captured_body(function, lasting=lasting)
-    reads = reads_of(function) if lasting else ()
-    made = Function(
-        body, function.__name__, parameters_of(function), ByPosition(function), reads, roots=(function,), plain=function
-    )
-    functools.update_wrapper(made, function, updated=())
-    return made
-
-
-def of_callable(function: Any) -> Function:
-    """The captured function of any callable."""
-    if isinstance(function, Function):
-        return function
-    if isinstance(function, types.FunctionType):
-        capture = context.current()
-        beside = None if capture is None else capture.running.beside.get(function)
-        return _of_function(function, capture is None if beside is None else beside.lasting)
-    if callable(function):
-        label = getattr(function, "__name__", type(function).__name__)
-        return Function(called_body(function), label, roots=(function,), plain=function)
-    raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
-
-
 def _unless_met_again(error: KindError) -> None:
     """Raise what no other trace mends."""
     if error.site < 0:
         raise error
 
 
-__all__ = ["Function", "of_callable"]
+__all__ = ["Function"]

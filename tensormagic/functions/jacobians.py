@@ -10,9 +10,10 @@ import numpy as np
 
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import wrap
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.closed import Closed
 from tensormagic.functions.derivatives import ArgNums, argument_positions, derived, grad
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.sparse import SparseJacobian

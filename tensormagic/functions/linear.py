@@ -23,10 +23,11 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.changed import Copies
 from tensormagic.functions.closed import Closed, lazily_read
 from tensormagic.functions.derivatives import fitted, jvp, kept, pushed
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.given import Given
 from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.inside import taken_back

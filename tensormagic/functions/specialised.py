@@ -19,7 +19,8 @@ from tensormagic.capture.tree import flatten, is_container, structure
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
 from tensormagic.functions.changed import Halfway, refused
-from tensormagic.functions.footprint import UNKNOWN, constants_of, record_of
+from tensormagic.functions.constants import constants_of
+from tensormagic.functions.footprint import UNKNOWN, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
 from tensormagic.functions.glance import Completing
 from tensormagic.functions.inside import HOLDING, Inside, arrays_in, refuse_kept, taken_back

@@ -26,9 +26,9 @@ from tensormagic.capture import context, floating, usercode
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.compiled import Compiled
 from tensormagic.functions.compiling import captured_for
-from tensormagic.functions.function import of_callable
 from tensormagic.ir.errors import ArgumentError, CaptureError, GuardError, TensorError
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, slice)

@@ -16,8 +16,9 @@ from tensormagic.capture.operands import has_lazy, name_of, node_of
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config, leveled
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.cells import cast
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.reading import look
 from tensormagic.functions.travel import maker
 

@@ -27,10 +27,12 @@ from tensormagic.capture.tree import computed, flatten, holds_deferred
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.changed import Copies
+from tensormagic.functions.constants import constants_of
 from tensormagic.functions.explaining import explained
-from tensormagic.functions.footprint import constants_of, record_of
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.footprint import record_of
+from tensormagic.functions.function import Function
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.left import bare, held_by, left_behind
 from tensormagic.functions.outward import Outward, outward_and_nodes

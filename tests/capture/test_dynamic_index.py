@@ -7,13 +7,9 @@ import pytest
 
 import tensormagic as tm
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 INDEX = range(-5, 6)
 STEPS = (1, 2, 3, -1, -2)
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def outcome(function, *args):

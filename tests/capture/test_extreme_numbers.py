@@ -13,6 +13,7 @@ import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 from tests.capture.harness import check
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 WHOLE = [0, 1, -1, 3, -7, 2**31, 2**32 + 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63)]
 REAL = [0.0, -0.0, 1.0, 0.5, -3.7, 2.0**53, -(2.0**53), 2.0**62, 2.0**63, -(2.0**63), 1e300, math.inf, math.nan]
 MIXED = {
@@ -37,11 +38,6 @@ WHOLES = {
     ">>": lambda a, b: int(a[0]) >> int(b[0]),
     "<": lambda a, b: int(a[0]) < int(b[0]),
 }
-
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def outcome(function: Any, *args: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 BITS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     "normal": (0.5, 2.0),
@@ -113,11 +114,6 @@ OLD: list[tuple[str, Callable[[Any], Any]]] = [
     ("multinomial", lambda r: r.multinomial(10, [0.2, 0.3, 0.5], size=2)),
     ("in order", lambda r: r.normal(size=2) + 10 * r.randint(5, size=2) + 100 * r.normal(size=2)),
 ]
-
-
-@pytest.fixture(autouse=True)
-def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def as_numpy(draw: Callable[[Any], Any], generator: Any, twin: Any) -> None:

@@ -10,10 +10,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError
 
-
-@pytest.fixture(autouse=True)
-def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
 def test_vmap_gives_every_example_the_generator_of_its_seed() -> None:

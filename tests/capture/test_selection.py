@@ -10,16 +10,12 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import topological
 from tests.capture.harness import check
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 RNG = np.random.default_rng(11)
 X = RNG.normal(size=(3, 4))
 Y = RNG.normal(size=(3, 4))
 V = np.array([3.0, -1.0, 2.0, 3.0, -1.0, 0.0])
 W = np.array([1, 0, 2, 2, 0])
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def listed(value):

@@ -5,14 +5,6 @@ from typing import Any
 
 import pytest
 
-import tensormagic as tm
-
-
-@pytest.fixture
-def by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The NumPy tier: nothing is compiled."""
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:

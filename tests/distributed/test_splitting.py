@@ -17,16 +17,12 @@ from tensormagic.ir import site
 from tensormagic.ir.size import symbol
 from tensormagic.ir.type import Type
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 ROWS = 23
 RNG = np.random.default_rng(7)
 X, Y, W = RNG.normal(size=(ROWS, 3)), RNG.normal(size=ROWS), RNG.normal(size=3)
 N = symbol("n", least=16)
 TYPES = (Typed(Type(np.dtype(float), (N, 3))), Typed(Type(np.dtype(float), (N,))), "float64[k]")
-
-
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def splitted(function: Callable[..., Any], types: tuple[Any, ...] = TYPES, places: tuple[int, ...] = (0, 1)) -> Split:

@@ -10,12 +10,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.functions.function import Function
 
-
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-
-
+pytestmark = pytest.mark.usefixtures("by_numpy")
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 4))
 Y = RNG.normal(size=300)

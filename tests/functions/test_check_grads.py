@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.config import config
 from tensormagic.functions.differences import longer, slope
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.3, 1.2, 0.7])
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 def powers(p, n):

@@ -11,7 +11,6 @@ import tensormagic as tm
 from tensormagic.backend.plan import plan_graph
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import wrap
-from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import topological
@@ -19,12 +18,8 @@ from tensormagic.transform.grad import value_and_gradient
 from tensormagic.transform.rewriting import rewrite
 from tests.ops.harness import closed, place
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.3, -0.7, 1.1])
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 def polynomial(x):

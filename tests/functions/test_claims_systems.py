@@ -7,13 +7,9 @@ import tensormagic as tm
 from tensormagic.backend.reference import evaluate_graph
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import wrap
-from tensormagic.config import config
 from tests.ops.harness import closed, place
 
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
 def product(a, b):

@@ -6,16 +6,11 @@ import pytest
 import tensormagic as tm
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import wrap
-from tensormagic.config import config
 from tensormagic.ir.errors import DifferentiationError
 from tests.ops.test_derivatives import check
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.3, -0.7, 1.1])
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 def nodes(function):

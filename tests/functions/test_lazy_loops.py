@@ -11,10 +11,7 @@ from tensormagic import session
 from tensormagic.capture import living
 from tensormagic.ir.node import topological
 
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.functions import specialised
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.5, 1.0, -2.0])
 RATES = [0.5, 0.25, 0.75, 0.125, 0.6, -0.0]
 
@@ -66,11 +67,6 @@ def put(holder: Any, key: Any, value: Any) -> None:
         holder[key] = value
     else:
         setattr(holder, key, value)
-
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError, ConstantGradientWarning
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([3.0, -1.0, 2.0, -1.0, 0.5])
 TABLE = {np.mean: 2.0, np.sum: 3.0}
 HELD = {"h": np.zeros(3)}
@@ -50,11 +51,6 @@ ORDERS = {
     "the largest of pairs": lambda x: max(enumerate(x), key=lambda p: p[1])[0],
     "a default": lambda x: max([], key=abs, default=x[0]),
 }
-
-
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 @pytest.mark.parametrize("name", ORDERS)

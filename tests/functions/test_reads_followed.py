@@ -20,6 +20,7 @@ from tensormagic.functions import specialised
 from tensormagic.ir.errors import CaptureError, GuardError
 from tests.functions import state_programs as states
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.arange(3.0)
 EACH = 50  # programs of a seed
 FACTOR = 2
@@ -37,11 +38,6 @@ class Model:
     def step(self, x: Any) -> Any:
         """What reads attributes, a list and a global."""
         return x * self.rate + self.layers[0] * FACTOR
-
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 @pytest.mark.share(2)

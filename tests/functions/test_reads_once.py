@@ -19,13 +19,9 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.arange(1.0, 4.0)
 RATE = 2.0
-
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def one_draw(f: Any, x: Any, pull: Any) -> None:

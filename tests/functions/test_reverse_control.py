@@ -9,16 +9,11 @@ import pytest
 import tensormagic as tm
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.value import wrap
-from tensormagic.config import config
 from tests.ops.test_derivatives import check
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 X = np.array([0.3, -0.7, 1.1])
 PAIR = np.array([[0.4, 0.9, -0.3], [1.2, -0.5, 0.8]])
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 def nodes(function):

@@ -12,10 +12,7 @@ from tensormagic.config import config
 from tensormagic.transform.grad import value_and_gradient
 from tensormagic.transform.rewriting import rewrite
 
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
 def chain(links):

@@ -7,13 +7,9 @@ import scipy
 import tensormagic as tm
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 RNG = np.random.default_rng(1)
 X, U, GRID = RNG.normal(size=6), RNG.normal(size=40), RNG.normal(size=(8, 9))
-
-
-@pytest.fixture(autouse=True)
-def numpy_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def assert_equal(ours, dense):

@@ -7,10 +7,7 @@ import pytest
 
 import tensormagic as tm
 
-
-@pytest.fixture(autouse=True)
-def by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
 def test_missing_arguments_are_looked_up_at_each_call() -> None:

@@ -137,3 +137,26 @@ def notebook(shell: InteractiveShell, first_names: frozenset[str], monkeypatch: 
     shell.run_line_magic("unload_ext", "tensormagic")
     shell.run_line_magic("precision", "")  # which a test may have set, for NumPy too
     np.set_printoptions(**printing)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch):
+    """``tm.live``, whose views are closed at the end, with nothing left of them."""
+    import comm
+    from ipywidgets.widgets.widget import _instances
+
+    from tensormagic.notebook.widgets.live import LiveView
+
+    monkeypatch.setattr(
+        comm, "create_comm", comm.DummyComm
+    )  # the kernel's, where a test has imported it, sends nothing here
+    before, made = set(_instances), []
+
+    def show(*args, **ranges):
+        made.append(tm.live(*args, **ranges))
+        return made[-1]
+
+    yield show
+    for view in made:
+        view.close()
+    assert not [w for name, w in _instances.items() if name not in before and isinstance(w, LiveView)]

@@ -10,36 +10,16 @@ import numpy as np
 import pytest
 
 pytest.importorskip("anywidget")
-import comm
 import traitlets
 
 import tensormagic as tm
-from tensormagic.functions.function import of_callable
+from tensormagic.functions.callables import of_callable
 from tensormagic.notebook.live.ranges import parameter
 from tensormagic.notebook.live.sweep import Numbers, Star
 from tests.notebook.live_views import unpacked
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 A = np.array([[1.0, 0.5, 0.0], [0.5, 2.0, 0.25], [0.0, 0.25, 3.0]])
-
-
-@pytest.fixture(autouse=True)
-def numpy_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """``tm.live``, whose views are closed at the end."""
-    monkeypatch.setattr(comm, "create_comm", comm.DummyComm)
-    made = []
-
-    def show(*args, **ranges):
-        made.append(tm.live(*args, **ranges))
-        return made[-1]
-
-    yield show
-    for view in made:
-        view.close()
 
 
 def form(w):

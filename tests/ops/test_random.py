@@ -18,6 +18,7 @@ from tensormagic.ops.draws.quantiles import beta_slopes, von_mises_slopes
 from tensormagic.ops.draws.slopes import gamma_slopes
 from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, put_back
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 FAMILIES: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
     ("normal", lambda r, a, b: r.normal(a, b, size=4)),
     ("normal of nothing", lambda r, a, b: r.normal(a, 0.0 * b, size=4) + r.normal()),
@@ -44,11 +45,6 @@ FAMILIES: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
         ),
     ),
 ]
-
-
-@pytest.fixture(autouse=True)
-def numpy_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def slopes(f: Callable[[Any, Any], Any], a: float, b: float) -> list[float]:

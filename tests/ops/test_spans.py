@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.config import config
 from tensormagic.ops.reverse import spans
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 rng = np.random.default_rng(5)
 U = rng.normal(size=(12, 9))
 DRIVE = rng.normal(size=(150, 12, 9))
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 @pytest.fixture

@@ -2,15 +2,10 @@
 
 import pytest
 
-from tensormagic.config import config
 from tests.transform.nasty import ENOUGH, FAMILIES, FORMS, worst
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 FREE = [f for f in FAMILIES if not f.needs]
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 @pytest.mark.share(3)

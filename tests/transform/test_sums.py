@@ -7,13 +7,9 @@ import tensormagic as tm
 from tensormagic.config import config
 from tensormagic.session import executable
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 rng = np.random.default_rng(3)
 A, D = rng.normal(size=(40, 5, 4)), rng.normal(size=(40, 5, 3))
-
-
-@pytest.fixture(autouse=True)
-def _numpy_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numpy")
 
 
 def loops(graph):

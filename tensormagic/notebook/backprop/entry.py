@@ -10,7 +10,8 @@ from IPython.core.getipython import get_ipython
 
 from tensormagic.capture.inputs import lift
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.callables import of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import replace as replaced
 from tensormagic.functions.space import place_of
 from tensormagic.ir.node import Node

@@ -16,7 +16,8 @@ from tensormagic.capture import random
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.callables import of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.program import trace
 from tensormagic.ir import site
 from tensormagic.ir.closing import Closed

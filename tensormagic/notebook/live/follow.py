@@ -15,8 +15,9 @@ from ipywidgets import Widget
 
 from tensormagic.capture.cell import Code
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.functions.callables import of_callable
 from tensormagic.functions.cells import of_cell
-from tensormagic.functions.function import Function, of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.value_grad import input_of
 from tensormagic.ir.errors import ArgumentError
 from tensormagic.notebook.display import Report, Views

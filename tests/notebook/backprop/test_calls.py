@@ -9,14 +9,10 @@ import tensormagic as tm
 from tensormagic.notebook.backprop.sheet import Sheet
 from tensormagic.notebook.backprop.subject import of_function
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(6, 4))
 T = RANDOM.integers(0, 4, 6)
-
-
-@pytest.fixture(autouse=True)
-def reference_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def total(x):

@@ -17,14 +17,10 @@ from tensormagic.notebook.backprop.passes import MOST_ELEMENTS, MOST_NODES, Pass
 from tensormagic.notebook.backprop.subject import of_function
 from tensormagic.notebook.live.variables import function_of
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 RANDOM = np.random.default_rng(0)
 VECTOR, MATRIX = RANDOM.normal(size=4), RANDOM.normal(size=(4, 3))
 SQUARE = RANDOM.normal(size=(3, 3)) + 3 * np.eye(3)
-
-
-@pytest.fixture(autouse=True)
-def reference_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def logistic(X, w, b, y):

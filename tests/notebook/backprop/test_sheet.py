@@ -18,16 +18,12 @@ from tensormagic.notebook.backprop.subject import of_function
 from tensormagic.notebook.backprop.wording import Headings
 from tensormagic.ops.contract import CONTRACT
 
+pytestmark = pytest.mark.usefixtures("by_numpy")
 RANDOM = np.random.default_rng(0)
 PRODUCTS = (
     *("ab,b->a", "ab,bc->ac", "a,a->", "a,ab->b", "ab,a->b", "ab,ac->bc", "ab,cb->ac", "a,b->ab", "a,b->ba"),
     *("ab,ac->cb", "ab,ca->cb", "a,ba->b", "ab,bc->ca", "ab,cb->ca", "ab,ca->bc", "ab,ab->", "ab,ab->a"),
 )
-
-
-@pytest.fixture(autouse=True)
-def reference_tier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def neuron(x, w, b):

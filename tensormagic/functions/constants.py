@@ -1,0 +1,36 @@
+"""What a call is given that is constant in its graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensormagic.capture.random import is_generator
+from tensormagic.capture.tree import is_container, parts_in
+from tensormagic.functions import kinds
+from tensormagic.functions.footprint_wrappers import WRAPPERS
+
+_CONTAINERS = {tuple, list, dict}
+
+
+def constants_of(tree: Any) -> list[Any]:
+    """What a call is given beside arrays, numbers and generators, which are inputs: objects, and the classes of its containers."""
+    found: list[Any] = []
+    pending = [tree]
+    while pending:
+        value = pending.pop()
+        if (
+            isinstance(value, np.ndarray)
+            or is_generator(value)
+            or (kinds.is_constant(value) and type(value) not in WRAPPERS)
+        ):
+            continue
+        if type(value) not in _CONTAINERS:
+            found.append(type(value) if is_container(value) else value)
+        if is_container(value):
+            pending += parts_in(value)
+    return found
+
+
+__all__ = ["constants_of"]

@@ -7,6 +7,7 @@ A value that becomes a lazy array loses its own operators and methods; where the
 from __future__ import annotations
 
 import enum
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import FunctionType
@@ -192,6 +193,20 @@ def lazily(value: Any) -> Any:
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
         return None
     return run_time.staged(getattr(method, "__wrapped__", method))(value)
+
+
+def read_by(function: Callable[..., Any], value: Any) -> Any:
+    """An operand of a function of NumPy's; of an object of the user's that NumPy reads as an array that array, which may be lazy."""
+    kind = type(value)
+    if kind in {list, tuple}:
+        parts = [read_by(function, v) for v in value]
+        return kind(parts) if any(map(operator.is_not, parts, value)) else value
+    if kind is np.ndarray or not isinstance(getattr(kind, "__array__", None), FunctionType):
+        return value
+    if any(hasattr(kind, name) for name in (function.__name__, "__array_function__", "__array_ufunc__")):
+        return value  # which NumPy asks first
+    found = lazily(value)
+    return value if found is None else found
 
 
 def is_sequence(value: Any) -> bool:

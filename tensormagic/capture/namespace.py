@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tensormagic.capture import context, fancy, library, oracle, random_module, tables, ufuncs
+from tensormagic.capture.door import read_by
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import name_of_list
@@ -177,6 +178,8 @@ def _dispatching(function: Callable[..., Any], own: Callable[..., Any]) -> Calla
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if context.current() is not None:
+            args = tuple([read_by(function, v) for v in args])
         given = (*args, *options.values())
         if not any(has_lazy(v) or name_of_list(v) for v in given):
             return function(*map(_handed_out, args), **options)

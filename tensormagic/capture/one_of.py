@@ -254,6 +254,11 @@ def _counts(node: Node) -> bool:
 # texts ----------------------------------------------------------------------------------------------------------------
 
 
+def texts_among(value: Any) -> int:
+    """How many texts with numbers in them a value may be."""
+    return sum(isinstance(v, LazyText) for v in (value.options if isinstance(value, OneOf) else (value,)))
+
+
 class LazyText(Opaque):
     """A text with values in it that are not known yet.
 

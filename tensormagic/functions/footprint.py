@@ -317,6 +317,9 @@ class _Walk(Wrappers):
             inner = isinstance(space[name], types.ModuleType)
             if users or inner or kinds.is_constant(space[name]) or self._is_of_random(space[name]):
                 self.entry(space, name, f"{told}.{name}")
+            elif module is sys and name in kinds.STREAMS and self.fixed:
+                self.entry(space, name, f"{told}.{name}", leads=False)  # where it writes to is calls' own matter
+                self.by_call(f"{told}.{name}")
             else:
                 self.by_call(f"{told}.{name}", counted=kinds.is_called(space[name]))
                 if isinstance(getattr(space[name], "__self__", None), random.Random):

@@ -96,8 +96,17 @@ class Notes:
         """One check of a value."""
         self.checks.setdefault((kind, id(a)), Check(kind, (a, b, c), told))
 
-    def entry(self, space: Mapping[str, Any], name: Any, told: str, *, lifted: bool = False, owner: Any = None) -> None:
-        """An entry of a dictionary, by a name, and what it leads to; of that of a class, the ``owner``."""
+    def entry(
+        self,
+        space: Mapping[str, Any],
+        name: Any,
+        told: str,
+        *,
+        lifted: bool = False,
+        owner: Any = None,
+        leads: bool = True,
+    ) -> None:
+        """An entry of a dictionary, by a name, and what it ``leads`` to; of that of a class, the ``owner``."""
         owner = space if owner is None else owner
         if (id(owner), name) in self.moving:
             return
@@ -107,7 +116,8 @@ class Notes:
         if key not in self.checks:
             self.checks[key] = Check(kind, (space.get, name, value), told, (owner, name))
             self.seen[id(space), "space"] = space
-        self.push(value, told, lifted=lifted)
+        if leads:
+            self.push(value, told, lifted=lifted)
 
     def push(self, value: Any, told: str, *, lifted: bool = False) -> None:
         """A value that is to be looked into."""

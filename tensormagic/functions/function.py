@@ -22,6 +22,7 @@ from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 from tensormagic.functions import first
+from tensormagic.functions.attributed import Attributed
 from tensormagic.functions.changed import Halfway
 from tensormagic.functions.given import Given, signature
 from tensormagic.functions.glance import NUMBERS, ByPosition, Seen, known_by, matcher, no_form
@@ -69,7 +70,7 @@ class _Unseen(Exception):  # noqa: N818
 
 @sealed
 @dataclass(eq=False, repr=False)
-class Function(Specialised):
+class Function(Attributed, Specialised):
     """A captured function: a call traces it for the kind of its arguments, and runs the graph.
 
     Called on lazy arrays, or inside a captured cell, it gives lazy arrays; on NumPy arrays it gives NumPy arrays.

@@ -28,6 +28,7 @@ from tensormagic.ir.alive import once_for_each
 from tensormagic.ir.modules import PURE_OF_VALUES, is_pure, is_users, module_of
 
 LOUD = ELSEWHERE | {"globals", "locals", "id"}  # builtins that look elsewhere than at their operands
+STREAMS = frozenset({"stdin", "stdout", "stderr"})  # of ``sys``, which code may bind anew
 _DRAW: Any = type(np.random.normal)
 _MAKERS: tuple[Any, ...] = (
     np.random.default_rng, np.random.Generator, np.random.RandomState,

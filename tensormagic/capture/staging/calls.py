@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, loud, names, namespace, usercode
-from tensormagic.capture.door import is_itself
+from tensormagic.capture.door import is_itself, read_by
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.hooks import hooks, run_time
@@ -164,7 +164,7 @@ _OF_MANAGERS = _no_manager.__code__  # of every function that `contextmanager` m
 def _as_it_is(function: Any) -> Any:
     """A function that is called as Python calls it, or refused in code that is being tried out."""
     found = function if trial() is None else _tried(function)
-    if isinstance(function, np.ufunc) and _is_abstract():
+    if isinstance(function, np.ufunc) and context.current() is not None:
         return partial(_read_first, found)
     found = found if source.was_staged(function) else unstaged(found)
     if not _is_abstract():
@@ -179,7 +179,7 @@ def _as_it_is(function: Any) -> Any:
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
     """A ufunc of objects of the user's that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
-    return ufunc(*(wrap(node_of(v)) if is_itself(v) else v for v in args), **options)
+    return ufunc(*(wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args), **options)
 
 
 def _of_container(function: Any) -> Any:

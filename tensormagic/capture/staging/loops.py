@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, usercode
+from tensormagic.capture.one_of import texts_among
 from tensormagic.capture.staging import merged
 from tensormagic.capture.staging.aliases import is_own
 from tensormagic.capture.staging.carries import CarriedSlot, Carry, Lengths, Names, Varies, check_kept
@@ -44,6 +45,7 @@ from tensormagic.ir.type import Type, python
 from tensormagic.ops.leaf import CONSTANT, constant
 
 PASSES = 12  # tracings of one iteration, at most
+_TEXTS = 8  # texts that a variable may be, of all passes together, while each finds more of them
 
 
 class Loop:
@@ -90,6 +92,7 @@ class Loop:
         self.buffers: dict[Buffer, Carry] = {}
         self.lengths = Lengths()
         self.dropped: set[Slot | Buffer] = set()  # what was carried, and is not changed by an iteration after all
+        self.texts: dict[Slot, list[int]] = {}  # of what holds one of several texts: how many there were, pass by pass
         self.settled = False
         self.index: Node | None = None  # of an iteration
         self.outcome = Outcome()
@@ -270,6 +273,7 @@ class Loop:
         parts = self.parts_of(slot, value)
         if parts.form != carried.parts.form and apart(like).form == parts.form:
             self.settled = False  # it may be None: traced again as what says so
+            self._refuse_longer(slot, like)
             begun = carried.start is not UNBOUND
             self._carry(slot, aligned(carried.start, value, slot.said)[0], like=None if begun else parts)
             return
@@ -289,6 +293,16 @@ class Loop:
             elif defined is not None and not slot.internal:
                 carried.conditions[k] = Carry(slot.said, constant(True), python(bool))
                 self.settled = False
+
+    def _refuse_longer(self, slot: Slot, value: Any) -> None:
+        """Raise where pass after pass finds a longer text with numbers in it, as ``out += f"{v} "`` makes: there is no end of that."""
+        found = self.texts.setdefault(slot, [])
+        found.append(texts_among(value))
+        if len(found) > 1 and found[-1] > found[-2] and sum(found) > _TEXTS:
+            raise NeedsPython(
+                f"{self.label} makes {slot.said} a longer text in each iteration, with numbers that depend on data",
+                "Keep the texts in a list, and join them after the loop.",
+            )
 
     def _stays(self, carried: CarriedSlot, value: Any) -> bool:
         """Find entries that the iteration hands on as they are: it is traced again with what they are; whether it is."""

@@ -15,6 +15,7 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ops.interpret import bind
 from tensormagic.ops.op import as_form
 from tensormagic.ops.opaque import Store
+from tensormagic.ops.regions.branches import packed
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.loops import turning
 from tensormagic.ops.update import Update
@@ -56,12 +57,8 @@ def changed(node: Node, name: str) -> range:
 def bound(node: Node, runs: Mapping[str, Run]) -> Callable[[Sequence[Any], int], Any]:
     """The function of a region's operands, and of the address of the flag that stops it, given those of its graphs."""
     if node.op is COND:
-        return lambda values, flag: _packed(_choice(node, runs, values, flag))
-    return lambda values, flag: _packed(_repetition(node, runs, values, flag))
-
-
-def _packed(values: list[Any]) -> Any:
-    return values[0] if len(values) == 1 else tuple(values)
+        return lambda values, flag: packed(_choice(node, runs, values, flag))
+    return lambda values, flag: packed(_repetition(node, runs, values, flag))
 
 
 def _formed(graph: Graph, values: Sequence[Any], first: int) -> list[Any]:

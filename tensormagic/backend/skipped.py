@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tensormagic.backend.kinds import is_inline_move
+from tensormagic.backend.kinds import is_inline_move, stripped
 from tensormagic.backend.lower import IndexTuple, Stage, variable
 from tensormagic.ir.node import Node
 from tensormagic.ir.second_looks import choice_of
@@ -70,15 +70,9 @@ def is_only_chosen(root: Node, skip: Skip, stages: Iterable[Stage], stored: Call
             for k, arg in enumerate(node.args):
                 if arg is not root:
                     stack += [] if stored(arg) else [arg]
-                elif not (node.op is where and k == 1 + skip.holds and _below(node.args[0]) is skip.condition):
+                elif not (node.op is where and k == 1 + skip.holds and stripped(node.args[0]) is skip.condition):
                     return False
     return True
-
-
-def _below(node: Node) -> Node:
-    while is_inline_move(node):
-        node = node.args[0]
-    return node
 
 
 def common(stages: Iterable[Stage]) -> Skip | None:

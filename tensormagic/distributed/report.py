@@ -182,12 +182,12 @@ class Report:
     def title(self) -> str:
         """One line on the call."""
         parts = [
-            f"{self.name}: {self.rows:,} rows in {self.chunks:,} chunks, {_counted(self.stages, 'stage')}, {self.seconds:.3g} s"
+            f"{self.name}: {self.rows:,} rows in {self.chunks:,} chunks, {counted(self.stages, 'stage')}, {self.seconds:.3g} s"
         ]
         if self.lost:
-            parts.append(f"{_counted(len(self.lost), 'worker')} lost, {_counted(self.again, 'chunk')} handed out again")
+            parts.append(f"{counted(len(self.lost), 'worker')} lost, {counted(self.again, 'chunk')} handed out again")
         if self.doubled:
-            parts.append(f"{_counted(self.doubled, 'chunk')} computed twice, as it took long")
+            parts.append(f"{counted(self.doubled, 'chunk')} computed twice, as it took long")
         return "; ".join(parts)
 
     def __repr__(self) -> str:
@@ -222,7 +222,8 @@ def page_of(title: str, tables: Tables) -> str:
     return "".join(parts)
 
 
-def _counted(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
+    """A count of what is named, in one or several."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 

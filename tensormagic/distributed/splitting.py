@@ -23,7 +23,7 @@ from tensormagic.distributed.stages import Driven, Inner, Split, Stage, Whole
 from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol, graphs_in
-from tensormagic.ir.node import Node, as_size, resized, topological, users
+from tensormagic.ir.node import Node, resized, topological, users
 from tensormagic.ir.site import Site
 from tensormagic.ir.size import Atom, Size, Symbol, atom, atoms, nodes_of
 from tensormagic.ir.substituting import substitute
@@ -34,7 +34,7 @@ from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, Source, input_
 from tensormagic.ops.move import slice_
 from tensormagic.ops.op import plainly
 from tensormagic.ops.opaque import ITEM, items
-from tensormagic.ops.regions.region import Region, graph_over, with_loosened
+from tensormagic.ops.regions.region import Region, as_sizes, graph_over, with_loosened
 from tensormagic.ops.rows import Merged, Mixed, axis_of_rows, missing_rows
 from tensormagic.ops.scalars.scalar import add
 from tensormagic.transform.rewriting import rewrite
@@ -462,7 +462,7 @@ class _Splitting:
         """
         known: dict[Node, Node] = {}
         for k, node in enumerate(reads):
-            own = {**sizes, **_as_sizes(_sizing([node]), known)}
+            own = {**sizes, **as_sizes(_sizing([node]), known)}
             shape = tuple(substitute(s, own) for s in node.type.shape)
             known[node] = parameter(k, Type(node.type.dtype, shape, node.type.form))
         parameters = tuple(known.values())
@@ -489,9 +489,4 @@ def _with_sizes(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _rebuilt(node: Node, known: Mapping[Node, Node], sizes: Mapping[Atom, Size]) -> Node:
-    return resized(node, [known[a] for a in node.args], {**sizes, **_as_sizes(node.sized_by, known)})
-
-
-def _as_sizes(nodes: Iterable[Node], known: Mapping[Node, Node]) -> dict[Any, Size]:
-    """The sizes that integers are of what is known in their places."""
-    return {n: s for n in nodes if (s := as_size(known[n])) is not None}
+    return resized(node, [known[a] for a in node.args], {**sizes, **as_sizes(node.sized_by, known)})

@@ -28,7 +28,7 @@ from tensormagic.functions.travel import maker
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.ir.node import Node, substitute, topological
 from tensormagic.ir.operation import Operation
-from tensormagic.ops.leaf import CONSTANT, Source, constant_value, input_node
+from tensormagic.ops.leaf import CONSTANT, Source, input_node, is_constant_zero
 from tensormagic.ops.move import CONCATENATE
 from tensormagic.ops.regions.control import checkpoint as checkpointed
 from tensormagic.ops.regions.custom import custom
@@ -253,10 +253,7 @@ def _check_linear(back: Sequence[Node], cotangents: Sequence[Node], function: Fu
 
 
 def _is_zero(node: Node) -> bool:
-    value = constant_value(node)
-    if value is None and node.op is multiply:
-        return any(map(_is_zero, node.args))
-    return value is not None and not value.any()
+    return is_constant_zero(node) or (node.op is multiply and any(map(_is_zero, node.args)))
 
 
 def _is_moved_off(result: Node, moved: set[Node]) -> bool:

@@ -9,8 +9,8 @@ from tensormagic.capture.stores.place import Buffer
 from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import Source, index_node, input_node, size_node, size_of
-from tensormagic.ops.move import Slices, reshape, slice_
+from tensormagic.ops.leaf import Source, index_node, input_node, size_node
+from tensormagic.ops.move import place_in, reshape, slice_
 from tensormagic.ops.regions import control
 from tensormagic.ops.update import set_at
 
@@ -41,7 +41,7 @@ def one_by_one(
     starts = [zeros_of(Type(r.type.dtype, (size, *r.type.shape))) for r in ends[count:]]
     filled = [input_node(Source("results"), s.type) for s in starts]
     ends[count:] = [
-        set_at(stack, reshape(r, (1, *r.type.shape)), _at(stack, index))
+        set_at(stack, reshape(r, (1, *r.type.shape)), place_in(stack, index))
         for stack, r in zip(filled, ends[count:], strict=True)
     ]
     own = [index, *states, *filled, *given]
@@ -53,12 +53,5 @@ def one_by_one(
     return list(found[count:])
 
 
-def _at(stack: Node, index: Node) -> Slices:
-    at = size_of(index)
-    if at is None:
-        raise AssertionError
-    return ((at, 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))
-
-
 def _taken(stack: Node, index: Node) -> Node:
-    return reshape(slice_(stack, _at(stack, index)), stack.type.shape[1:])
+    return reshape(slice_(stack, place_in(stack, index)), stack.type.shape[1:])

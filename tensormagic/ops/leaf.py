@@ -142,3 +142,9 @@ def constant_value(node: Node) -> np.ndarray[Any, Any] | None:
     while node.op.name in {"broadcast", "named"}:
         node = node.args[0]
     return node["bits"].array() if node.op is CONSTANT else None
+
+
+def is_constant_zero(node: Node) -> bool:
+    """Whether a node is a constant of zeros."""
+    value = constant_value(node)
+    return value is not None and not value.any()

@@ -16,7 +16,7 @@ from tensormagic.ir.node import Node, make, topological, users
 from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.substituting import substitute as with_sizes
-from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.leaf import constant, is_constant_zero
 from tensormagic.ops.move import SLICE, broadcast, slice_
 from tensormagic.ops.opaque import items
 from tensormagic.ops.regions.loops import LOOP, unindexed
@@ -76,14 +76,9 @@ def _leads_to_its_end_alone(links: Sequence[Node], used: Mapping[Node, Sequence[
 
 def _frame(inner: Node, store: Node, used: Mapping[Node, Sequence[Node]]) -> Node | None:
     """The zeros that a part is put in the middle of, where there is one such array, of sizes that are the same in each iteration."""
-    frames = [n for n in used.get(inner, ()) if n.op is SET and n.args[1] is inner and _is_zero(n.args[0])]
+    frames = [n for n in used.get(inner, ()) if n.op is SET and n.args[1] is inner and is_constant_zero(n.args[0])]
     sizes = [s for f in frames for s in (*f.type.shape, *(x for own in (*store["slices"], *f["slices"]) for x in own))]
     return frames[0] if len(frames) == 1 and not any(map(nodes_of, sizes)) else None
-
-
-def _is_zero(value: Node) -> bool:
-    known = constant_value(value)
-    return known is not None and not known.any()
 
 
 def _rebuilt(loop: Node, found: _Carry) -> dict[Node, Node]:

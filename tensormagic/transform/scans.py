@@ -20,7 +20,7 @@ from tensormagic.ir.site import substituted
 from tensormagic.ir.size import Size, atoms, is_at_least, nodes_of
 from tensormagic.ops.fold import CUMMAX, CUMMIN, CUMPROD, CUMSUM, row
 from tensormagic.ops.form import FORM, to_form
-from tensormagic.ops.leaf import constant, constant_value, index_node, iota, size_of
+from tensormagic.ops.leaf import constant, constant_value, index_node, iota, is_constant_zero, size_of
 from tensormagic.ops.move import broadcast, concatenate, flip, reshape, slice_, transpose
 from tensormagic.ops.op import Op
 from tensormagic.ops.opaque import items
@@ -159,7 +159,7 @@ class _Loop:
     def _value(self, k: int) -> Node:
         """What an iteration stores."""
         end = self.ends[k]
-        if end.op is not ADD_AT or (self.rounded is None and _is_zero(self.starts[k])):
+        if end.op is not ADD_AT or (self.rounded is None and is_constant_zero(self.starts[k])):
             return end.args[1]
         return add(slice_(self.starts[k], end["slices"]), end.args[1])
 
@@ -295,11 +295,6 @@ class _Loop:
 _FUNCTION = 20
 """The weight of functions that are several times as quick where elements are computed together."""
 _LEAST = 4  # bytes of a number: shorter ones are added up in longer ones
-
-
-def _is_zero(start: Node) -> bool:
-    known = constant_value(start)
-    return known is not None and not np.any(known)
 
 
 def _all(node: Node) -> Slices:

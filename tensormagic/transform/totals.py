@@ -13,7 +13,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, make, topological, users
 from tensormagic.ir.site import substituted
 from tensormagic.ops.fold import SUM
-from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.leaf import constant, is_constant_zero
 from tensormagic.ops.move import broadcast
 from tensormagic.ops.opaque import ITEM, items
 from tensormagic.ops.regions.control import CALL
@@ -70,7 +70,9 @@ def _call_of_sums(call: Node, sums: dict[int, Node]) -> dict[Node, Node]:
     taken = {k: node for k, node in sums.items() if _is_added_up(graph.results[k])}
     if not taken:
         return {}
-    gone = {p: _zeros(p) for p, a in zip(graph.parameters, call.args, strict=True) if _is_zero(a) and p.type.inexact}
+    gone = {
+        p: _zeros(p) for p, a in zip(graph.parameters, call.args, strict=True) if is_constant_zero(a) and p.type.inexact
+    }
     results = [_sum(r) if k in taken else r for k, r in enumerate(graph.results)]
     inner = graph_over(graph.parameters, substituted(results, gone), graph)
     return _in_place_of(call, items(make(CALL, call.args, graph=inner)), taken)
@@ -81,17 +83,12 @@ def _in_place_of(region: Node, ends: Sequence[Node], taken: dict[int, Node]) -> 
     return others | {node: ends[k] for k, node in taken.items()}
 
 
-def _is_zero(value: Node) -> bool:
-    known = constant_value(value)
-    return known is not None and not known.any()
-
-
 def _zeros(value: Node) -> Node:
     return broadcast(constant(value.type.dtype.type(0)), value.type.shape)
 
 
 def _sum(value: Node) -> Node:
-    if _is_zero(value):
+    if is_constant_zero(value):
         return constant(value.type.dtype.type(0))
     return make(SUM, [value], axes=tuple(range(value.type.ndim)))
 

@@ -21,6 +21,7 @@ from tensormagic.backend.schedule import Kernel
 from tensormagic.ir.graph import Guard, check
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, Symbol, bare_atom, evaluate, nodes_of
+from tensormagic.ops.effects.failing import has_sizes_of_data
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.op import Value, as_form
 from tensormagic.ops.opaque import ITEM
@@ -227,7 +228,7 @@ class Frame:
     def _made(self, owner: Node) -> DeviceArray | None:
         if owner.op is CONSTANT:
             return self.run.constant(owner)
-        if _varies(owner):
+        if has_sizes_of_data(owner):
             self.is_steady = False
             self._varying.append(owner)
             return None
@@ -273,7 +274,7 @@ class Frame:
             self._add_call(step)
 
     def _add_call(self, node: Node) -> None:
-        if any(map(_varies, (node, *node.args))):
+        if any(map(has_sizes_of_data, (node, *node.args))):
             self.is_steady = False
         else:
             self.called += on_device(node, self.sizes)
@@ -322,7 +323,7 @@ class Frame:
 
     def copy(self, target: Slot, node: Node, *, guard: bool) -> None:
         """Have a value copied next."""
-        if _varies(node):
+        if has_sizes_of_data(node):
             raise UnfixedError
         count = self.sizes(node.type.size)
         arguments = [target, self.slot(self.part.owner(node)), np.int64(count)]
@@ -336,7 +337,7 @@ class Frame:
         """Where the results of a branch go."""
         found = self.run.parts.get((self, node))
         if found is None:
-            if _varies(node):
+            if has_sizes_of_data(node):
                 raise UnfixedError
             empty = self.run.device.library.empty
             items = {
@@ -358,7 +359,7 @@ class Frame:
         if len(node.types) == 1:
             self.slots[self.part.owner(node)] = results[0]
         predicate, *operands = node.args
-        if any(map(_varies, operands)):
+        if any(map(has_sizes_of_data, operands)):
             raise UnfixedError
         flags = [self.run.flag(0), self.run.flag(0)]
         self.small(choice(), self.slot(self.part.owner(predicate)), self.live or self.run.always, *flags)
@@ -395,7 +396,7 @@ class Frame:
                 target = Slot(self.run.device.library.empty(shape, result.type.dtype))
                 self.copy(target, result, guard=self.part.dependent)
                 self.ends.append(target)
-            elif _varies(self.part.owner(result)):
+            elif has_sizes_of_data(self.part.owner(result)):
                 raise UnfixedError
             else:
                 self.ends.append(self.slot(self.part.owner(result)))
@@ -434,11 +435,6 @@ class Frame:
 
 class UnfixedError(Exception):
     """What an iteration leaves has other sizes than before: the library runs the loop."""
-
-
-def _varies(node: Node) -> bool:
-    """Whether the sizes of a value follow from integers of the iteration."""
-    return any(nodes_of(s) for t in node.types for s in t.shape)
 
 
 def _depends(one: Launch) -> bool:

@@ -23,7 +23,7 @@ from tensormagic.functions.space import place_of
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.notebook.live.ranges import MOST_SPANS, Parameter
 
-__all__ = ["Numbers", "Star", "Sweep", "mark"]
+__all__ = ["Numbers", "Star", "Sweep", "largest", "mark"]
 
 _COUNTS = {1: 121, 2: 41}  # grid points along each axis
 _RAYS = 33  # points along each axis of a star
@@ -65,7 +65,7 @@ class Sweep:
 
     def steepest(self) -> list[float]:
         """The largest slope along each axis, without its sign."""
-        return [_largest(s) for s in self.slopes or ()]
+        return [largest(s) for s in self.slopes or ()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +99,11 @@ class Star:
 
     def steepest(self) -> list[float]:
         """The largest slope along each axis, without its sign."""
-        return [] if self.slopes is None else [_largest(column) for column in self.slopes.T]
+        return [] if self.slopes is None else [largest(column) for column in self.slopes.T]
 
 
-def _largest(values: np.ndarray) -> float:
+def largest(values: np.ndarray) -> float:
+    """The largest finite magnitude; 1 where there is none."""
     found = np.abs(values[np.isfinite(values)])
     return float(found.max()) if found.size and found.max() > 0 else 1.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tensormagic.distributed.report import Call, Passed, Report, in_bytes
+from tensormagic.distributed.report import Call, Passed, Report, counted, in_bytes
 from tensormagic.distributed.stages import Driven, Stage, Whole
 from tensormagic.distributed.watching import BLOCK
 from tensormagic.ir.node import Node, topological
@@ -50,7 +50,7 @@ def headline(report: Report) -> str:
     even = report.chunks and (report.chunks - 1) * most < report.rows <= report.chunks * most
     moved = [(report.data.bytes + report.parameters.bytes, "to the workers")]
     moved += [(report.halos.bytes + report.parts.bytes, "between them"), (report.results.bytes, "back")]
-    workers, chunks = _counted(len(report.workers), "worker"), _counted(report.chunks, "chunk")
+    workers, chunks = counted(len(report.workers), "worker"), counted(report.chunks, "chunk")
     rows = f"of {most:,} rows" if even else f"of at most {most:,} rows"
     return f"{workers}, {chunks} {rows}; " + ", ".join(f"{in_bytes(size)} {way}" for size, way in moved)
 
@@ -200,7 +200,7 @@ class _Placing:
         there: dict[Node, str] = {}
         for node, size in zip(stage.reads, passed.reads, strict=True):
             way = Crossing(self.told[node], "this process to workers", passed.workers, size * passed.workers)
-            to = f"to {_counted(passed.workers, 'worker')}" if passed.workers else "when rows are asked for"
+            to = f"to {counted(passed.workers, 'worker')}" if passed.workers else "when rows are asked for"
             note = f"{self.told[node]} {to}"
             there[node] = self._moves(f"{self.whole[node].id}>{number}", way, note, self.at[node])
         for k, node in enumerate(stage.inputs):
@@ -267,8 +267,8 @@ class _Placing:
             return source
         name = self.told[node]
         size = passed.lent * halo * self.call.row[k]
-        way = Crossing(f"first {_counted(halo, 'row')} of {name}", "chunk to the one before", passed.lent, size)
-        note = f"{_counted(halo, 'row')} of {name} to the chunk before"
+        way = Crossing(f"first {counted(halo, 'row')} of {name}", "chunk to the one before", passed.lent, size)
+        note = f"{counted(halo, 'row')} of {name} to the chunk before"
         return self._moves(f"{self.whole[node].id}>lent{number}", way, note, source)
 
     def _part(self, node: Node, ufunc: str, size: int, passed: Passed, source: str, where: tuple[str, str]) -> None:
@@ -303,7 +303,3 @@ def _plain(node: Node, key: str, scope: Scope) -> Vertex:
     """A node that is computed, or sent, and of which no result is made: as in a loop that gives more than is read."""
     types = ", ".join(map(scope.type_text, node.types))
     return Vertex(key, scope.label(node), kind_of(node), types)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"

@@ -21,7 +21,7 @@ from tensormagic.notebook.live.plots.compose import Arrangement, Scales, panels
 from tensormagic.notebook.live.plots.draw import described, styled, svg
 from tensormagic.notebook.live.plots.frame import Panel, Reading, indexed, listed, number
 from tensormagic.notebook.live.ranges import Parameter
-from tensormagic.notebook.live.sweep import Numbers, Star, Sweep, mark
+from tensormagic.notebook.live.sweep import Numbers, Star, Sweep, largest, mark
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import variables
@@ -210,7 +210,7 @@ class LiveView(Descending):
         apart = made.plane is not None and isinstance(sweep, Star)
         plane = numbers.slice(made.plane, point) if made.plane is not None and apart else None
         slopes = self._first_slopes(point)
-        steepest = sweep.steepest() or ([] if slopes is None else [_largest(s) for s in slopes])
+        steepest = sweep.steepest() or ([] if slopes is None else [largest(s) for s in slopes])
         self._scales.widen(steepest, sweep.values)
         self._panels: tuple[Panel, ...] = panels(self._name, made, sweep, plane, self._scales, slopes)
         self._shown: Sweep | Star | None = sweep
@@ -486,8 +486,3 @@ class LiveView(Descending):
 
     def _repr_mimebundle_(self, **_: Any) -> _Bundle:
         return self.bundle()
-
-
-def _largest(values: np.ndarray) -> float:
-    found = np.abs(values[np.isfinite(values)])
-    return float(found.max()) if found.size and found.max() > 0 else 1.0

@@ -19,15 +19,15 @@ from tensormagic.ops.contract import matmul
 from tensormagic.ops.draws.implicit import IMPLICIT, implicit_tangent
 from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, left_by
 from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import constant, index_node, size_node, size_of
+from tensormagic.ops.leaf import constant, index_node, size_node
 from tensormagic.ops.matrices import linalg
-from tensormagic.ops.move import broadcast, reshape, slice_, transpose
+from tensormagic.ops.move import broadcast, place_in, reshape, slice_, transpose
 from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque, item, items
 from tensormagic.ops.regions.loops import loop
 from tensormagic.ops.regions.region import derivatives, graph_over, like, stand_in, tangent_type
 from tensormagic.ops.scalars import scalar
-from tensormagic.ops.update import Slices, set_at
+from tensormagic.ops.update import set_at
 
 Path = Callable[["Node", Mapping[str, Node]], Node]
 
@@ -85,21 +85,13 @@ def _one_by_one(node: Node, args: Sequence[Node], batched: Sequence[bool], size:
     starts = [broadcast(constant(t.dtype.type(0)), (size, *t.shape)) for t in node.types]
     carried = [stand_in("drawn", s.type) for s in starts]
     made = items(make(node.op, single, **node.params))
-    ends = [set_at(c, reshape(m, (1, *m.type.shape)), _place(c, index)) for c, m in zip(carried, made, strict=True)]
+    ends = [set_at(c, reshape(m, (1, *m.type.shape)), place_in(c, index)) for c, m in zip(carried, made, strict=True)]
     return loop(size_node(size), graph_over([index, *carried, *given], ends), starts, args)
-
-
-def _place(stack: Node, index: Node) -> Slices:
-    """Where one element of a stack is."""
-    at = size_of(index)
-    if at is None:
-        raise AssertionError
-    return ((at, 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))
 
 
 def _row(stack: Node, single: Node, index: Node) -> Node:
     """One element of a stack, in the form of the operand that it stands for."""
-    part = reshape(slice_(stack, _place(stack, index)), stack.type.shape[1:])
+    part = reshape(slice_(stack, place_in(stack, index)), stack.type.shape[1:])
     return part if part.type.shape else to_form(part, single.type.form)
 
 

@@ -13,7 +13,7 @@ from tensormagic.ops.form import FORM
 
 def may_fail(node: Node) -> bool:
     """Whether an operation may raise when the graph runs: for some values, or for some sizes that depend on data."""
-    of_data = bool(node.sized_by) or any(map(_has_sizes_of_data, node.args))
+    of_data = bool(node.sized_by) or any(map(has_sizes_of_data, node.args))
     if not of_data and not node.param_items and _is_plain(node.op):
         return False
     if node.op.may_raise(node) or (of_data and any(nodes_of(g[0]) or nodes_of(g[2]) for g in node.op.guards(node))):
@@ -27,7 +27,8 @@ def _is_plain(op: Any) -> bool:
     return op.kind == "pointwise" and not op.raises
 
 
-def _has_sizes_of_data(node: Node) -> bool:
+def has_sizes_of_data(node: Node) -> bool:
+    """Whether the sizes of a value follow from integers that are data."""
     return any(nodes_of(s) for t in node.types for s in t.shape)
 
 

@@ -27,7 +27,7 @@ from tensormagic.ops.indices.gather import (
     sum_tangent,
     to_front,
 )
-from tensormagic.ops.leaf import CONSTANT, constant, constant_value, iota, size_node
+from tensormagic.ops.leaf import CONSTANT, constant, constant_value, iota, is_constant_zero, size_node
 from tensormagic.ops.move import broadcast, lead, reshape
 from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.ops.op import Tangent, Value
@@ -152,7 +152,7 @@ def _scattered_rows(node: Node, axes: Axes, _rows: Size) -> Found:
         raise Mixed("stores into rows that are picked")
     if not node.op.joins:
         raise Mixed("sets places that rows name, of which the last one counts")
-    if node.op is SCATTER_ADD and not _is_zero(node.args[0]):
+    if node.op is SCATTER_ADD and not is_constant_zero(node.args[0]):
         raise Mixed("adds rows to an array")  # which is not added for each chunk: see below
     return node.op.joins
 
@@ -203,14 +203,9 @@ def _add_stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size
 def _add_apart(node: Node) -> Node | None:
     """What is added, apart from what it is added to."""
     x, indices, values = node.args
-    if _is_zero(x):
+    if is_constant_zero(x):
         return None
     return scalar.add(x, make(SCATTER_ADD, (zeros_like(x), indices, values), axis=node["axis"]))
-
-
-def _is_zero(x: Node) -> bool:
-    known = constant_value(x)
-    return known is not None and not known.any()
 
 
 SCATTER_ADD = Store(

@@ -16,7 +16,7 @@ from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, nodes_of
 from tensormagic.ir.type import Type, python
 from tensormagic.ops.interpret import Iterations, formed, is_plain, run
-from tensormagic.ops.leaf import constant, constant_value
+from tensormagic.ops.leaf import constant, constant_value, is_constant_zero
 from tensormagic.ops.loop_text import Given, Scope, Text, is_heavy
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import items
@@ -102,7 +102,7 @@ class Repeat(Region):
             for k, (before, after) in enumerate(zip(own[:carries], found, strict=True)):
                 if before == after:
                     continue
-                if before is not None or after != SUM or not _begins_with_zeros(node.args[first + k]):
+                if before is not None or after != SUM or not is_constant_zero(node.args[first + k]):
                     raise Mixed("has a carry that begins without rows, or with others")
                 own[k] = SUM
         if not self.counted:
@@ -313,11 +313,6 @@ class Repeat(Region):
         from tensormagic.ops.reverse.rewind import Rewind
 
         return Rewind(node, cotangents, wanted, sums).pulled()
-
-
-def _begins_with_zeros(start: Node) -> bool:
-    value = constant_value(start)
-    return value is not None and not value.any()
 
 
 def _kept(begin: Type, end: Type, entry: Type, outside: Type) -> Type:

@@ -274,7 +274,7 @@ def instantiated(nodes: Iterable[Node], known: Mapping[Node, Node], sizes: Mappi
     memo = dict(known)
     for n in topological(nodes, stop=known.__contains__):
         if n not in memo:
-            memo[n] = resized(n, [memo[a] for a in n.args], {**sizes, **_as_sizes(n.sized_by, memo)})
+            memo[n] = resized(n, [memo[a] for a in n.args], {**sizes, **as_sizes(n.sized_by, memo)})
             site.inherit(memo[n], n)
     return [memo[n] for n in nodes]
 
@@ -288,15 +288,16 @@ def loosened(graph: Graph) -> Graph:
     sizes: dict[Any, Size] = {s: atom(Symbol(s.name, s.hint, 2)) for s in known}
     memo: dict[Node, Node] = {}
     for node in dict.fromkeys((*graph.parameters, *graph.nodes)):
-        memo[node] = new = resized(node, [memo[a] for a in node.args], {**sizes, **_as_sizes(node.sized_by, memo)})
+        memo[node] = new = resized(node, [memo[a] for a in node.args], {**sizes, **as_sizes(node.sized_by, memo)})
         if node in inner:
             memo[node] = with_loosened(new)
-    every = {**sizes, **_as_sizes(graph.checked, memo)}
+    every = {**sizes, **as_sizes(graph.checked, memo)}
     guards = tuple((substitute(a, every), r, substitute(b, every)) for a, r, b in graph.guards)
     return Graph(tuple(memo[p] for p in graph.parameters), tuple(memo[r] for r in graph.results), guards, graph.names)
 
 
-def _as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size]:
+def as_sizes(nodes: Iterable[Node], memo: Mapping[Node, Node]) -> dict[Any, Size]:
+    """The sizes that integers are of what is known in their places."""
     return {n: s for n in nodes if (s := as_size(memo[n])) is not None}
 
 

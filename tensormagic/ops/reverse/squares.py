@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensormagic.ir.node import Node
-from tensormagic.ops.leaf import constant_value
+from tensormagic.ops.leaf import constant_value, is_constant_zero
 
 # What keeps an element, or adds up elements: zero only where all that it is made of are zero.
 _SAME = frozenset({"form", "astype", "require", "sum", "cumsum", "max", "positive", "gather"})
@@ -32,14 +32,9 @@ def is_sum_of_squares(node: Node) -> bool:
             pending += n.args[1:]
         elif name in {"multiply", "divide"} and any(map(_is_weight, n.args[name == "divide" :])):
             pending.append(n.args[0] if name == "divide" or _is_weight(n.args[1]) else n.args[1])
-        elif not _is_square(n) and not _is_zero(n):
+        elif not _is_square(n) and not is_constant_zero(n):
             return False
     return True
-
-
-def _is_zero(node: Node) -> bool:
-    value = constant_value(node)
-    return value is not None and not value.any()
 
 
 def _is_square(node: Node) -> bool:

@@ -29,6 +29,7 @@ from tensormagic.notebook.live.plots.frame import (
     text,
 )
 from tensormagic.notebook.live.ranges import Span
+from tensormagic.notebook.live.sweep import largest
 
 __all__ = ["Heat", "History", "Line", "heat", "history", "line"]
 
@@ -204,9 +205,9 @@ def heat(
     name: str, spans: Sequence[Span], values: np.ndarray, grid: tuple[int, int], slopes: np.ndarray | None
 ) -> Heat:
     """The picture of a matrix, in the range of ``values``; ``slopes`` are those at the start."""
-    most = _largest(values)
+    most = largest(values)
     along = tuple(range(len(spans)))
-    scales = (most, *([] if slopes is None else [_largest(s) for s in slopes]))
+    scales = (most, *([] if slopes is None else [largest(s) for s in slopes]))
     labels = tuple(label(s.label, 90) for s in spans)
     made = Heat(0.0, along, (), grid, scales, labels)
     tall = HEAD + made.side * grid[0] + 26
@@ -221,11 +222,6 @@ def heat(
 def rounded(value: float) -> str:
     """A number of three digits."""
     return number(float(f"{value:.3g}"))
-
-
-def _largest(values: np.ndarray) -> float:
-    found = np.abs(values[np.isfinite(values)])
-    return float(found.max()) if found.size and found.max() > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)

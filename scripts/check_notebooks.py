@@ -4,6 +4,8 @@ Each notebook runs three times, in processes of their own: twice as it is, and o
 are, cell by cell, the variables, the cell's value, what was printed, the figures, and errors. What differs between the two plain
 runs (clocks, addresses, unseeded draws, and memory that nobody has written, which `np.empty` gives filled otherwise in the second
 one) is not counted, nor is a cell that raises in both alike; one that is refused by name runs plainly afterwards.
+
+A cell is called slow if capturing it took the processor more than three times what the quicker plain run took, and half a second more.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
@@ -39,6 +42,7 @@ from tests.notebook.sameness import difference, form, names_of, text_difference 
 
 PAGE = ROOT / "benchmarks" / "results" / "notebooks.md"
 SECONDS = 60  # of the processor, for a cell
+TIMES, MORE = 3, 0.5  # from which on a captured cell is slow: times what Python takes, and seconds more
 PATIENCE = 1800  # for a notebook
 KINDS = ("same", "digits", "refused", "different", "raise alike", "not determined")
 _LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config", "%precision", "!", "%%")
@@ -196,7 +200,9 @@ def one(path: Path, kind: str, out: Path, math: str) -> None:
     rows: list[dict[str, Any]] = []
     for number, text in enumerate(cells_of(path)):
         captured = kind == "tensor" or (kind == "alternate" and number % 2 == 1)
+        begun, clock = time.process_time(), time.perf_counter()
         row = run_cell(shell, f"%%tensor\n{text}" if captured else text)
+        row["seconds"] = time.process_time() - begun, time.perf_counter() - clock
         if row["error"] is not None and captured:
             figures()
             row["again"] = run_cell(shell, text)["error"]
@@ -271,10 +277,17 @@ def verdict(
     return ("digits" if all(d.startswith("digits") for d in found) else "different"), found
 
 
+def is_slow(plain: float, captured: float) -> bool:
+    """Whether a captured cell took much longer than a plain one."""
+    return captured > TIMES * plain and captured > plain + MORE
+
+
 def check(
     path: Path, keep: Path | None = None, captured: str = "tensor", math: str = "stable"
-) -> list[tuple[str, str, list[str]]]:
-    """The text of each cell, what became of it, and its differences; ``keep`` is where plain runs are kept for a next time.
+) -> list[tuple[str, str, list[str], tuple[float, float]]]:
+    """The text of each cell, what became of it, its differences, and the seconds of the processor that it took plainly and captured.
+
+    ``keep`` is where plain runs are kept for a next time.
 
     The third run captures every cell (``"tensor"``) or every other one (``"alternate"``).
     """
@@ -301,18 +314,20 @@ def check(
             runs.append(pickle.loads(out.read_bytes()) if out.exists() else [])  # noqa: S301 (written above)
     before: set[str] = set()
     length = min(len(runs[0]), len(runs[1]))
-    rows: list[tuple[str, str, list[str]]] = []
+    rows: list[tuple[str, str, list[str], tuple[float, float]]] = []
     for k in range(length):
         if k >= len(runs[2]):
-            rows.append((runs[0][k]["text"], "different", ["the captured run ended"]))
+            rows.append((runs[0][k]["text"], "different", ["the captured run ended"], (0.0, 0.0)))
             break
-        rows.append((runs[0][k]["text"], *verdict(runs[0][k], runs[1][k], runs[2][k], before)))
+        seconds = [run[k].get("seconds", (0.0, 0.0))[0] for run in runs]
+        kind, found = verdict(runs[0][k], runs[1][k], runs[2][k], before)
+        rows.append((runs[0][k]["text"], kind, found, (min(seconds[:2]), seconds[2])))
     return rows
 
 
-def counted(results: Iterable[tuple[str, str, list[str]]]) -> collections.Counter[str]:
+def counted(results: Iterable[tuple[str, str, Any, Any]]) -> collections.Counter[str]:
     """How many cells became what."""
-    return collections.Counter(kind for _, kind, _ in results)
+    return collections.Counter(kind for _, kind, _, _ in results)
 
 
 def row_of(name: str, books: int, counts: collections.Counter[str]) -> str:
@@ -373,21 +388,24 @@ def main() -> None:
         one(options.notebooks[0].resolve(), options.one, options.out, options.math)
         return
     total: collections.Counter[str] = collections.Counter()
-    books = 0
+    books = slow = 0
     for path in options.notebooks:
         results = check(path, options.keep, "alternate" if options.alternate else "tensor", options.math)
         counts = counted(results)
         total += counts
         books += 1
         print(f"== {path}: {dict(counts)}", flush=True)
-        for text, kind, found in results:
+        for text, kind, found, seconds in results:
             if kind in {"different", "refused"}:
                 print(f"-- {kind}: {text!r:.700}\n     " + "\n     ".join(d[:300] for d in found[:4]), flush=True)
+            if is_slow(*seconds):
+                slow += 1
+                print("-- slow: {:.2f} s, plainly {:.2f} s: {!r:.700}".format(*reversed(seconds), text), flush=True)
         if options.most and sum(total[k] for k in KINDS[:4]) >= options.most:
             break
     row = row_of(options.name or "all", books, total)
     print(row)
-    print(f"{versions()}, {dt.datetime.now(dt.UTC).date()}")
+    print(f"{slow} slow; {versions()}, {dt.datetime.now(dt.UTC).date()}")
     if options.write:
         written(row)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensormagic.ir.errors import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tensormagic.capture.context import Capture
 
 LIMIT = 100_000  # nodes that one cell may unroll to
@@ -15,6 +17,8 @@ MANY = 500  # nodes from which on a cell whose iterations Python runs had better
 SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
 KNOWN = 0.1  # of that, for a cell whose text was given up before
+FIRST = 16  # elements of an array that is gone over, after which the time of the others is taken
+NODE = 0.0005  # seconds that a node takes later on, to be rewritten and run
 DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
 ENOUGH = 20  # times so long such a capture may take
 
@@ -77,6 +81,42 @@ def asked(capture: Capture | None) -> None:
     )
     if capture.effort.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
+
+
+class Pace:
+    """What it takes to go over an array in Python, with what is done with each element: foreseen by the first ones."""
+
+    __slots__ = ("_begun", "_nodes", "_own")
+
+    def __init__(self) -> None:
+        self._begun, self._nodes = 0.0, 0
+        self._own = 0  # nodes that are the elements themselves
+
+    def element(self, capture: Capture | None, number: int, count: int, take: Callable[[], Any]) -> Any:
+        """Element ``number`` of ``count``, which ``take`` gives.
+
+        Raises
+        ------
+        LimitError
+            Where the others will take long, and the code can be run without a graph.
+        """
+        if capture is None:
+            return take()
+        if number >= FIRST and not number & (number - 1) and not capture.abstract and not capture.heap.trials:
+            self._foresee(capture, number, count)
+        before = capture.effort.nodes
+        found = take()
+        self._own += capture.effort.nodes - before
+        return found
+
+    def _foresee(self, capture: Capture, number: int, count: int) -> None:
+        now = time.thread_time()
+        if number == FIRST:
+            self._begun, self._nodes, self._own = now, capture.effort.nodes, 0
+            return
+        took = now - self._begun + NODE * (capture.effort.nodes - self._nodes - self._own)
+        if took / (number - FIRST) * (count - number) > _patience(capture) and _can_do_without(capture):
+            refuse(capture)
 
 
 def _patience(capture: Capture) -> float:

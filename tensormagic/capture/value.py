@@ -15,6 +15,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, in_sizes, is_array, put_part
 from tensormagic.capture.known import arithmetic, static_value
 from tensormagic.capture.lazy import Lazy
+from tensormagic.capture.limits import Pace
 from tensormagic.capture.living import held
 from tensormagic.capture.refusal import (
     needs_value,
@@ -353,11 +354,12 @@ def _restore(value: Any) -> Any:
 class _InOrder:
     """The elements of an array along its first axis, as an iterator asks for them: its shape may change meanwhile."""
 
-    __slots__ = ("_length", "_node", "_of")
+    __slots__ = ("_length", "_node", "_of", "_pace")
 
     def __init__(self, of: Tensor) -> None:
         self._of, self._length = of, 0
         self._node: Node | None = None
+        self._pace = Pace()
 
     def __len__(self) -> int:
         return len(self._of)
@@ -367,7 +369,7 @@ class _InOrder:
             self._node, self._length = self._of.node, len(self._of)
         if number >= self._length:
             raise IndexError(number)
-        return self._of[number]
+        return self._pace.element(context.current(), number, self._length, lambda: self._of[number])
 
 
 def _array(node: Node) -> Tensor:

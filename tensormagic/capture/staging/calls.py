@@ -33,6 +33,7 @@ from tensormagic.capture.staging.conversions import CONVERSIONS, own_method, wai
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.lifting import unstaged
+from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.quantified import quantified
 from tensormagic.capture.staging.raising import defer
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
@@ -383,11 +384,14 @@ def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) ->
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
-    """``sum``: of what a loop has made, by a loop, in the same order."""
+    """``sum``: of what a loop has made, and of more than a few elements of an array, by a loop, in the same order."""
     values = whole(values)
     if rows_of(values) is not None:
         first, rest = ranges.none_and_all(values)
         return _folded(operator.add, start + first, rest)
+    items = ranges.items_of(values) if isinstance(values, Tensor) and context.current() is not None else None
+    if items is not None and (values_are_there() or not nodes_of(items.count())) and len(items) > FEW:
+        return _folded(operator.add, start + items.at(0), ranges.Rest(items))
     return sum(values, start)
 
 

@@ -370,7 +370,7 @@ class Loop:
         stand_ins = {index, *(c.stand_in for c in self._carries())}
         nodes = topological(self._left(), stop=lambda n: n in stand_ins)
         computed = (n for n in nodes if n.op is not CONSTANT and n not in stand_ins)
-        return any(not n.needs or n.type.form == "array" for n in computed)
+        return any(not n.needs or any(t.form == "array" for t in n.types) for n in computed)
 
     def _left(self) -> list[Node]:
         """The numbers and arrays that an iteration leaves in what is carried, in other names and in lists."""

@@ -7,11 +7,13 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
+from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.as_pandas import as_pythons
 from tensormagic.capture.elements import Stack, rows_of
 from tensormagic.capture.known import static_int
 from tensormagic.capture.library.creation import arange
+from tensormagic.capture.limits import Pace
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.perhaps import sized
 from tensormagic.capture.refusal import zero_like
@@ -187,6 +189,7 @@ class LazyIterator:
         self.items, self.own_class = items, own_class
         self.taken = 0
         self.ended = False
+        self.pace = Pace()
         self.lost = ""  # what has taken a number of values that is not known
 
     def __iter__(self) -> LazyIterator:
@@ -194,10 +197,11 @@ class LazyIterator:
 
     def __next__(self) -> Any:
         refuse_taken(self)
-        if len(self.left()) == 0:
+        left, number = len(self.left()), self.taken
+        if left == 0:
             raise StopIteration
         self.taken += 1
-        return self.items.at(self.taken - 1)
+        return self.pace.element(context.current(), number, number + left, lambda: self.items.at(number))
 
     def left(self) -> Any:
         """What has not been taken."""

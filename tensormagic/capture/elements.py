@@ -79,6 +79,13 @@ class Stack:
             return astype(node, np.result_type(*(t.dtype for t in self.types)))
         return node if self.classes is None else number_classes.of_array(node, [self.classes])
 
+    def rows(self, start: int, stop: int) -> Node | None:
+        """The array that NumPy makes of some of them, one after another; None where these are numbers of several classes."""
+        if self.types or self.classes is not None:
+            return None
+        node = self.place.buffer.node
+        return slice_(node, ((start, stop - start, 1), *((0, s, 1) for s in node.type.shape[1:])))
+
     def number(self, part: Node, index: Any) -> Node:
         """The number at an index, of the class that it has."""
         found = to_form(part, self.form)
@@ -170,6 +177,21 @@ def stacked(values: Any) -> Node | None:
         return values.lazy.node
     stack = _stack_of(values)
     return None if stack is None else stack.array
+
+
+def runs_of(values: Sequence[Any]) -> list[tuple[Node | None, Sequence[Any]]]:
+    """The items of a list; elements of one loop that follow each other are together, with the array that has them as its rows."""
+    found = list[tuple[Node | None, Sequence[Any]]]()
+    k = 0
+    while k < len(values):
+        first, start = values[k], k
+        k += 1
+        if isinstance(first, Element):
+            following = first.stack.elements[first.number + 1 :]
+            k += next((n for n, e in enumerate(following) if k + n == len(values) or values[k + n] is not e), len(following))
+        rows = first.stack.rows(first.number, first.number + k - start) if k - start > 1 else None
+        found.append((rows, values[start:k]))
+    return found
 
 
 def _stack_of(values: Any) -> Stack | None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, inputs, number_classes, undecided, usercode
-from tensormagic.capture.elements import stacked
+from tensormagic.capture import context, door, elements, inputs, number_classes, undecided, usercode
 from tensormagic.capture.known import arithmetic
 from tensormagic.capture.numbers import is_huge, representable
 from tensormagic.capture.refusal import values_are_there
@@ -94,6 +93,36 @@ def _label_of(value: Any) -> str:
     return _named(value) or (f"column {column!r}" if column is not None else type(value).__name__)
 
 
+def stacked(values: Any) -> Node | None:
+    """The array that NumPy makes of a list, most of which are elements of loops; None for other lists.
+
+    ``states = [start]``, to which a loop appends, is the start and one part of an array, however many elements it has.
+    """
+    whole, capture = elements.stacked(values), context.current()
+    of_several_classes = capture is not None and (capture.classes.of or capture.classes.undecided)
+    if whole is not None or of_several_classes or not isinstance(values, list | tuple):
+        return whole
+    runs = elements.runs_of(values)
+    if len(runs) > len(values) // 2:
+        return None
+    return _joined([part for rows, items in runs for part in ([rows] if rows is not None else map(_as_row, items))])
+
+
+def _as_row(value: Any) -> Node:
+    return expand_dims(node_of(value), (0,))
+
+
+def _joined(rows: Sequence[Node]) -> Node:
+    dtype = np.result_type(*(n.type.dtype for n in rows))
+    first = rows[0].type.shape[1:]
+    if any(len(n.type.shape) - 1 != len(first) or not all(map(same, n.type.shape[1:], first)) for n in rows):
+        raise ShapeError(
+            "setting an array element with a sequence. The elements have different shapes: "
+            + ", ".join(show(n.type.shape[1:]) for n in rows)
+        )
+    return concatenate([astype(n, dtype) for n in rows], 0)
+
+
 def _stacked(values: Sequence[Any]) -> Node:
     """Nested lists, as ``np.array`` reads them."""
     if isinstance(whole := getattr(values, "tensor", None), Tensor):
@@ -101,16 +130,8 @@ def _stacked(values: Sequence[Any]) -> Node:
     if has_lazy(values):
         if (rows := stacked(values)) is not None:
             return rows
-
         nodes = [node_of(v) for v in values]
-        dtype = np.result_type(*(n.type.dtype for n in nodes))
-        first = nodes[0].type.shape
-        if any(len(n.type.shape) != len(first) or not all(map(same, n.type.shape, first)) for n in nodes):
-            raise ShapeError(
-                "setting an array element with a sequence. The elements have different shapes: "
-                + ", ".join(show(n.type.shape) for n in nodes)
-            )
-        array = concatenate([expand_dims(astype(n, dtype), (0,)) for n in nodes], 0)
+        array = _joined([expand_dims(n, (0,)) for n in nodes])
         if any(map(number_classes.noted, nodes)):
             several = [number_classes.noted(n) or number_classes.one_class(n.type) for n in nodes]
             return number_classes.of_array(array, several)

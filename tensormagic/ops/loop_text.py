@@ -330,8 +330,9 @@ class Scope:
         copied, store = found
         if node.args[0] in step.before and old not in self._fixed and self._alive[old] == 1:
             name = old
-            owned = f"not {old}.flags.carray or ({old}.base is not None and not {text.object(is_own)}({old})) or "
-            text.line(f"if {owned}{text.object(getrefcount)}({old}) > {_ONE}: {old} = {copied}")
+            borrowed = f"not {old}.flags.carray or ({old}.base is not None and not {text.object(is_own)}({old}))"
+            others = f"{old}.is_choice" if node.type.form == "tape" else borrowed
+            text.line(f"if {others} or {text.object(getrefcount)}({old}) > {_ONE}: {old} = {copied}")
         else:
             name = self._variable(copied, heavy=True)
         text.line(store(name))

@@ -84,11 +84,11 @@ def _as_one(first: Node, second: Node) -> dict[Node, Node]:
                 known[p] = stand_in(f"carry{len(carries)}", Type(p.type.dtype, shape, p.type.form))
                 carries.append(known[p])
                 starts.append(operand)
-            elif p.type == operand.type or operand not in fixed:
-                known[p] = fixed.setdefault(
-                    operand, stand_in(f"fixed{len(fixed)}", Type(p.type.dtype, shape, p.type.form))
-                )
-            if p in known and known[p].type.form != p.type.form:
+            elif operand in fixed:
+                known[p] = fixed[operand]
+            else:
+                known[p] = fixed[operand] = stand_in(f"fixed{len(fixed)}", Type(p.type.dtype, shape, p.type.form))
+            if known[p].type.form != p.type.form:
                 return {}
         nexts += instantiated(body.results, known, sizes)
         guards += [(substitute(a, sizes), relation, substitute(b, sizes)) for a, relation, b in body.guards]

@@ -22,12 +22,11 @@ from tensormagic.capture.arguments import (
     tensor,
 )
 from tensormagic.capture.casts import cast_error, cast_to
-from tensormagic.capture.elements import stacked
 from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import is_ours, node_of
+from tensormagic.capture.operands import is_ours, node_of, stacked
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, in_c_order, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError

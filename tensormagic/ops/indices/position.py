@@ -30,9 +30,8 @@ class Position(Opaque):
         if index.shape or index.form == "array" or index.dtype != np.int64:
             return None
         extent = scope.size(node["extent"])
-        slow = f"{scope.text.object(_numpy)}({given[0]}, {extent}, {node['number']})"
-        form = ".item()" if index.form == "python" else "[()]"
-        return f"{given[0]} if 0 <= {given[0]} < {extent} else {slow}{form}"
+        counted = f"{scope.text.object(_counted)}({given[0]}, {extent}, {node['number']})"
+        return f"{given[0]} if 0 <= {given[0]} < {extent} else {counted}"
 
 
 def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
@@ -40,6 +39,13 @@ def _type(args: tuple[Node, ...], params: Mapping[str, Any]) -> Type:
     if index.type.dtype.kind not in "iu":
         raise DTypeError(f"an index is an integer, not {index.type}")
     return Type(np.dtype(np.int64), index.type.shape, index.type.form)
+
+
+def _counted(index: Any, extent: int, number: int) -> Any:
+    """One index, as the integer that it is, of Python or of NumPy."""
+    if not -extent <= index < extent:
+        raise BoundsError(f"index {index} is out of bounds for axis {number} with size {extent}")
+    return index + extent if index < 0 else index
 
 
 def _numpy(index: Value, extent: int, number: int) -> Value:

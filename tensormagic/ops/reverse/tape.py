@@ -26,6 +26,7 @@ class Tape:
     """The value of a tape: its entries, None where nothing is written."""
 
     __slots__ = ("entries",)
+    is_choice = False
 
     def __init__(self, entries: list[Any] | None = None) -> None:
         self.entries = entries or []
@@ -36,7 +37,9 @@ class Tape:
 
     def put(self, place: int, value: Any) -> None:
         """Write ``value`` at ``place``; places before the first are no places."""
-        if place >= 0:
+        if place == len(self.entries):
+            self.entries.append(value)
+        elif place >= 0:
             self.entries += [None] * (place + 1 - len(self.entries))
             self.entries[place] = value
 
@@ -59,6 +62,11 @@ class Tape:
             raise ShapeError(message)
         return np.zeros(shape, dtype) if found is None else found if type(found) in AWAY else np.asarray(found)
 
+    def number(self, place: int, kind: type, dtype: np.dtype[Any], form: str) -> Any:
+        """The entry at ``place`` as a number in a form, where those of that dtype are of a class: zero where there is none."""
+        found = self.entries[place] if 0 <= place < len(self.entries) else None
+        return found if type(found) is kind else as_form(self.array(place, (), dtype), form)
+
     def tape(self, place: int) -> Tape:
         """The tape that is the entry at ``place``: an empty one where there is none."""
         found = self.at(place)
@@ -69,6 +77,7 @@ class Chosen(Tape):
     """For each element of a batch one of two tapes: ``first`` where ``mask`` holds, else ``second``."""
 
     __slots__ = ("first", "mask", "second")
+    is_choice = True
 
     def __init__(self, mask: np.ndarray[Any, Any], first: Tape, second: Tape) -> None:
         super().__init__()
@@ -94,6 +103,9 @@ class Chosen(Tape):
     def array(self, place: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         first, second = self.first.array(place, shape, dtype), self.second.array(place, shape, dtype)
         return np.where(_wide(self.mask, len(shape)), first, second)
+
+    def number(self, place: int, kind: type, dtype: np.dtype[Any], form: str) -> Any:
+        return as_form(self.array(place, (), dtype), form)
 
     def tape(self, place: int) -> Tape:
         return Chosen(self.mask, self.first.tape(place), self.second.tape(place))
@@ -203,13 +215,21 @@ class Write(Op):
     def reuse(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         """As ``evaluate``, on the tape itself, which nothing else reads."""
         del node, size
-        return self.write(values[0].copy() if isinstance(values[0], Chosen) else values[0], *values[1:])
+        return self.write(values[0].copy() if values[0].is_choice else values[0], *values[1:])
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         tape, index, value = node.args
         if tape.op is not EMPTY or constant_value(index) != 0 or value.type.form == "tape":
             return None
         return f"{scope.text.object(_holding)}({given[2]})"
+
+    def store(self, node: Node, given: Sequence[str], scope: Any) -> tuple[str, Callable[[str], str]] | None:
+        """The tape's copy as Python text, and the line that writes the value on a tape of that name."""
+        index = index_text(node.args[1], given[1])
+        if index is None or self.write is not _written:
+            return None
+        value = f"{scope.text.object(_kept)}({given[2]})" if node.args[2].type.shape else given[2]
+        return f"{given[0]}.copy()", lambda name: f"{name}.put({index}, {value})"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:
         tape, _, value = tangents
@@ -260,8 +280,12 @@ class Read(Op):
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
         index = index_text(node.args[1], given[1])
-        if index is None or not node.type.shape:
+        if index is None or node.type.form == "tape":
             return None
+        if not node.type.shape:
+            dtype, form = node.type.dtype, node.type.form
+            kind = {"python": type(dtype.type(0).item()), "scalar": dtype.type}.get(form, np.ndarray)
+            return f"{given[0]}.number({index}, {scope.text.object(kind)}, {scope.text.object(dtype)}, {form!r})"
         return f"{given[0]}.array({index}, {scope.shape(node['shape'])}, {scope.text.object(node.type.dtype)})"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> Tangent:

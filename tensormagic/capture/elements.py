@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import number_classes
+from tensormagic.capture import number_classes, taken
+from tensormagic.capture.hooks import hooks
 from tensormagic.capture.living import hold
 from tensormagic.capture.number_classes import Classes, of_class
+from tensormagic.capture.refusal import abstract
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.node import Node
@@ -32,6 +34,11 @@ class Element(Tensor):
         self.stack = stack
         self.number = number
         super().__init__(stack.place.view(self._of, self._into, lambda x: x[number]))
+
+    def numpy(self) -> Any:
+        abstract("it is used here as a number of Python")
+        found = self.stack.number_there(self.number)
+        return super().numpy() if found is None else found
 
     def _part(self, node: Node) -> Any:
         return ((self.number, 1, 1), *((0, s, 1) for s in node.type.shape[1:]))
@@ -70,6 +77,12 @@ class Stack:
         self.classes = classes
         self.types = types
         self.elements = [Element(self, k) for k in range(count)]
+        hold(self)
+
+    @property
+    def node(self) -> Node:
+        """What it is now."""
+        return self.place.buffer.node
 
     @property
     def array(self) -> Node:
@@ -81,10 +94,21 @@ class Stack:
 
     def rows(self, start: int, stop: int) -> Node | None:
         """The array that NumPy makes of some of them, one after another; None where these are numbers of several classes."""
-        if self.types or self.classes is not None:
+        if (self.classes is not None and not self.types) or len(set(self.types[start:stop])) > 1:
             return None
         node = self.place.buffer.node
-        return slice_(node, ((start, stop - start, 1), *((0, s, 1) for s in node.type.shape[1:])))
+        rows = slice_(node, ((start, stop - start, 1), *((0, s, 1) for s in node.type.shape[1:])))
+        return astype(rows, self.types[start].dtype) if self.types else rows
+
+    def number_there(self, index: int) -> Any:
+        """The number at an index, where the array is computed and it is known of which class that is; else None."""
+        node = self.place.buffer.node
+        if self.form == "array" or (self.classes is not None and not self.types) or not hooks.is_computed(node):
+            return None
+        value = hooks.compute([node])[0]
+        taken.note_array(node, value[index])
+        found = value.item(index) if self.form == "python" else value[index]
+        return of_class(found, self.types[index]) if self.types else found
 
     def number(self, part: Node, index: Any) -> Node:
         """The number at an index, of the class that it has."""
@@ -188,7 +212,9 @@ def runs_of(values: Sequence[Any]) -> list[tuple[Node | None, Sequence[Any]]]:
         k += 1
         if isinstance(first, Element):
             following = first.stack.elements[first.number + 1 :]
-            k += next((n for n, e in enumerate(following) if k + n == len(values) or values[k + n] is not e), len(following))
+            k += next(
+                (n for n, e in enumerate(following) if k + n == len(values) or values[k + n] is not e), len(following)
+            )
         rows = first.stack.rows(first.number, first.number + k - start) if k - start > 1 else None
         found.append((rows, values[start:k]))
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import get_ident
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from tensormagic.capture import context, usercode
 from tensormagic.ir import site
@@ -21,11 +21,12 @@ LONG = 100  # nodes of one demand, above which it keeps values on the way
 NEAR = 64  # nodes of a lazy array that are looked at for what is wanted, too
 MOST_BYTES = 64 << 20  # of one value that is kept
 SEARCH_BYTES = 256 << 20  # of values that are computed before it is looked for those that nobody has any more
+_COSTLY = {"opaque", "contract", "region", "fold"}  # kinds of op that are not one pass with what follows
 LARGE = 4096  # bytes of a value that is let go; smaller ones cost no more than what says how they are computed
 
 
 class Holder(Protocol):
-    """A lazy array, or the state of a generator."""
+    """A lazy array, the array that a loop's list is, or the state of a generator."""
 
     @property
     def node(self) -> Node: ...
@@ -34,6 +35,11 @@ class Holder(Protocol):
 _holders: WeakValueDictionary[tuple[int, int], Holder] = (
     WeakValueDictionary()
 )  # by thread and identity: arrays compare by element
+
+
+_run_before = WeakSet[
+    Node
+]()  # costly operations that a value has been computed through, and whose results were not kept
 
 
 def hold(one: Holder) -> None:
@@ -106,11 +112,17 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
 
 
 def beside(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list[Node]:
-    """What loops and branches that are run for ``wanted`` give beside it, and lazy arrays have: it takes no second run then."""
-    owners = {n.args[0] for n in wanted if n.op is ITEM and n.args[0].op.kind == "region"}
-    if not owners:
+    """What is worth a value beside ``wanted``, of what lazy arrays have.
+
+    Such are the other results of an operation of which one is wanted. And where a loop, a product, a factorisation or a sum is run for
+    the second time on the way to something else, what it gives: the first time, a rule may yet do without it.
+    """
+    costly = [n for n in topological(wanted, stop=is_known) if n.op.kind in _COSTLY and not is_known(n)]
+    again = {n for n in costly if n in _run_before} | {n.args[0] for n in wanted if n.op is ITEM}
+    _run_before.update(costly)
+    if not again:
         return []
-    found = (n for n in nodes_held().difference(wanted) if n.op is ITEM and n.args[0] in owners)
+    found = (n for n in nodes_held().difference(wanted) if n in again or (n.op is ITEM and n.args[0] in again))
     return sorted((n for n in found if not is_known(n) and _is_small(n)), key=lambda n: n.serial)
 
 

@@ -99,13 +99,15 @@ def stacked(values: Any) -> Node | None:
     ``states = [start]``, to which a loop appends, is the start and one part of an array, however many elements it has.
     """
     whole, capture = elements.stacked(values), context.current()
-    of_several_classes = capture is not None and (capture.classes.of or capture.classes.undecided)
-    if whole is not None or of_several_classes or not isinstance(values, list | tuple):
+    is_undecided = capture is not None and capture.classes.undecided
+    if whole is not None or is_undecided or not isinstance(values, list | tuple):
         return whole
     runs = elements.runs_of(values)
-    if len(runs) > len(values) // 2:
+    if len(runs) > len(values) // 2 or any(
+        number_classes.noted(node_of(v)) for rows, own in runs if rows is None for v in own
+    ):
         return None
-    return _joined([part for rows, items in runs for part in ([rows] if rows is not None else map(_as_row, items))])
+    return _joined([part for rows, own in runs for part in ([rows] if rows is not None else map(_as_row, own))])
 
 
 def _as_row(value: Any) -> Node:

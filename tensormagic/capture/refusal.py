@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
+from sys import _getframe as frame_at
 from typing import Any, NoReturn
 
 import numpy as np
@@ -110,18 +110,12 @@ def _wanted(why: str) -> CaptureError:
 
 def asked_by(packages: str | tuple[str, ...]) -> bool:
     """Whether code of modules that begin so asks what the method that calls this answers."""
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = None if frame is None else frame.f_back
-    return frame is not None and str(frame.f_globals.get("__name__")).startswith(packages)
+    return str(frame_at(2).f_globals.get("__name__")).startswith(packages)
 
 
 def asked_by_the_user() -> bool:
     """Whether code of the user's asks what the method that calls this answers, or what chooses one of their functions by a class."""
-    frame = inspect.currentframe()
-    for _ in range(2):
-        frame = None if frame is None else frame.f_back
-    return frame is not None and usercode.is_stageable(frame.f_code)
+    return usercode.is_stageable(frame_at(2).f_code)
 
 
 def refuse_positions() -> NoReturn:

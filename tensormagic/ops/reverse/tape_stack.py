@@ -62,6 +62,9 @@ class Extent(Op):
 EXTENT = Extent(name="extent", doc="The length of an axis of an entry of a tape.")
 
 
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stacked(Op):
     """The first entries of a tape, as many as the first of ``params["shape"]``, as one array."""
@@ -74,6 +77,9 @@ class Stacked(Op):
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         count, *shape = (size(s) for s in node["shape"])
+        entries = values[0].entries[:count]
+        if not shape and len(entries) == count and all(issubclass(t, _NUMBERS) for t in set(map(type, entries))):
+            return np.array(entries, node.type.dtype)
         result = np.zeros((count, *shape), node.type.dtype)
         for k in range(count):
             result[k] = values[0].array(k, tuple(shape), node.type.dtype)

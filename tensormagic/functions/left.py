@@ -26,7 +26,7 @@ from tensormagic.capture.number_classes import classes_of, is_number, of_class
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.stores.lent import show_all, whole_of
 from tensormagic.capture.stores.place import Buffer, Place
-from tensormagic.capture.tree import computed
+from tensormagic.capture.tree import Rest, computed
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.collecting import frozen, is_frozen_by_others
 from tensormagic.ir.errors import CaptureError
@@ -138,7 +138,27 @@ def held_by(build: Callable[[Any], Any]) -> set[int]:
 
 def bare(build: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
     """How ``count`` parts are put together, without the lazy values that they were taken from."""
-    return computed(build(iter([0.0] * count)))[1]
+    return together(build(iter([0.0] * count)))[1]
+
+
+def together(tree: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+    """The leaves of a result that are computed, and what puts others in their places: a container that occurs twice is one there, too."""
+    met: dict[int, Any] = {}  # with the containers, so that no other one has their identities
+
+    def special(container: Any, usual: Callable[[], Any]) -> Any:
+        key = id(container)
+        if key in met:
+            return lambda rest: rest.run[key]
+        build, met[key] = usual(), container
+
+        def made(rest: Any) -> Any:
+            found = rest.run[key] = build(rest)
+            return found
+
+        return made
+
+    leaves, build = computed(tree, special)
+    return leaves, lambda rest: build(Rest(rest, {}))
 
 
 def give_values(

@@ -23,7 +23,7 @@ from tensormagic.capture.staging import special
 from tensormagic.capture.staging.given_up import ending_generators
 from tensormagic.capture.staging.refusing import refusing
 from tensormagic.capture.traces import users_alone
-from tensormagic.capture.tree import computed, flatten, holds_deferred
+from tensormagic.capture.tree import flatten, holds_deferred
 from tensormagic.capture.unused import Unused
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.config import config
@@ -34,7 +34,7 @@ from tensormagic.functions.explaining import explained
 from tensormagic.functions.footprint import record_of
 from tensormagic.functions.function import Function
 from tensormagic.functions.inside import undoing
-from tensormagic.functions.left import bare, held_by, left_behind
+from tensormagic.functions.left import bare, held_by, left_behind, together
 from tensormagic.functions.outward import Outward, outward_and_nodes
 from tensormagic.functions.program import refuse_stores
 from tensormagic.functions.reading import is_input, is_moving
@@ -210,7 +210,7 @@ def _trace(
         with ending_generators(lambda error: isinstance(error, (CaptureError, GuardError))):
             result = function.body(*given[:first], **dict(zip(named, given[first:], strict=True)))
         result = result if deferred else numbers_in(result, function.name)
-        results, arrange = computed(result)
+        results, arrange = together(result)
         copies.refuse(function.name)
         found = numbers_alone(results, function.name)
         outward, every = outward_and_nodes(results, found)

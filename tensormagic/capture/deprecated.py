@@ -1,4 +1,4 @@
-"""What NumPy deprecates: its warnings, for captured code too, at the user's line.
+"""What NumPy deprecates: its warnings, for captured code too, at the user's line; and what it no longer does.
 
 Which calls those are, and in which words, depends on the version: the NumPy that is there is asked, by a call on small arrays of the
 same dtypes. Only functions whose own code warns are asked, so that others cost nothing.
@@ -11,7 +11,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,7 +22,13 @@ from tensormagic.ir.type import hint
 
 _PLAIN = bool, int, float, complex, str, bytes, np.generic, np.dtype, type, enum.Enum
 _MOST = 8  # of a dimension of an array that stands in for another
-_Said = tuple[tuple[str, type[Warning]], ...]
+
+
+class _Answer(NamedTuple):
+    """What a call warns of, and the error that it ends with."""
+
+    said: tuple[tuple[str, type[Warning]], ...]
+    error: Exception | None = None
 
 
 def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,14 +45,17 @@ def telling(own: Callable[..., Any], numpys: Callable[..., Any]) -> Callable[...
     return call
 
 
-def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """Warn the user's line of what is deprecated in a call of NumPy's."""
+def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> Exception | None:
+    """Warn the user's line of what is deprecated in a call of NumPy's; the error that the call ends with, if any."""
     try:
-        said = _said(numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items()))
+        answer = _answer(
+            numpys, tuple(map(_form, args)), tuple((name, _form(value)) for name, value in options.items())
+        )
     except TypeError:  # what has no hash, would be used up, or would live on in what is remembered
-        return
-    for message, category in said:
+        return None
+    for message, category in answer.said:
         warn(message, category)
+    return answer.error
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -61,14 +70,14 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 @functools.lru_cache(1024)
-def _said(numpys: Callable[..., Any], args: tuple[Any, ...], options: tuple[tuple[str, Any], ...]) -> _Said:
+def _answer(numpys: Callable[..., Any], args: tuple[Any, ...], options: tuple[tuple[str, Any], ...]) -> _Answer:
     with warnings.catch_warnings(record=True) as found, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         try:
             numpys(*map(_made, args), **{name: _made(form) for name, form in options})
-        except Exception:  # noqa: BLE001 (an error is told by whoever runs the call itself)
-            return ()
-    return tuple((str(w.message), w.category) for w in found if issubclass(w.category, DeprecationWarning))
+        except Exception as error:  # noqa: BLE001 (an error is told by whoever runs the call itself)
+            return _Answer((), error.with_traceback(None))
+    return _Answer(tuple((str(w.message), w.category) for w in found if issubclass(w.category, DeprecationWarning)))
 
 
 def _form(value: Any) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ from tensormagic.ir.modules import is_users, module_of, package_of
 _ANY_VALUES = set(  # libraries that take what they are given for what it is
     "__main__ builtins tensormagic numpy scipy math operator _operator functools _functools itertools copy collections _collections "  # noqa: SIM905 (a table)
     "typing dataclasses abc enum contextlib types inspect weakref IPython ipykernel ipywidgets array_api_compat array_api_strict "
-    "pytest _pytest unittest tests sys gc".split()
+    "pytest _pytest unittest tests sys gc warnings _warnings logging traceback".split()
 )
 
 

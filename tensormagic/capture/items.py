@@ -102,7 +102,7 @@ class _Items(ast.NodeTransformer):
         self.free = free
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, _SCOPES):
+        if isinstance(node, (*_SCOPES, ast.pattern)):  # a pattern has names and attributes, no calls
             return node
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # a method is called, not read
             node.func.value = self.visit(node.func.value)

@@ -6,6 +6,9 @@ A name in code may mean something else: who asks compares what stands behind it,
 from __future__ import annotations
 
 import builtins
+import inspect
+import sys
+import traceback
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,6 +48,12 @@ IN_NAMESPACES = frozenset({"globals", "vars", "eval", "exec"})
 
 IN_FRAMES = frozenset({"super", "locals", "vars", "eval", "exec", "dir"})
 """Look at the frame that they are called in."""
+
+OF_FRAMES = frozenset({
+    vars(sys)["_getframe"], inspect.currentframe, inspect.stack,
+    traceback.extract_stack, traceback.format_stack, traceback.print_stack, traceback.walk_stack,
+})  # fmt: skip
+"""Give the frames of who calls them: variables are read there, and from Python 3.13 on stored into."""
 
 
 def called(names: Iterable[str]) -> frozenset[Any]:

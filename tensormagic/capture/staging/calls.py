@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, loud, names, namespace, usercode
+from tensormagic.capture import context, loud, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself, read_by
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -22,7 +22,7 @@ from tensormagic.capture.library import applying, mathematics
 from tensormagic.capture.makers import maker_of
 from tensormagic.capture.one_of import Indexed, OneOf, applied, joined
 from tensormagic.capture.operands import has_lazy, node_of
-from tensormagic.capture.refusal import values_are_there
+from tensormagic.capture.refusal import refuse_python, values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.choices import chosen
@@ -170,12 +170,23 @@ def _as_it_is(function: Any) -> Any:
     found = found if source.was_staged(function) else unstaged(found)
     if not _is_abstract():
         return found
+    if type(function) in _FUNCTIONS and function in pythons.OF_FRAMES:
+        return partial(_refuse_frames, function)
     if loud.makes(function):
         return loud.making(found)
     if loud.can_be_taken_back(function):
         return found
     heard = loud.noted(found)
     return with_messages(function, heard) if keeps_messages(function) else heard
+
+
+def _refuse_frames(function: Any, *_: Any, **__: Any) -> Any:
+    refuse_python(
+        f"{function.__name__}()", "It looks at the frames of the calls around it: ask it outside the function."
+    )
+
+
+_FUNCTIONS = {BuiltinFunctionType, FunctionType}
 
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:

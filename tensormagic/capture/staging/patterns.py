@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensormagic.capture.staging.kinds import is_instance
+import numpy as np
 
+from tensormagic.capture.staging.kinds import is_instance
+from tensormagic.capture.value import Tensor
+
+_AS_SEQUENCE = 1 << 5  # the bit of a class by which Python knows what patterns of sequences match
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)  # Python's: matched as they are
 
 
 def is_sequence(value: Any, count: int, open_ended: bool = False) -> bool:
     """Whether a value matches a pattern of ``count`` values, or of more."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+    if not _is_taken_apart(value):
         return False
     return len(value) >= count if open_ended else len(value) == count
+
+
+def _is_taken_apart(value: Any) -> bool:
+    """Whether patterns of sequences match a value: arrays since NumPy 2.5, though ``isinstance`` calls them no sequences."""
+    if isinstance(value, Tensor):
+        return value.type.form == "array" and not value.has_labels and bool(np.ndarray.__flags__ & _AS_SEQUENCE)
+    if isinstance(value, np.ndarray):
+        return bool(type(value).__flags__ & _AS_SEQUENCE)
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def between(value: Sequence[Any], first: int, last: int) -> list[Any]:

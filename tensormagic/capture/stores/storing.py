@@ -8,7 +8,7 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.deprecated import warn
+from tensormagic.capture.deprecated import told, warn
 from tensormagic.capture.index_arrays import Arranged, Index, Items, arranged, chooses, is_mask, resolve
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.library.ordering import as_indices
@@ -83,7 +83,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         return
     part = basic(spelt, self.type.shape, as_size)
     if node.type.ndim and not part.shape and not any(i is Ellipsis for i in items):
-        node = _only_element(node, self.dtype)
+        node = _only_element(value, node, self.dtype)
     if isinstance(value, list | tuple):
         _refuse_deep(node, len(part.shape))
     new = as_stored(node, self.dtype, part.shape)
@@ -110,16 +110,21 @@ def _copied(x: Tensor, items: Items, value: Any) -> None:
         )
 
 
-def _only_element(node: Node, dtype: np.dtype[Any]) -> Node:
-    """What one element becomes by storing an array: its truth value, where it has one."""
-    if dtype.kind == "b" and nodes_of(node.type.size):
+def _only_element(value: Any, node: Node, dtype: np.dtype[Any]) -> Node:
+    """What an array or sequence becomes where one element holds it: its truth value, or its only number where NumPy takes that."""
+    element = np.empty((), dtype)
+    if nodes_of(node.type.size) and told(np.ndarray.fill, element, np.empty(1, node.type.dtype)) is None:
         refuse(
-            "storing an array into one truth value, of a data-dependent number of elements",
-            "Store its .any(), or one element.",
+            "storing an array into one element, of a data-dependent number of elements",
+            "Store its .any() or .item(), or one element.",
         )
-    if dtype.kind == "b" and node.type.size == 1:
-        return reshape(node, ())
-    raise ShapeError("setting an array element with a sequence.")
+    error = told(np.ndarray.fill, element, value)
+    if error is None and isinstance(value, list | tuple):
+        return constant(bool(value))
+    if error is None and node.type.size in {0, 1}:
+        return reshape(node, ()) if node.type.size else constant(False)
+    message = "setting an array element with a sequence."
+    raise TypeError(str(error)) if isinstance(error, TypeError) else ShapeError(message)
 
 
 def loses(node: Node, dtype: np.dtype[Any]) -> bool:
@@ -303,10 +308,8 @@ def fill(self: Tensor, value: Any) -> None:
     """``ndarray.fill`` with one number, or for truth values with whether something is true; of NumPy's scalars it does nothing."""
     if self.dtype.kind == "b" and isinstance(value, list | tuple):
         value = bool(value)
-    elif (node := node_of(value)).type.shape and self.dtype.kind == "b" and node.type.size == 1:
-        value = wrap(reshape(node, ()))
-    elif node.type.shape:
-        raise (TypeError if self.dtype.kind == "c" else ShapeError)("setting an array element with a sequence.")
+    elif (node := node_of(value)).type.shape:
+        value = wrap(_only_element(value, node, self.dtype))
     if self.type.form != "scalar":
         self[...] = value
 

@@ -122,6 +122,16 @@ def _read_flat(index: Any) -> Any:
     return np.zeros(8).flat[index]
 
 
+@functools.cache
+def _is_a_number() -> bool:
+    """Whether this NumPy takes an array without axes for a number, where ``x.flat`` is stored into; NumPy before 2.4 takes it for many."""
+    try:
+        np.zeros(1).flat[np.array(0)] = []
+    except ValueError:
+        return True
+    return False
+
+
 def _one_element(value: Any, dtype: np.dtype[Any]) -> Node:
     """What is stored by the number of one element: a number that the dtype can hold."""
     own = value.lazy if isinstance(value, Flat) else value
@@ -182,7 +192,9 @@ class Flat(StandIn):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         line, index = self._line, _place_of(index)
-        number = isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu"
+        number = (
+            isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu" and _is_a_number()
+        )
         if number or isinstance(index, int | np.integer):
             _put(line, index, _one_element(value, line.dtype))
             return

@@ -21,8 +21,11 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rule_text import expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate
-from tensormagic.ops.leaf import PARAMETER, size_of
+from tensormagic.ops.contract import CONTRACT
+from tensormagic.ops.leaf import PARAMETER, SIZE, size_of
 from tensormagic.ops.meaning import brought_in, reason
+from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.products import product
 from tensormagic.ops.regions.loops import LOOP, unindexed
 from tensormagic.ops.regions.region import matched
 from tensormagic.transform.loop_rules import OF_LOOPS
@@ -31,6 +34,10 @@ from tensormagic.transform.rewriting.replay import replayed
 
 MOST_STEPS = 40
 MOST_NODES = 1_500
+UNIT = "a unit in the last place is the distance from the result to the next float"
+FLOPS = (
+    "flops: additions, multiplications and divisions of single numbers, those that an exp or a log is made of as well"
+)
 SECONDS = 3.0
 """For how long errors are measured at most."""
 
@@ -107,6 +114,22 @@ class Explained:
             self._measure = Measure(graph, known, seconds)
         except TensorError as error:
             self._why = str(error).partition("\n")[0]
+
+    def text(self, node: Node, name: Callable[[Node], str], room: int = 80) -> str:
+        """What a node computes, as NumPy code has it: products of matrices with ``@``, sizes as numbers."""
+        return expression(node, lambda leaf: self._number(leaf) or name(leaf), room, self._spelt)
+
+    def _spelt(self, node: Node, texts: Sequence[str]) -> str:
+        if node.op is CONTRACT:
+            return product(node["subscripts"], texts)
+        return self._number(node.args[0]) if node.op is ASTYPE else ""
+
+    def _number(self, leaf: Node) -> str:
+        """The number that a size is; nothing for another node, and where it is not known."""
+        try:
+            return str(evaluate(leaf["size"], self._sizes.__getitem__)) if leaf.op is SIZE else ""
+        except LookupError:
+            return ""
 
     def steps(self) -> Iterator[Step]:
         """The steps, those that change no digits together; with what each bought where there are not too many."""
@@ -250,6 +273,7 @@ def explained(
         lines += [*_whole(found, graph, name), *_by_steps(found, lens, name)]
     else:
         lines += _once(map(str, fired))
+    lines += [key for word, key in (("last place", UNIT), (" flop", FLOPS)) if any(word in line for line in lines)]
     lines += [f"{name}: {text}" for name, text in brought_in([f.rule.name for f in fired]).items()]
     lines += tidying(len(rewritten.fired) - len(fired))
     lines += [f"assumed: {text}" for text in Log(fired).assumptions]
@@ -269,8 +293,8 @@ def tidying(steps: int) -> list[str]:
 
 
 def _whole(found: Explained, graph: Graph, name: Callable[[Node], str]) -> Iterator[str]:
-    yield f"as written: {expression(graph.results[0], name)}"
-    yield f"rewritten:  {expression(found.rewritten.graph.results[0], name)}"
+    yield f"as written: {found.text(graph.results[0], name)}"
+    yield f"rewritten:  {found.text(found.rewritten.graph.results[0], name)}"
     yield f"in all:     {found.whole()}"
 
 
@@ -283,7 +307,7 @@ def _by_steps(found: Explained, lens: Lens, name: Callable[[Node], str]) -> Iter
             yield from (f"   and {text}" for text in _once(map(str, more)))
         elif not more:
             yield f"{number}. {one.rule.level}: {one}"
-            sides = [expression(n, name, 60) for n in (one.before, one.after)]
+            sides = [found.text(n, name, 60) for n in (one.before, one.after)]
             yield f"   {' -> '.join(sides)}"
         else:
             yield f"{number}. exact: {'; '.join(_once(map(str, fired)))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensormagic.ir.node import Node, is_constant
@@ -17,21 +17,31 @@ def show(pattern: Any, strength: int = 0) -> str:
     return _shown(pattern, lambda leaf: leaf["name"], None, strength)
 
 
-def expression(node: Node, name: Callable[[Node], str], room: int = 80) -> str:
+Spelt = Callable[[Node, Sequence[str]], str]
+"""How a node is written in NumPy with the texts of its operands, where that is neither its name nor a sign; else nothing."""
+
+
+def expression(node: Node, name: Callable[[Node], str], room: int = 80, spelt: Spelt = lambda *_: "") -> str:
     """What a node computes as NumPy text, with what does not fit into ``room`` letters left out as ``…``.
 
     ``name`` gives what a leaf is called. What hands on its operand as it is, such as a broadcast, is not shown.
     """
     found = "…"
     for depth in range(1, room):
-        longer = _shown(node, name, depth)
+        longer = _shown(node, name, depth, spelt=spelt)
         if longer == found or len(longer) > room:
             break
         found = longer
     return found
 
 
-def _shown(node: Node, name: Callable[[Node], str], depth: int | None, strength: int = 0) -> str:
+def _shown(
+    node: Node,
+    name: Callable[[Node], str],
+    depth: int | None,
+    strength: int = 0,
+    spelt: Spelt = lambda *_: "",
+) -> str:
     """The text down to ``depth``; without one all of it, as patterns have it."""
     while depth is not None and node.op.hands_on:
         node = node.args[0]
@@ -42,13 +52,19 @@ def _shown(node: Node, name: Callable[[Node], str], depth: int | None, strength:
     if depth == 0:
         return "…"
     depth = depth if depth is None else depth - 1
-    if node.op.signs == (-1,):
-        text, own = f"-{_shown(args[0], name, depth, 4)}", 3
+
+    def part(arg: Node, strength: int = 0) -> str:
+        return _shown(arg, name, depth, strength, spelt)
+
+    if other := spelt(node, [part(a, 3) for a in args]):
+        text, own = other, 2 if " " in other else 9
+    elif node.op.signs == (-1,):
+        text, own = f"-{part(args[0], 4)}", 3
     elif sign in _STRENGTH:
         own = _STRENGTH[sign]
-        text = f"{_shown(args[0], name, depth, own or 1)} {sign} {_shown(args[1], name, depth, own + 1)}"
+        text = f"{part(args[0], own or 1)} {sign} {part(args[1], own + 1)}"
     else:
-        text, own = f"{node.op.name}({', '.join(_shown(a, name, depth) for a in args)})", 9
+        text, own = f"{node.op.name}({', '.join(map(part, args))})", 9
     return f"({text})" if own < strength else text
 
 

@@ -6,8 +6,9 @@ part are yellow, and say so.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tensormagic.backend.costs import Cost, by_node
 from tensormagic.backend.plan import Plan, PlannedKernel
+from tensormagic.functions.explaining import FLOPS
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.notebook.forms import Drawn, count_text, table
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["annotate", "statements"]
 
-_FLOPS = (
-    "flops: additions, multiplications and divisions of single numbers, those that an exp or a log is made of as well"
-)
 _MARKED = "yellow, *: NumPy runs a part of it"
 _WIDE = 820.0
 _MOST_ROWS = 60
@@ -105,16 +104,15 @@ def annotate(shown: Portrait, source: str) -> Drawn:
         )  # no class that a page may have, as nbconvert's classic one has `row`
         pages.append(f'<details class="{kind}"><summary>{summary}</summary><div class="made">{body}</div></details>')
     marks = [number in found and found[number].yellow for number, _ in texts]
-    words = table(
-        f"lines ({_MARKED})" if any(marks) else "lines", ("line", "becomes", "flops", "runs in"), rows, marks
-    )[1]
+    keys = _keys(rows, gradients=bool(shown.gradients))
+    head = ("line", "becomes", "flops", "runs in")
+    words = table(f"lines ({_MARKED})" if any(marks) else "lines", head, rows, marks, notes=keys)[1]
     head = f'<div class="bare head"><span class="number">line</span>{_HEAD}</div>'
     note = "click a line for its code" + (f"; {_MARKED.replace(', *', '')}" if any(marks) else "")
-    note += "; what the gradient computes is counted at the line that it is of" if shown.gradients else ""
-    note = f"{note}<br/>{_FLOPS}"
+    note = "<br/>".join(map(escape, [note, *keys]))
     title = f'<strong>lines of the cell</strong> · <span class="note">{note}</span>'
     page = f'<div class="{SCOPE} tm-lines"><style>{style(page=True)}{_STYLE}</style>{title}{head}{"".join(pages)}</div>'
-    return Drawn(page, words, _picture(texts, found, gone, whole).picture("lines of the cell", words))
+    return Drawn(page, words, _picture(texts, found, gone, whole, keys).picture("lines of the cell", words))
 
 
 # what is known --------------------------------------------------------------------------------------------------------
@@ -198,6 +196,20 @@ def _ops(line: Line) -> str:
     return ", ".join(counted(told))
 
 
+def _keys(rows: Sequence[Sequence[str]], *, gradients: bool) -> list[str]:
+    """What the signs and words mean that stand in the rows."""
+    becomes, runs = (" ".join(row[k] for row in rows) for k in (1, 3))
+    known = {
+        "what the gradient of a line computes is counted at that line": gradients,
+        FLOPS: True,
+        "a dot \N{MIDDLE DOT}: the value of another operation": "\N{MIDDLE DOT}" in becomes,
+        "(2): two such operations": re.search(r"\(\d+\)(,|$| )", becomes) is not None,
+        "kernel: a compiled function that does the work of one line or of several": "kernel" in runs,
+        "library: a compiled routine that NumPy or SciPy brings": "library" in runs,
+    }
+    return [key for key, there in known.items() if there]
+
+
 def _cost(line: Line) -> str:
     return f"{'' if line.cost.known else '≥ '}{count_text(line.cost.flops)}"
 
@@ -276,7 +288,9 @@ def _calls(line: Line) -> str:
     )
 
 
-def _picture(texts: list[tuple[int, str]], found: dict[int, Line], gone: Mapping[int, str], whole: int) -> Sheet:
+def _picture(
+    texts: list[tuple[int, str]], found: dict[int, Line], gone: Mapping[int, str], whole: int, keys: Sequence[str]
+) -> Sheet:
     """The rows as a picture that stands alone: without the code, which takes a page that opens."""
     sheet = Sheet(_WIDE)
     sheet.text(14, 26, "lines", "ink bold")
@@ -301,5 +315,9 @@ def _picture(texts: list[tuple[int, str]], found: dict[int, Line], gone: Mapping
         for x, cell, room in zip(columns[1:], (_ops(line), _cost(line), line.where), (165, 130, 132), strict=True):
             sheet.text(x, y, cell, "ink small", room=room, size=11)
     if len(texts) > _MOST_ROWS:
-        sheet.text(46, y + 20, f"… {len(texts) - _MOST_ROWS} more lines", "soft small")
+        y += 20
+        sheet.text(46, y, f"… {len(texts) - _MOST_ROWS} more lines", "soft small")
+    for key in keys:
+        y += 18
+        sheet.text(columns[0], y + 8, key, "soft small")
     return sheet

@@ -147,13 +147,17 @@ def _inline(value: Any, computed: bool) -> str:
     return clean(f"({', '.join(parts)})" if isinstance(value, tuple) else f"[{', '.join(parts)}]", 200)
 
 
+NAN = "%tensor_nan tells where the nan came from"
+
+
 def _value_part(value: Any, computed: bool) -> str:
     if isinstance(value, Tensor):
         if (not computed and not is_computed(value)) or stays_away(value):
             return repr(value).removeprefix("Tensor(").removesuffix(")")
         found = seen(value)
         text = value_text(found)
-        return " · ".join(filter(None, [text, actual_type(found), extremes(found) if "…" in text else ""]))
+        told = " · ".join(filter(None, [text, actual_type(found), extremes(found) if "…" in text else ""]))
+        return f"{told} · {NAN}" if "nan" in told else told
     if type(value) is np.ndarray and is_numbers(value):
         text = value_text(value)
         return " · ".join(filter(None, [text, actual_type(value), extremes(value) if "…" in text else ""]))

@@ -21,6 +21,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import may_be_users
+from tensormagic.notebook.elsewhere import METHODS, function
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.misfit import Misfit
 
@@ -139,7 +140,8 @@ def of_plain(error: BaseException) -> str:
         module = sys.modules.get(
             found[1]
         )  # a module's own __getattr__, as NumPy's, names neither itself nor the attribute
-        return "" if module is None else _nearest(found[2], (n for n in dir(module) if not n.startswith("_")))
+        words = () if module is None else (n for n in dir(module) if not n.startswith("_"))
+        return function(found[2], module) or _nearest(found[2], words)
     return ""
 
 
@@ -203,31 +205,11 @@ def _has(module: Any, name: str) -> bool:
     return not name.startswith("_") and name in dir(module) and not inspect.ismodule(getattr(module, name, None))
 
 
-# what values of other libraries have, and what is written here
-_ELSEWHERE = {
-    "backward": 'Gradients are asked for by %%tensor --grad w, or of a value: loss.grad("w").',
-    "requires_grad": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",
-    "requires_grad_": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",
-    "zero_grad": "Gradients do not add up here: nothing has to be set to zero.",
-    "detach": "x.numpy() is the value without its history; tm.stop_gradient(x) stays in the graph.",
-    "eval": "x.numpy() is the value.",
-    "block_until_ready": "x.numpy() waits for the value.",
-    "cpu": "x.numpy() is the value, wherever it was computed.",
-    "at": "Arrays are stored into as in NumPy: x[i] = v, x[i] += v.",
-    "assign": "Arrays are stored into as in NumPy: x[...] = v.",
-    "unsqueeze": "Write x[None] for a new first axis, x[:, None] for a second one.",
-    "permute": "NumPy calls it x.transpose(...).",
-    "numel": "NumPy calls it x.size.",
-    "matmul": "Write a @ b.",
-    "float": "NumPy calls it x.astype(float).",
-    "double": "NumPy calls it x.astype(float).",
-    "long": "NumPy calls it x.astype(int).",
-}
-
-
 def _of_attribute(name: str, owner: Any, line: Line) -> str:
-    if isinstance(owner, Tensor) and name in _ELSEWHERE:
-        return _ELSEWHERE[name]
+    if isinstance(owner, Tensor) and name in METHODS:
+        return METHODS[name]
+    if said := function(name, owner):
+        return said
     if isinstance(getattr(owner, "shape", None), tuple) and callable(getattr(np, name, None)):
         array = line.shaped()[0] or "x"
         return f"Arrays have no method {name}, but NumPy has a function: write np.{name}({array}, ...)."

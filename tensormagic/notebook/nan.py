@@ -201,7 +201,11 @@ def _told(made: _Made) -> list[str]:
     index = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
     pairs = zip(made.node.args, made.operands, made.names, strict=True) if made.operands else ()
     operands = [_operand(arg, value, name, array.shape, index) for arg, value, name in pairs]
-    return [f"[{', '.join(map(str, index))}]" if index else "the number", ", ".join(operands)]
+    return [f"[{_at(index)}]" if index else "the number", ", ".join(operands)]
+
+
+def _at(index: Sequence[int]) -> str:
+    return ", ".join(map(str, index))
 
 
 def _operand(arg: Node, value: Any, name: str, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
@@ -210,8 +214,10 @@ def _operand(arg: Node, value: Any, name: str, shape: tuple[int, ...], index: tu
         return symbol(_label(arg))
     held = np.asarray(value)
     known = f"{clean(name, 40)} = " if name and arg.op in {PARAMETER, CONSTANT} else ""
-    if held.shape in {shape, ()}:
-        return f"{known}{held[index] if held.shape else held[()]:.6g}"
+    if not held.shape:
+        return f"{known}{held[()]:.6g}"
+    if held.shape == shape:
+        return f"{known.replace(' = ', f'[{_at(index)}] = ')}{held[index]:.6g}"
     least = f"{np.min(held):.4g} … {np.max(held):.4g}" if held.size and held.dtype.kind in "iuf" else ""
     endless = int(np.isinf(held).sum()) if held.dtype.kind in "fc" else 0
     parts = [f"{known}{held.dtype}[{', '.join(map(str, held.shape))}]", least, f"{endless} inf" if endless else ""]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.functions.accuracy import Errors
-from tensormagic.functions.explaining import Explained, tidying
+from tensormagic.functions.explaining import UNIT, Explained, tidying
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Type
@@ -51,12 +51,12 @@ def rules(shown: Portrait) -> Panel:
     rows += [(*row, "") for row in _rest(shown, [shown.first])]
     measured = [(step.fired[0].before.type, e) for step in steps if isinstance(e := step.bought.errors, Errors)]
     said = [_unit(measured), *[_ALONE] * (len(measured) > 1)] if measured else []
-    return _table((*_HEAD, "gain and cost"), rows, [shown.first], of=" of the value", said=said)
+    return _table((*_HEAD, "gain and cost"), rows, [shown.first], of=f" of {shown.called}", said=said)
 
 
 def _unit(measured: Sequence[tuple[Type, Errors]]) -> str:
     """What a unit in the last place is, and how many digits the largest of the errors leaves."""
-    told = "a unit in the last place is the distance from the result to the next float; an error is measured against many more digits"
+    told = f"{UNIT}; an error is measured against many more digits"
     found = [
         (t, e)
         for t, errors in measured

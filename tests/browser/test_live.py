@@ -386,7 +386,7 @@ def test_in_jupyterlab_errors_pass_lines_are_renewed_and_descents_are_exact(
     ask(WAIT.format(*["view._shown.centre == view.point"] * 2))
     assert page.get_by_role("spinbutton", name="rate of the descent").input_value() == "0.015"
     ask("A = np.eye(3)")
-    page.wait_for_function("() => document.querySelector('.tm-history').style.visibility === 'hidden'")
+    page.wait_for_function("() => document.querySelector('.tm-history').classList.contains('tm-none')")
     ask("assert view.value == np.sum(np.array(view.w) ** 2)")
     assert opened.console_errors == []
     assert opened.offsite_requests == []

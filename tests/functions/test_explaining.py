@@ -201,3 +201,33 @@ def test_a_step_that_gains_no_digits_here_tells_its_reason(value, reason):
         ((before, after),) = errors_in(line)
         assert after >= before / 2
         assert "->" in line or ", as before" in line
+
+
+def text_of(value) -> str:
+    """What a value is, as it was written, in its explanation."""
+    return next(line for line in value.explain().splitlines() if line.startswith("as written"))
+
+
+def test_products_and_sizes_are_written_as_numpy_has_them():
+    rng = np.random.default_rng(0)
+    m, v, b = (tm.tensor(rng.normal(size=s)) for s in ((6, 3), (3,), (6,)))
+    soft = lambda z: np.log(1 + np.exp(z))  # noqa: E731
+    for value, said in (
+        (np.mean(soft(m @ v + b)), r"sum\(log\(1 \+ exp\(\w+ @ \w+ \+ \w+\)\)\) / 6$"),
+        (soft((m * 2) @ v).sum(), r"exp\(\(\w+ \* 2\) @ \w+\)"),
+        (soft(m.T @ b).sum() / len(b), r"@ \w+\)\)\) / 6$"),
+        (soft(v @ v), r"exp\(\w+ @ \w+\)"),
+        (soft(np.outer(v, b)).sum(), r"outer\(|\* "),
+        (soft(-(m @ v)).mean(), r"exp\(-\(\w+ @ \w+\)\)"),
+    ):
+        assert re.search(said, text_of(value)), text_of(value)
+        assert "contract" not in value.explain()
+        assert "astype(size)" not in value.explain()
+
+
+def test_units_and_flops_are_explained_where_they_stand():
+    x = tm.tensor(np.linspace(-2, 2, 50))
+    said = np.log(1 + np.exp(x)).explain()
+    assert "a unit in the last place is the distance from the result to the next float" in said
+    assert "flops: additions" in said
+    assert "flops: additions" not in (x + 1).explain()

@@ -154,7 +154,7 @@ def test_where_a_nan_came_from(notebook):
 @pytest.mark.parametrize(
     ("cell", "told"),
     [
-        ("z = np.log(X)\nq = z.sum()", ["line 2  z = np.log(X)", "log", "[1, 2]", "X = -2"]),
+        ("z = np.log(X)\nq = z.sum()", ["line 2  z = np.log(X)", "log", "[1, 2]", "X[1, 2] = -2"]),
         (
             "z = X * np.inf\nq = z @ w",
             ["line 3  q = z @ w", "@", "[1]", "float64[40, 3] -inf … inf 120 inf, w = float64[3] 1 … 1"],
@@ -177,6 +177,25 @@ def test_a_nan_is_told_with_what_it_was_made_of(notebook, cell, told):
         notebook.ok(f"%%tensor -q\n{cell}")
         row = notebook.ok("%tensor_nan q").data["text/plain"].splitlines()[2]
     assert all(part in row for part in told), row
+
+
+@pytest.mark.parametrize(
+    ("cell", "there"),
+    [
+        ("np.log(X).sum()", True),
+        ("np.log(X)", True),
+        ("np.sqrt(X - 2), w", True),
+        ("u = w\nfor k in range(3):\n    u = np.sqrt(u - 1.5)\nu", True),
+        ("X.sum()", False),
+        ("np.log(X + 9) * 2", False),
+    ],
+)
+def test_a_value_with_a_nan_says_which_magic_traces_it(notebook, cell, there):
+    notebook["X"], notebook["w"] = np.ones((40, 3)), np.ones(3)
+    notebook["X"][1, 2] = -2
+    with np.errstate(all="ignore"):
+        line = notebook.ok(f"%%tensor --math exact --show none\n{cell}").data["text/plain"]
+    assert line.count("%tensor_nan tells where the nan came from") == there
 
 
 @pytest.mark.parametrize(

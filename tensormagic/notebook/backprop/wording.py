@@ -15,7 +15,6 @@ from tensormagic.notebook.backprop.frame import told
 from tensormagic.notebook.backprop.passes import Local, is_stretched, root
 from tensormagic.notebook.pictures.labels import SYMBOLS, clean
 from tensormagic.notebook.pictures.naming import KEPT, Place, Written
-from tensormagic.notebook.pictures.products import product
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.fold import MAX, MIN, SUM
 from tensormagic.ops.form import FORM
@@ -24,6 +23,7 @@ from tensormagic.ops.leaf import CONSTANT, PARAMETER, SIZE
 from tensormagic.ops.move import BROADCAST, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.products import product
 from tensormagic.ops.regions.control import COND, WHILE, Region
 from tensormagic.ops.scalars.scalar import (
     add,

@@ -92,6 +92,12 @@ class Portrait:
         """The values alone, without their gradients."""
         return self.graph.with_results(self.graph.results[: len(self.names)])
 
+    @property
+    def called(self) -> str:
+        """The variable that the value is in; else that it is the value."""
+        name = next(iter(self.names), "")
+        return name if name.isidentifier() and not name.startswith("_") and name != "value" else "the value"
+
     @cached_property
     def executable(self) -> session.Executable:
         """The whole, rewritten, on its tiers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +13,7 @@ from tensormagic.notebook.pictures.grouping import CHUNK, Group, groups
 from tensormagic.notebook.pictures.labels import clean, counted, operation, whole_items
 from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.picture import COLLAPSE_ABOVE, HEAD, Box, Inside, Opened, Picture, Route, narrowest
+from tensormagic.notebook.pictures.returning import ways_back
 from tensormagic.notebook.pictures.shapes import Face, group_face, mark, vertex_face
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import fmax, fmin, gcd, hypot, lcm, maximum, minimum
@@ -24,6 +25,7 @@ __all__ = ["draw"]
 
 MOST_LINES = 120  # groups of one line each, beside each other; more of them stand in groups of several lines
 OPEN_REGIONS_BELOW = 80  # vertices of a view and of a region in it, together, up to which the region starts open
+TOLD = " \N{MIDDLE DOT} ran 1000 times"  # the longest that the frames of a branch say of a run
 SIDE = 12.0  # between the border of an open group and its boxes
 _PORT = Face(0.0, 0.0, "", ())
 # operands of these may trade places without changing what the picture says
@@ -99,7 +101,7 @@ def draw(view: View, grouping: str = "", *, closed: bool = False) -> Picture:
     parts = _parts(view)
     large = closed or len(view.vertices) > COLLAPSE_ABOVE
     paths = _paths(parts, grouping or view.groupings[0], large=large)
-    return _Composer(parts, paths, is_large=large).picture()
+    return _with_ways_back(_Composer(parts, paths, is_large=large).picture(), view.returns)
 
 
 def _parts(view: View) -> _Parts:
@@ -368,6 +370,12 @@ def _lowered(held: Picture) -> Picture:
     return Picture(boxes, held.routes, (SIDE, *held.gaps))
 
 
+def _with_ways_back(held: Picture, returns: Sequence[tuple[str, str]]) -> Picture:
+    """A loop's body with the ways of its values into the next iteration, and room for them."""
+    ways = ways_back(returns, {box.key: k for k, box in enumerate(held.boxes)})
+    return replace(_lowered(held), returns=ways) if ways else held
+
+
 def _wide(held: Picture, title: str) -> float:
     """The width of an open group: it holds its picture, and its title fits."""
     return round(max(held.width + 2 * SIDE, narrowest(title)), 1)
@@ -396,17 +404,11 @@ def _beside(key: str, bodies: tuple[View, ...]) -> Picture:
     boxes: list[Box] = []
     for body in bodies:
         picture = draw(body)
-        opened = Opened(
-            picture,
-            _wide(picture, body.name),
-            round(picture.height + HEAD + SIDE, 1),
-            {},
-            {},
-        )
         note = f"{body.ops} op{'s' * (body.ops != 1)}"
-        inside = Inside(
-            f"{body.name}: {note}", True, lambda opened=opened: opened, frozenset(v.id for v in body.everything())
-        )
+        title, told = f"{body.name}: {note}", TOLD * (body.name in {"then", "else"})
+        opened = Opened(picture, _wide(picture, title + told), round(picture.height + HEAD + SIDE, 1), {}, {})
+        holds = frozenset(v.id for v in body.everything())
+        inside = Inside(title, True, lambda opened=opened: opened, holds, later_told=told)
         boxes.append(Box(f"{key}/{body.name}", 0, 0.0, group_face(body.name, note, ""), None, inside))
     return _lay(boxes, [], frozenset(), frozenset())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,16 @@ class _Folding:
         shown = tuple(self.typed(self.labelled(v, texts[v.id])) for v in self.whole.vertices if v.id in kept)
         edges = tuple(edge for v in shown for edge in kept.get(v.id, ()))
         inner = {key: tuple(map(folded, bodies)) for key, bodies in self.whole.inner.items() if key in kept}
-        return replace(self.whole, vertices=shown, edges=edges, outputs=tuple(results), inner=inner, is_folded=True)
+        shut = replace(self.whole, vertices=shown, edges=edges, outputs=tuple(results), inner=inner, is_folded=True)
+        return replace(shut, returns=tuple(self.returns(kept)))
+
+    def returns(self, kept: Collection[str]) -> Iterator[tuple[str, str]]:
+        """What the next iteration begins with: from the box that gives it, where its result has no box of its own."""
+        for end, begin in self.whole.returns:
+            given = self.given[end]
+            source = end if end in kept or not given else self.maker(given[0].source, last=True)
+            if source in kept and begin in kept:
+                yield source, begin
 
     def ends(self) -> list[str]:
         """The vertices that nobody uses; and those that only use each other."""

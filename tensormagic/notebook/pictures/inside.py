@@ -27,6 +27,9 @@ MOST_ITERATIONS = 9  # that are told of one graph inside
 MOST_TOLD = 2_000  # values in all: each is some hundred bytes of the page
 LONGEST = 1.5  # seconds for counting, and for looking at the values, beyond what NumPy itself needs for all regions
 LONGEST_EXTREMES = 0.4  # seconds for keeping count in one region; then the least and the greatest are not looked for
+NOT_ALL = "Only the first loops and branches show the values inside: there was no time or room for all."
+NONE = "The values inside loops and branches are not shown: there was no time or room for them."
+DID_NOT = "did not run"
 Summary = Callable[[Any], dict[str, Any]]
 
 
@@ -69,16 +72,17 @@ class Inside:
         self.left = LONGEST
         self.room = MOST_TOLD
         self.note = ""
+        self.looked = False  # into one region at least
 
     def region(self, node: Node, operands: Sequence[Any], end: float) -> Region:
         """Compute a region, until ``end`` at the latest, and once more to look at what is inside."""
         begun, count = time.perf_counter(), max(_count_inside(node), 1)
         most = min(MOST_ITERATIONS, max(self.room // (2 * count), min(self.room // count, 1)))
         if most < 1 or self.left <= 0:
-            self.note = "Only the first loops and branches show the values inside: there was no time or room for all."
+            self.note = NOT_ALL if self.looked else NONE
             value, whole = self._run(node, operands, Looking(end))
             return Region(value, whole, _seconds(time.perf_counter() - begun), {})
-        counting = _Counting(end)
+        self.looked, counting = True, _Counting(end)
         value, whole = self._run(node, operands, counting)
         looking = _Looking(begun + counting.clock + self.left, counting, most, self.summary)
         self._run(node, operands, looking)
@@ -87,7 +91,8 @@ class Inside:
         self.room -= sum(len(one.get("iterations", ())) for one in inside.values())
         if not whole:
             self.note = "Only the first iterations of a long loop are shown: all of them would take NumPy too long."
-        return Region(value, whole, {**_seconds(counting.clock), "ran": _ran(counting, whole=whole)}, inside)
+        told = {**_seconds(counting.clock), "ran": _ran(counting, whole=whole)}
+        return Region(value, whole, told | (_went((node,), counting) if whole else {}), inside)
 
     def _run(self, node: Node, operands: Sequence[Any], looking: Looking) -> tuple[Any, bool]:
         """The value, and whether it ran to its end."""
@@ -308,6 +313,19 @@ def _ways(place: Place, counting: _Counting) -> str:
     return f"then {_times(runs((*place, 'then')))}, else {_times(runs((*place, 'otherwise')))}"
 
 
+def _went(place: Place, counting: _Counting) -> dict[str, Any]:
+    """What the frames of a region say when it has run, by their names: of a branch the side that ran, of a ``while`` its iterations."""
+    op, runs = place[-1].op, counting.runs
+    if op is WHILE:
+        count = runs((*place, "body"))
+        return {"went": {"": f"{count} iteration{'s' * (count != 1)}"}}
+    if op is not COND:
+        return {}
+    sides = {"then": runs((*place, "then")), "else": runs((*place, "otherwise"))}
+    once = sum(sides.values()) == 1
+    return {"went": {side: DID_NOT if not n else "ran" if once else f"ran {_times(n)}" for side, n in sides.items()}}
+
+
 def _told(
     region: Node, counting: _Counting, looking: _Looking, *, whole: bool
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -332,7 +350,7 @@ def _node(node: Node, inside: Place, counting: _Counting, looking: _Looking, *, 
     place, runs = (*inside, node), counting.runs(inside)
     record = counting.parts[inside].records.get(node) if inside in counting.parts else None
     if record is None:
-        return {"ran": "did not run" if whole else "did not run in the iterations shown"}
+        return {"ran": DID_NOT if whole else "did not run in the iterations shown"}
     told: dict[str, Any] = {} if node.op is PARAMETER else _seconds(record.seconds)
     around = counting.runs(inside[:-2], 1)
     ran = ""
@@ -343,6 +361,7 @@ def _node(node: Node, inside: Place, counting: _Counting, looking: _Looking, *, 
         ran = ran if whole else f"at least {ran}"
     ran = ": ".join(filter(None, [ran, _ways(place, counting)]))
     told |= {"ran": ran} if ran else {}
+    told |= _went(place, counting) if whole else {}
     if counting.extremes and record.times > 1 and record.low <= record.high:
         told["over"] = f"min {record.low:.4g}, max {record.high:.4g}"
     calls = inside[-2].op is RECURSIVE

@@ -21,6 +21,7 @@ EAGER_BELOW = 300  # vertices of a view up to which its picture goes with the fi
 WHOLE_BELOW = 6_000  # vertices of a view up to which a page without a kernel gets what closed groups hold
 MOST_PICTURED = 4_000  # vertices of all further pictures (groupings, steps) of a page without a kernel
 _LENGTHS = {"preview": 1000}
+BACK = "An arrow back up: what the next iteration of a loop begins with."
 _OWN = frozenset(("calls", "parts"))  # of a vertex, what no page needs
 _UNITS: Mapping[str, Callable[[Any], str]] = {"seconds": seconds_text, "bytes": bytes_text}
 
@@ -98,12 +99,18 @@ def _legend(scene: Scene) -> list[list[str]]:
     kinds = {vertex.kind for vertex in vertices}
     rows = [[kind, outline(kind, 26, 14), told] for kind, told in OUTLINES.items() if kind in kinds]
     words = ["A thick border: the value."]
+    words += [BACK] * any(map(_goes_back, scene.views))
     words += ["\N{PARTIAL DIFFERENTIAL}: only a gradient needs it."] * any(map(mark, vertices))
     words += ["A dot \N{MIDDLE DOT}: what an arrow brings, from left to right."] * any("·" in v.title for v in vertices)
     words += ["float: a number of Python's; float64: one of NumPy's."] * any(v.type == "float" for v in vertices)
     if any("->" in v.role for v in vertices):
         words.append("rule: what rewriting has made this box; its letters stand for any expression.")
     return [*rows, *(["", "", text] for text in words)]
+
+
+def _goes_back(view: View) -> bool:
+    """Whether a loop in a view has a value that its next iteration begins with."""
+    return bool(view.returns) or any(_goes_back(body) for bodies in view.drawn.inner.values() for body in bodies)
 
 
 def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:

@@ -94,8 +94,9 @@ def rules(colour: Callable[[str], str]) -> str:
         f"text{{fill:{colour('ink')}}}",
         f".type,.tag,.note{{fill:{colour('soft')}}}",
         f".edge{{stroke:{colour('edge')}}}",
-        f".edge.on{{stroke:{colour('strong')}}}",
+        f".edge.back,.edge.on{{stroke:{colour('strong')}}}",
         f".frame{{fill:{colour('kernel')};stroke:{colour('kernel-line')}}}",
+        f".frame.ran{{stroke:{colour('strong')}}}",
         f".heading{{fill:{colour('soft')};stroke:{colour('kernel')}}}",
         f".mark circle{{fill:{colour('ground')};stroke:{colour('ink')}}}",
         f".group path{{fill:{colour('kernel')};stroke:{colour('kernel-line')}}}",
@@ -127,6 +128,8 @@ _PLAIN = f"""text{{font-family:{FONT};text-anchor:middle;unicode-bidi:plaintext}
 .edge.many{{stroke-width:3.5}}
 .edge.far{{stroke-width:.7;stroke-dasharray:3 4}}
 .frame{{stroke-width:1.2}}
+.frame.ran{{stroke-width:2.2}}
+.frame.idle{{stroke-dasharray:4 3}}
 .on.box>path,.on>.frame,.edge.on{{stroke-width:3}}"""
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tensormagic.notebook.pictures.labels import width
+from tensormagic.notebook.pictures.returning import lanes_width
 from tensormagic.notebook.pictures.shapes import Face, mark
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Inside:
         The keys of all vertices inside, in groups of groups too.
     lines : tuple of int
         The source lines of the vertices inside.
+    later_told : str
+        The longest that may stand behind the title when the cell has run.
     """
 
     title: str
@@ -74,6 +77,7 @@ class Inside:
     later: Callable[[], Opened]
     holds: frozenset[str] = frozenset()
     lines: tuple[int, ...] = ()
+    later_told: str = ""
 
     @cached_property
     def opened(self) -> Opened:
@@ -155,10 +159,16 @@ class Picture:
     boxes: tuple[Box, ...]
     routes: tuple[Route, ...]
     gaps: tuple[float, ...]
+    returns: tuple[tuple[int, int], ...] = ()  # the ways back of a loop's values, from box to box by index
 
     @cached_property
     def width(self) -> float:
         """The width, from 0."""
+        return self.edge + lanes_width(len(self.returns))
+
+    @cached_property
+    def edge(self) -> float:
+        """The right end of the boxes and links: ways back go beside it."""
         ends = [box.x + box.width / 2 for box in self.boxes] + [x for route in self.routes for x in route.bends]
         return max(ends, default=0.0)
 
@@ -212,6 +222,7 @@ class Picture:
                 for r in self.routes
             ],
             "gaps": list(self.gaps),
+            **({"returns": [list(pair) for pair in self.returns]} if self.returns else {}),
         }
 
 
@@ -262,7 +273,12 @@ def _box_message(box: Box, table: dict[Vertex, int], shapes: dict[str, int], dee
         message |= {"z": 1} if box.result else {}
     if box.inside is not None:
         title = box.inside.title
-        group: dict[str, Any] = {"title": title, "open": box.is_open, "picture": None, "n": narrowest(title)}
+        group: dict[str, Any] = {
+            "title": title,
+            "open": box.is_open,
+            "picture": None,
+            "n": narrowest(title + box.inside.later_told),
+        }
         group |= {"l": list(box.inside.lines[:MOST_LINES])} if box.inside.lines else {}
         if deep or box.is_open:
             group |= opened_message(box.inside.opened, table, shapes, deep=deep)

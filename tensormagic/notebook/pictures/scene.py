@@ -149,6 +149,9 @@ class View:
     outputs: tuple[str, ...] = ()
     inner: Mapping[str, tuple[View, ...]] = field(default_factory=dict)  # graphs of loops and branches, by id
     is_folded: bool = False  # whether what only carries values was left out
+    returns: tuple[
+        tuple[str, str], ...
+    ] = ()  # in a loop's body, by ids: who makes a value, and which input it is in the next iteration
 
     @cached_property
     def drawn(self) -> View:

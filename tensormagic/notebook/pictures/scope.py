@@ -20,11 +20,11 @@ from tensormagic.ir.text import extents
 from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.notebook.pictures.passes import carried_for_derivatives, numbered
-from tensormagic.notebook.pictures.products import product
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.form import FORM
 from tensormagic.ops.leaf import CONSTANT, IOTA, PARAMETER, SIZE, constant
 from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.products import product
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
 __all__ = ["REGIONS", "Scope", "short"]

@@ -11,6 +11,7 @@ from tensormagic.notebook.pictures.draw import draw
 from tensormagic.notebook.pictures.labels import STAGES, clean, shorten, width
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD
+from tensormagic.notebook.pictures.returning import lane, way
 from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outline
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def _picture(picture: Picture) -> str:
     frames = [_frame(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.is_open]
     routes = [_route(picture, route, tops) for route in picture.drawn()]
     boxes = [_box(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.face.path]
+    routes += [_way_back(picture, number, tops) for number in range(len(picture.returns))]
     return "".join([*frames, *routes, *boxes])
 
 
@@ -154,6 +156,15 @@ def _route(picture: Picture, route: Route, tops: list[float]) -> str:
         path.append(f"C{_n(left)} {_n(middle)} {_n(right)} {_n(middle)} {_n(right)} {_n(below)}")
         path.append(f"V{_n(rows[row + 1].bottom if row + 1 < target.row else end_y)}")
     return f'<path class="edge{" many" * route.many}" d="{"".join(path)}{head}"/>'
+
+
+def _way_back(picture: Picture, number: int, tops: list[float]) -> str:
+    """Draw the way of a loop's value into the next iteration."""
+    source, target = picture.returns[number]
+    one, other = picture.boxes[source], picture.boxes[target]
+    start, end = (one.x, tops[source] + one.height), (other.x, tops[target])
+    below, above = picture.rows[one.row].bottom, picture.rows[other.row].top
+    return f'<path class="edge back" d="{way(start, below, lane(picture.edge, number), above, end)}"/>'
 
 
 def _legend(vertices: list[Vertex], room: float) -> _Panel:

@@ -215,9 +215,12 @@ class _Writer:
             text = scope.type_text(node.type) if len(node.types) == 1 else ""
             vertices.append(Vertex(f"{within}out:{label}", label, "output", text, scope.symbolics(node.types)))
             edges.append(Edge(ids[node], f"{within}out:{label}"))
+        ends_ = {k: f"{within}out:{outputs[k]}" for k in wanted}
+        returns = tuple(_returns(place[-2], scope.graph, ids, ends_)) if place and place[-1] == "body" else ()
         if not place:
             vertices = _of_gradients(vertices, edges)
-        return View(name, tuple(vertices), tuple(edges), tuple(ids[n] for n in results), inner)
+        given = tuple(ids[n] for n in results)
+        return View(name, tuple(vertices), tuple(edges), given, inner, returns=returns)
 
     def called(self, graph: Graph) -> Mapping[Node, str]:
         """What the user calls the nodes of a graph."""
@@ -335,6 +338,17 @@ class _Writer:
             calls=drawing.naming.calls(node),
             meaning=drawing.meaning(node, label, cell) if is_op and fixed is None and kind != "region" else "",
         )
+
+
+def _returns(loop: Node, body: Graph, ids: Mapping[Node, str], ends: Mapping[int, str]) -> Iterator[tuple[str, str]]:
+    """The results of a body that the next iteration begins with, each with the input that it is there."""
+    if loop.op not in {LOOP, WHILE}:
+        return
+    first = int(loop.op is LOOP)
+    for k, end in ends.items():
+        begins = body.parameters[k + first] if k < loop["carries"] else None
+        if begins is not None and begins in ids and body.results[k] is not begins:
+            yield end, ids[begins]
 
 
 def _given_as(scope: Scope, node: Node, found: Needed, ends: Mapping[tuple[Node, int], str]) -> dict[int, str]:

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from tensormagic.backend.costs import Cost
 from tensormagic.config import config
+from tensormagic.functions.explaining import FLOPS
 from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
@@ -224,18 +225,20 @@ def _figured(found: Speed, *, own_first: bool) -> list[str]:
     return [
         *told,
         f"a run: the fastest; first result: {found.own.name}'s is of this run of the cell, captured and computed{with_them}",
+        "launches: what a run calls one after the other; a kernel is a compiled function that does the work of several ops",
     ]
 
 
 def _work(name: str, cost: Cost) -> str:
     least = "" if cost.known else "at least "
-    told = f"{name}: {least}{count_text(cost.operations)} operations ({count_text(cost.flops)} flops), {bytes_text(cost.moved)} moved"
+    told = f"{name}: {least}{count_text(cost.flops)} flops, {bytes_text(cost.moved)} moved"
     return f"{told}, {cost.flops / cost.moved:.2g} flops a byte" if cost.moved else told
 
 
 def _roof_words(found: Speed) -> list[str]:
     can = found.machine
-    told = [_work("NumPy", found.by_numpy), _work("tensormagic", found.by_plan)]
+    told = [FLOPS, "moved: bytes that are read and written"]
+    told += [_work("NumPy", found.by_numpy), _work("tensormagic", found.by_plan)]
     point = _point(found.by_plan, found.own)
     if point is not None:
         rate = point.rate

@@ -60,6 +60,7 @@ function addCanvas(graph) {
       if (frame && (k < 0.1 || !within(frame, frame))) continue; // finer than a pixel, or out of sight
       for (const [kind, path] of kinds) {
         pen.lineWidth = kind === "edge many" ? 3.5 : kind === "edge far" ? 0.7 : Math.max(1.3, 0.5 / k);
+        pen.strokeStyle = kind === "edge back" ? shade.strong : shade.edge;
         pen.setLineDash(kind === "edge far" && k > 0.3 ? [3, 4] : []);
         pen.stroke(path);
       }
@@ -92,7 +93,7 @@ function addCanvas(graph) {
     pen.textAlign = "start";
     pen.font = `600 12px ${style.fontFamily}`;
     pen.fillStyle = shade.soft;
-    if (k > 0.3) for (const spot of graph.layout.frames) pen.fillText(`\u2212 ${spot.box.g.title}`, spot.x - spot.w / 2 + 10, spot.y - spot.h / 2 + 16);
+    if (k > 0.3) for (const spot of graph.layout.frames) pen.fillText(`\u2212 ${graph.heading(spot.key)}`, spot.x - spot.w / 2 + 10, spot.y - spot.h / 2 + 16);
     if (share < 1) graph.repaint(); else start = 0;
   };
 

@@ -7,9 +7,19 @@ function addDrawing(graph) {
   graph.title = ({ name, label }) => (name && label === "item" ? name : name ? `${name} = ${label}` : label);
   graph.words = function words(key) {
     const vertex = graph.vertexOf(key);
-    if (!vertex) return graph.table.groups.has(key) ? `group ${graph.table.groups.get(key).g.title}` : "";
+    if (!vertex) return graph.table.groups.has(key) ? `group ${graph.heading(key)}` : "";
     return [graph.title(vertex), vertex.type, vertex.role, graph.written(vertex),
       vertex.kernel === undefined ? "" : `kernel ${vertex.kernel}`, vertex.yellow ? "runs in NumPy" : "", vertex.place, vertex.meaning].filter(Boolean).join(", ");
+  };
+  // what a frame says of the run: which side of a branch that was, how many iterations
+  graph.went = function went(key) {
+    const own = graph.vertexOf(key), cut = key.lastIndexOf("/");
+    const region = own || (cut < 0 ? null : graph.vertexOf(key.slice(0, cut))), { went } = region ? graph.told(region) : {};
+    return (went && went[own ? "" : key.slice(cut + 1)]) || "";
+  };
+  graph.heading = function heading(key) {
+    const { title } = graph.table.groups.get(key).g, went = graph.went(key);
+    return went ? `${title} \u00b7 ${went}` : title;
   };
   graph.say = (text) => { graph.live.textContent = text; };
 
@@ -49,10 +59,11 @@ function addDrawing(graph) {
     headingLayer.replaceChildren();
     for (const spot of graph.layout.frames) {
       const x = spot.x - spot.w / 2, y = spot.y - spot.h / 2;
-      const region = spot.box.v === undefined ? "" : " inner";
+      const went = graph.went(spot.key);
+      const region = spot.box.v !== undefined ? " inner" : went.startsWith("did not") ? " idle" : went ? " ran" : "";
       const frame = svgNode("rect", { class: `frame${region} tm-new`, x, y, width: spot.w, height: spot.h, rx: 10 }, frameLayer);
       const heading = svgNode("text", { class: "heading tm-new", x: x + 10, y: y + 16 }, headingLayer);
-      heading.textContent = `\u2212 ${spot.box.g.title}`;
+      heading.textContent = `\u2212 ${graph.heading(spot.key)}`;
       heading.dataset.group = frame.dataset.group = spot.key;
     }
     edgeLayer.replaceChildren();

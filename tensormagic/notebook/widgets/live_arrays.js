@@ -105,11 +105,11 @@ function makeHistory(panel, view) {
       drawing = Number.isFinite(value);
       return drawing ? `${begin ? "M" : "L"}${(left + wide * k / (seen.length - 1)).toFixed(1)} ${up(value).toFixed(1)}` : "";
     }).join(""));
-    svg.style.visibility = some ? "" : "hidden"; // its room is kept, so that nothing moves away under the pointer
+    svg.classList.toggle("tm-none", !some); // its room is kept, so that nothing moves away under the pointer
     ends.forEach((text, k) => {
       text.textContent = some && (high > low || !k) ? told(+[low, high][k].toPrecision(3)) : "";
       text.setAttribute("y", some ? up([low, high][k]) + 4 : 0);
     });
-    words.textContent = some ? `${reading.fallen ? `descent: ${seen.length - 1} steps` : `${seen.length} values so far`}, from left to right` : "";
+    words.textContent = some ? `${reading.fallen ? `descent: ${seen.length - 1} steps` : `${seen.length} values so far`}, from left to right` : "values that you see are drawn here";
   };
 }

@@ -55,9 +55,11 @@ function addParts(graph, body) {
   body.append(counts, ...(graph.scene.chosen || []).map((text) => node("div", { class: "tm-counts" }, text)), graph.tools, graph.stepBar, graph.main, graph.live);
 }
 
-// what a dot in a box means, where there are some: a reader meets them before the legend
-function dotOf(rows = []) {
-  return rows.map(([, , told]) => told).filter((told) => /^(A dot|\u2202)/.test(told));
+// what the signs mean that are in sight: a reader meets them before the legend
+function signsOf(rows = [], { boxes, edges } = { boxes: [], edges: [] }) {
+  const seen = { "A dot": boxes.some(({ box }) => (box.t || []).some(([text]) => text.includes("\u00b7"))),
+    "\u2202": boxes.some(({ box }) => box.m === "\u2202"), "An arrow back": edges.some(({ kind }) => kind === "edge back") };
+  return rows.map(([, , told]) => told).filter((told) => Object.entries(seen).some(([sign, there]) => there && told.startsWith(sign)));
 }
 
 // what colours and shapes mean: drawn when somebody opens it

@@ -68,6 +68,16 @@ function place(picture, open, head) {
   let left = 0, right = 0;
   for (const spot of placed) { left = Math.min(left, spot.x - spot.w / 2); right = Math.max(right, spot.x + spot.w / 2); }
   for (const route of picture.routes) for (const x of route[4]) right = Math.max(right, x);
+  // ways back beside all boxes, from what an iteration gives to the input of the next one
+  const edge = right;
+  (picture.returns || []).forEach(([s, t], k) => {
+    const source = placed[s], target = placed[t], lane = edge + 10 + 7 * k, x = source.x, endX = target.x;
+    const low = rows[source.row][1] + 6, high = rows[target.row][0] - 11;
+    right = lane + 1;
+    edges.push({ kind: "edge back", from: source.key, to: target.key, d: `M${x} ${source.y + source.h / 2}V${low - 5}Q${x} ${low} ${x + 5} ${low}`
+      + `H${lane - 5}Q${lane} ${low} ${lane} ${low - 5}V${high + 5}Q${lane} ${high} ${lane - 5} ${high}`
+      + `H${endX + 5}Q${endX} ${high} ${endX} ${high + 5}V${target.y - target.h / 2}m-3.5 -5.5l3.5 5.5l3.5 -5.5` });
+  });
   return { placed, edges, ports, left, right, width: right - left, height: rows.length ? rows[rows.length - 1][1] : 0 };
 }
 

@@ -59,9 +59,9 @@ function addSelection(graph) {
       graph.card.append(list, ...graph.pictures(vertex));
     }
     if (group) {
-      if (!vertex) graph.card.appendChild(node("p", { class: "tm-title" }, group.g.title));
+      if (!vertex) graph.card.appendChild(node("p", { class: "tm-title" }, graph.heading(group.k)));
       graph.card.appendChild(button(graph.open.has(group.k) ? "close group" : "open group", "", () => graph.flip(group.k)));
-    } else if (!vertex) graph.card.appendChild(node("p", { class: "tm-hint" }, ["Click a node for its type, its source line, its values and the rules that made it.", ...dotOf(graph.scene.legend)].join(" ")));
+    } else if (!vertex) graph.card.appendChild(node("p", { class: "tm-hint" }, ["Click a node for its type, its source line, its values and the rules that made it.", ...signsOf(graph.scene.legend, graph.layout || undefined)].join(" ")));
     if (graph.details && graph.details.note) graph.card.appendChild(node("p", { class: "tm-hint" }, graph.details.note));
     graph.turned(graph.told(vertex));
     graph.markLine(vertex ? vertex.line : undefined, "on");
@@ -105,7 +105,7 @@ function addSelection(graph) {
     if (before && after) graph.move(graph.zoom.x + (before.x - after.x) * graph.zoom.k, graph.zoom.y + (before.y - before.h / 2 - after.y + after.h / 2) * graph.zoom.k);
     graph.panel();
     if (graph.outline.open) graph.plant();
-    graph.say(`${box.g.title}, ${graph.open.has(key) ? "open" : "closed"}`);
+    graph.say(`${graph.heading(key)}, ${graph.open.has(key) ? "open" : "closed"}`);
     then();
   };
 

@@ -59,7 +59,7 @@ function build(body, model, sync) {
 
   graph.show(model.get("view"));
   if (graph.table && model.get("selected")) graph.select(model.get("selected"), { reveal: true });
-  if (scene.more) graph.ask(["details"], (details) => { graph.details = details; graph.stepped(); graph.panel(); });
+  if (scene.more) graph.ask(["details"], (details) => { graph.details = details; if (graph.table.groups.size) graph.draw(); graph.stepped(); graph.panel(); });
   const hear = (name, action) => { model.on(name, action); stop.push(() => model.off(name, action)); };
   hear("change:view", () => { if (graph.view && model.get("view") !== graph.view.name) graph.show(model.get("view")); });
   hear("change:selected", () => {

@@ -121,9 +121,9 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     told += " \N{MIDDLE DOT} \N{MULTIPLICATION SIGN} lowest here" if lowest else ""
     legend, below = [text(told, WIDE - RIGHT, TOP - 9, "tick last")], TOP + made.frame[3] + 53
     if len(levels) > 2 and np.ptp(np.diff(levels)) > 1e-9 * (most - least):
-        legend.append(text("lines at uneven steps", LEFT, below, "tick first odd"))
+        legend.append(text("lines at unequal steps of the value", LEFT, below, "tick first odd"))
     if ways and sweep.slopes is not None:
-        legend.append(text("\N{RIGHTWARDS ARROW} uphill, against a descent", WIDE - RIGHT, below, "tick last"))
+        legend.append(text("\N{RIGHTWARDS ARROW} uphill, opposite to descent", WIDE - RIGHT, below, "tick last"))
     bands = [_bands(made, finer(sweep, _BANDS).values, levels)] if ways else []
     numbers = [shape for level in levels for shape in written[level]]
     shapes = (*bands, *lines, *lowest, *axes(made, spans[0].label, spans[1].label), *legend, *numbers)

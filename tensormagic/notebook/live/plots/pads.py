@@ -129,7 +129,7 @@ def columns(
         middle = SLOPES[0] + SLOPES[1] / 2
         shapes.append({"tag": "path", "class": "axis", "d": f"M{_n(LEFT)} {_n(middle)}h{_n(ACROSS)}"})
         shapes.append(text("slope", LEFT - 8, middle + 4, "tick last spare"))
-        told = f"slope of {label(name, 100)} · axis to {number(float(f'{steepest:.3g}'))}"
+        told = f"slopes · a full bar is {number(float(f'{steepest:.3g}'))}"
         shapes.append(text(told, LEFT, SLOPES[0] + SLOPES[1] + 18, "tick first"))
     return Columns(made.tall, made.along, tuple(shapes), made.y, made.scale)
 

@@ -30,10 +30,9 @@ sys.path.insert(0, str(ROOT))
 import tensormagic as tm  # noqa: E402
 from benchmarks.accuracy import Digits, bits, mp, wide  # noqa: E402
 from tensormagic.backend.reference import evaluate_graph  # noqa: E402
+from tensormagic.config import config  # noqa: E402
 from tensormagic.ir.graph import Graph  # noqa: E402
-from tensormagic.ops.fold import reduce_sum  # noqa: E402
-from tensormagic.transform.grad import gradient  # noqa: E402
-from tensormagic.transform.rewriting import rewrite, rewrite_nodes  # noqa: E402
+from tensormagic.transform.rewriting import rewrite  # noqa: E402
 
 LEVELS = ("NumPy", "stable", "real")
 FORMS: dict[str, Callable[[Any], Any]] = {"0-d": np.array, "np.float64": np.float64, "float": float}
@@ -278,15 +277,8 @@ def _values(graph: Graph, point: Any) -> list[Any]:
 
 
 def _gradient(function: Any, exactly: Any, points: Sequence[Any], columns: list[Any]) -> np.ndarray | None:
-    graph = tm.trace(function, *columns)
-    total = [reduce_sum(graph.results[0], (0,))]
-    values: list[list[Any]] = []
-    for level in ("exact", "stable", "real"):
-        (first,), _ = rewrite_nodes(total, level, differentiated=True)  # as tm.grad does
-        slopes = gradient(first, list(graph.parameters))
-        of = Graph(tuple(graph.parameters), tuple(rewrite_nodes(slopes, level)[0]))
-        with np.errstate(all="ignore"):
-            values.append([np.broadcast_to(v, columns[0].shape) for v in evaluate_graph(of, columns)])
+    """The mean error of all slopes, as a cell or function that calls ``tm.grad`` has them."""
+    values = [_slopes(function, columns, level) for level in ("exact", "stable", "real")]
     found = []
     for k, point in enumerate(points):
         for j in range(len(point)):
@@ -294,6 +286,18 @@ def _gradient(function: Any, exactly: Any, points: Sequence[Any], columns: list[
             if true is not None and abs(true) > 1e-150:
                 found.append([bits(float(level[j][k]), true) for level in values])
     return np.array(found).mean(0) if found else None
+
+
+def _slopes(function: Any, columns: list[Any], level: str) -> list[np.ndarray]:
+    """The slopes by all operands at a level: ``tm.grad`` is captured with the rest, and all is rewritten as a whole."""
+    before, config.math = config.math, level
+    try:
+        every = tm.grad(lambda *given: np.sum(function(*given)), argnums=tuple(range(len(columns))))
+        graph = rewrite(tm.trace(every, *columns), level).graph
+    finally:
+        config.math = before
+    with np.errstate(all="ignore"):
+        return [np.broadcast_to(v, columns[0].shape) for v in evaluate_graph(graph, columns)]
 
 
 def _slope(exactly: Any, point: Sequence[Any], j: int) -> Any:

@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tensormagic.ir.facts import adds
+from tensormagic.ir.joins import Over, Readers
 from tensormagic.ir.node import Node, is_check, topological, users
-from tensormagic.ir.roundings import below, cancels_with, hides, multiplies, picks, reads_digits, rounds
+from tensormagic.ir.roundings import below, cancels_with, hides, picks, reads_digits, rounds
 from tensormagic.ir.rules import Found, Rule
 from tensormagic.ir.sides import Sides, exclude, read_by, sides_of
 
 _FAR = 8
 """How many levels of what is replaced are looked at: more than any rule absorbs."""
-_MANY = 8
-"""How many products of one level are looked at."""
 
 
 def near(node: Node) -> set[Node]:
@@ -103,7 +101,7 @@ class _Place:
     digits: bool
     results: int
     sides: Sides | None = None
-    over: dict[int, frozenset[Node]] = field(default_factory=dict[int, frozenset[Node]])
+    over: Over = field(default_factory=Over)
     joined: set[Node] = field(default_factory=set[Node])
 
     def counts(self, user: Node) -> bool:
@@ -242,48 +240,14 @@ class Uses:
 
     def _joins(self, user: Node, at: _Place, results: int) -> int:
         """The results in which ``user`` is, as a factor, in a product that the root is a factor of."""
-        found = 0
-        while results:
-            bit = results & -results
-            results ^= bit
-            if bit not in at.over:
-                at.over[bit] = frozenset(self._products(at.root, bit))
-            if at.over[bit] and self._comes_to(user, at.over[bit], bit):
-                found |= bit
-        return found
-
-    def _products(self, root: Node, result: int) -> Iterator[Node]:
-        """The products that ``root`` is a factor of in one result, where nothing else reads it."""
+        root = at.root
         while root in self.comes:
             root = self.comes[root]
-        level = [root]
-        for _ in range(_FAR):
-            readers = [self._users(node, result) for node in level]
-            level = list(dict.fromkeys(u for above in readers if all(map(multiplies, above)) for u in above))
-            if not 0 < len(level) <= _MANY:
-                return
-            yield from level
+        return self._readers.joins(user, root, results, at.over)
 
-    def _comes_to(self, user: Node, products: frozenset[Node], result: int) -> bool:
-        for _ in range(_FAR):
-            if user in products:
-                return True
-            above = self._only_user(user, result)
-            if above is None or not (multiplies(user) or adds(user)):
-                return False
-            user = above
-        return False
-
-    def _only_user(self, node: Node, result: int) -> Node | None:
-        """What alone reads ``node`` in a result."""
-        above = self._users(node, result)
-        return above.pop() if len(above) == 1 else None
-
-    def _users(self, node: Node, result: int) -> set[Node]:
-        """What reads ``node`` in a result; nothing where it is shown itself."""
-        if self.reach.shown.get(node, 0) & result:
-            return set()
-        return {u for u in self.start.users.get(node, ()) if self.reach.of(u) & result}
+    @cached_property
+    def _readers(self) -> Readers:
+        return Readers(self.start.users, self.reach.shown, self.reach.of)
 
     def stays(self, part: Node, root: Node, parts: Sequence[Node]) -> bool:
         """Whether anything needs ``part``, in whatever result, comparisons too."""
@@ -303,7 +267,7 @@ class Uses:
 
     def _reads(self, user: Node, chain: tuple[Node, ...], part: Node, at: _Place) -> int:
         common = self.reach.of(user) & at.results
-        if not common:
+        if not common or (at.digits and self._readers.is_compared(user)):
             return 0
         if at.digits and (factor := self._joins(user, at, common)):
             at.joined.add(user)
@@ -404,8 +368,11 @@ class Claims:
         found: dict[tuple[Rule, Node], tuple[Node, int]] = {}
         for rule, node, p in held:
             left = still[p]
-            if left & reach.of(node) and (sides := now.sides(normals.get(node, node))):
+            root = normals.get(node, node)
+            if left & reach.of(node) and (sides := now.sides(root)):
                 left = now.read(p, allowed[p], sides)
+            if left & reach.of(node):
+                left = now.read(p, allowed[p], now.sides(root), root)
             if left & reach.of(node):
                 found[rule, node] = p, left
         return found
@@ -418,14 +385,26 @@ class _After:
     users: Mapping[Node, Sequence[Node]]
     reach: Reach
 
-    def read(self, last: Node, own: set[Node], sides: Sides | None = None) -> int:
-        """The results in which something else than ``own`` reads digits of ``last``; for what is read on ``sides``, not beside it."""
+    @cached_property
+    def _readers(self) -> Readers:
+        return Readers(self.users, self.reach.shown, self.reach.of)
+
+    def read(self, last: Node, own: set[Node], sides: Sides | None = None, root: Node | None = None) -> int:
+        """The results in which something else than ``own`` reads digits of ``last``.
+
+        For what is read on ``sides``, not beside it; for a ``root``, not as another factor of a product with it.
+        """
         found = self.reach.shown.get(last, 0)
+        over = Over()
         for user in self.users.get(last, ()):
-            if not reads_digits(user) or user in own:
+            if not reads_digits(user) or user in own or self._readers.is_compared(user):
                 continue
-            if not sides or not exclude(read_by(user, last, self.users, self.reach.shown.__contains__), sides):
-                found |= self.read(user, own, sides) if picks(user) else self.reach.of(user)
+            if sides and exclude(read_by(user, last, self.users, self.reach.shown.__contains__), sides):
+                continue
+            here = self.reach.of(user)
+            if root is not None and here & ~self._readers.joins(user, root, here, over) == 0:
+                continue
+            found |= self.read(user, own, sides, root) if picks(user) else here
         return found
 
     def sides(self, node: Node) -> Sides:

@@ -125,7 +125,12 @@ EXAMPLES = [
         scale=3,
     ),
     Example(
-        "logarithms_of_sums_near_one",
+        "powers_less_their_bases",
+        ((N,), (N,)),
+        lambda x, y: scalar.power(scalar.square(x), 1 + y) - scalar.square(x),
+    ),
+    Example(
+        "logarithms_near_one_of_all",
         ((N,), (N,)),
         lambda x, y: scalar.log(scalar.square(1 + scalar.square(x)) + scalar.square(y)),
     ),

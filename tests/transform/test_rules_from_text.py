@@ -205,7 +205,9 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "logarithms_of_positive_products": "np.log(v * np.exp(x)); np.log(x**x * (1 + v) ** (x - v))",
     "logarithms_of_tails": "np.log(0.5 * special.erfc(v)); np.log((1 + special.erf(v)) / 2)",
     "logarithms_beside_one": "np.log(1 - (1 - x / 9)**v); np.log(1 - 0.3**x)",
-    "logarithms_of_sums_near_one": "np.log((1 + x) * (1 + v)); np.log((1 + x)**2 + v**2); 0.5 * np.log((1 - v)**2 + x * x)",
+    "powers_less_their_bases": "1 - (x / 9)**v - (1 - x / 9)**v; x**(1 + v) - x",
+    "logarithms_near_one_of_all": "np.log((1 + x) * (1 + v)); np.log((1 + x)**2 + v**2); 0.5 * np.log((1 - v)**2 + x * x); "
+    "np.log(np.tan(np.pi / 4 + v / 9)); np.log10((1 + x) * np.sqrt(1 - v / 9)); np.log(np.cos(x / 3)); np.log2(special.erfc(v))",
     "logarithms_of_mixtures": "np.log(x * np.exp(v) + (3 - x) * np.exp(-v)); "
     "np.log(0.3 * np.exp(-(x**2)) / v + 0.7 * np.exp(-((x - 3) ** 2)))",
     "angles_between_directions": "np.arccos(np.sin(x) * np.sin(v) + np.cos(x) * np.cos(v) * np.cos(x - v)); "

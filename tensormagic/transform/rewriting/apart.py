@@ -37,7 +37,7 @@ from tensormagic.ops.scalars.special import erf, erfc, xlogy
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, over_one, within
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.terms import Apart, Sum, difference, number_of, raised, sum_of
+from tensormagic.transform.rewriting.terms import Apart, Sum, difference, log_of_quotient, number_of, raised, sum_of
 
 _DEEP = 3
 """How many functions of functions are looked through."""
@@ -148,18 +148,9 @@ def _by_exponents(a: Node, b: Node) -> Apart | None:
         inner = bare(u)
         if inner.op.name == "power" and number_of(bare(v)) == 1:
             base = bare(inner.args[0])
-            rise = inner.args[1] * (_log_of_quotient(*base.args) if base.op is divide else log(inner.args[0]))
+            rise = inner.args[1] * (log_of_quotient(*base.args) if base.op is divide else log(inner.args[0]))
             return Apart(expm1(rise) * sign, less(absolute(rise), 0.5), (inner,), known=True)
     return None
-
-
-def _log_of_quotient(x: Node, y: Node) -> Node:
-    """``log(x / y)``, without the rounding of the quotient where both are near each other."""
-    apart_ = sum_of(x).minus(sum_of(y)).node()
-    near = (
-        less(absolute(apart_), absolute(y) * 0.5) if isinstance(apart_, Node) else less(abs(apart_), absolute(y) * 0.5)
-    )
-    return where(near, log1p(apart_ / y), log(where(near, 1, x / y)))
 
 
 def _of_whole_powers(a: Image, b: Image) -> Apart | None:

@@ -12,10 +12,11 @@ from dataclasses import replace
 
 from tensormagic.ir.node import Node, is_constant
 from tensormagic.ir.rules import Found, Rule, bare
-from tensormagic.ops.scalars.scalar import divide, logical_and, multiply, not_equal, where
+from tensormagic.ops.scalars.scalar import add, divide, logical_and, multiply, not_equal, subtract, where
 from tensormagic.transform.rewriting.explog import cosines, hyperbolic_cosines
 from tensormagic.transform.rewriting.notation import exact, stable
 from tensormagic.transform.rewriting.series import NAMED
+from tensormagic.transform.rewriting.singular import roots_of_squares_less_a_number
 from tensormagic.transform.rewriting.terms import number_of, written
 from tensormagic.transform.rewriting.vanishing import one_series
 
@@ -31,6 +32,7 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
         yield _dependent(rule) if rule.cancels else rule
     yield from quotients_that_vanish
     yield from quotients_of_forms
+    yield from forms_beside_quotients
 
 
 def _dependent(rule: Rule) -> Rule:
@@ -63,12 +65,12 @@ def _inputs(node: Node) -> set[Node]:
     return found
 
 
-_OF_VALUES = frozenset((*cosines, *hyperbolic_cosines))
+_OF_VALUES = frozenset((*cosines, *hyperbolic_cosines, *roots_of_squares_less_a_number))
 """Rules of values alone: the slope of ``1 - cos(x)`` is ``sin(x)``, which needs no form; that of its form is a product of two functions."""
 
 
 @stable(
-    roots="divide",
+    roots="divide multiply",
     within=" ".join(sorted(NAMED.union(("where", "power")))),
     fuel=1,
     judged=True,
@@ -80,17 +82,22 @@ def quotients_that_vanish(node: Node) -> Found | None:
     if found is None:
         return None
     near = found.near  # guarded so that no rule looks at the quotient again
-    return Found(where(near, found.value, node.args[0] / where(near, 1, node.args[1])))
+    return Found(where(near, found.value, _same(node, node.args[0], where(near, 1, node.args[1]))))
 
 
-@exact(roots="where", heads="divide", quiet=True)
+def _same(node: Node, first: Node, second: Node) -> Node:
+    """A product or quotient of these, as ``node`` is one."""
+    return first / second if node.op is divide else first * second
+
+
+@exact(roots="where", heads="divide multiply", quiet=True)
 def quotients_as_they_were(node: Node) -> Node | None:
     """``where(c, x, y / where(c, 1, z)) -> where(c, x, y / z)``, so that rules see what the quotients in a derivative are of."""
     text = bare(node.args[2])
-    below = bare(text.args[1]) if text.op is divide else text
+    below = bare(text.args[1]) if text.op in {divide, multiply} else text
     if below.op is not where or bare(below.args[0]) is not bare(node.args[0]) or number_of(bare(below.args[1])) != 1:
         return None
-    return where(*node.args[:2], divide(text.args[0], below.args[2]))
+    return where(*node.args[:2], _same(text, text.args[0], below.args[2]))
 
 
 @stable(roots="divide", heads="where", fuel=1, judged=True)
@@ -104,6 +111,16 @@ def quotients_of_forms(node: Node) -> Found | None:
     if other is None:
         return Found(where(near, value / below, text / below), absorbs=(form,))
     return Found(where(logical_and(near, not_equal(below, 0)), other, text / below), absorbs=(form,))
+
+
+@stable(roots="multiply", heads="divide", fuel=1, judged=True)
+def forms_beside_quotients(node: Node) -> Found | None:
+    """``x / (y - z) * (exp(y) - exp(z)) -> x * ((exp(y) - exp(z)) / (y - z)), and all forms of differences beside what is over a sum``."""
+    for one, form in (node.args, node.args[::-1]):
+        quotient = bare(one)
+        if quotient.op is divide and bare(quotient.args[1]).op in {add, subtract} and written(form) is not None:
+            return Found(form / quotient.args[1] * quotient.args[0], absorbs=(quotient,))
+    return None
 
 
 def _without(product: Node, factor: Node) -> Node | None:

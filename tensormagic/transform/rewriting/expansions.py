@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial, reduce
 from typing import Any
@@ -23,18 +23,18 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
-    cos,
     less,
     log,
     logical_and,
     maximum,
     power,
-    sin,
     sqrt,
 )
+from tensormagic.transform.rewriting.common_factors import without_common_factors
 from tensormagic.transform.rewriting.fifty_digits import beside, exact, pi, stirling, tails
+from tensormagic.transform.rewriting.looks import Look, is_deep, is_function, look_at, places
 from tensormagic.transform.rewriting.numbers_near import number_at
-from tensormagic.transform.rewriting.places import Far, Look, Place, is_deep, is_function, look_at, places
+from tensormagic.transform.rewriting.places import Far, Place
 from tensormagic.transform.rewriting.power_series import (
     FUNCTIONS,
     NoSeriesError,
@@ -86,10 +86,21 @@ def less_beginning(total: Node | Sum, dtype: np.dtype[Any]) -> Remainder | None:
 
 
 def _by_series(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
-    look = None if is_within_form(total) or is_deep(total) else look_at(total)
-    if look is None:
+    if is_within_form(total):
         return None
-    return series_within(total, look.operands, dtype) or _expanded(total, dtype, look)
+    look = None if is_deep(total) else look_at(total)
+    found = None if look is None else series_within(total, look.operands, dtype) or _expanded(total, dtype, look)
+    return found or _by_what_is_left(total, dtype)
+
+
+def _by_what_is_left(total: Node, dtype: np.dtype[Any]) -> Remainder | None:
+    """A sum of two products by what is left of it without the factors that both have."""
+    left = without_common_factors(total)
+    found = None if left is None else less_beginning(left.total, dtype)
+    if left is None or found is None:
+        return None
+    value = left.times(found.value)
+    return replace(found, value=value, parts=tuple(dict.fromkeys((*left.within, *found.parts))))
 
 
 def _expanded(total: Node, dtype: np.dtype[Any], look: Look) -> Remainder | None:
@@ -304,14 +315,6 @@ class Expansion:
 
     def function(self, name: str, a: Read) -> Read:
         """A function of what is 0 there, or a number."""
-        if set(a) - {_NONE} and (base := self.place.shifted(a)) is not None:
-            s, c = (FUNCTIONS[f](a[_NONE]) for f in ("sin", "cos"))
-            own = {"sin": (c, s), "cos": (-s, c)}.get(name)
-            if own is not None:
-                return {
-                    frozenset(((self.same(f), Fraction(1)),)): t
-                    for f, t in zip((sin(base), cos(base)), own, strict=True)
-                }
         if name == "arctan" and self.is_large(a):
             return self.far_angle(a)
         if set(a) - {_NONE} or (a and a[_NONE].order < 0):

@@ -154,11 +154,8 @@ _CLOSE = 0.875
 
 
 @stable(fuel=1, judged=True)
-def logarithms_of_functions_near_one(x: Node) -> Rewrites:
-    """Logarithms of functions that come near 1, by what they are less than 1."""
-    yield log(tanh(x)), _log_beside_one(tanh(x), less(1, x), 2 * sigmoid(-2 * x))
-    yield log(erf(x)), _log_beside_one(erf(x), less(1, x), erfc(x))
-    yield log(cos(x)), _log_beside_one(cos(x), less(_CLOSE, cos(x)), 2 * square(sin(x * 0.5)))
+def logarithms_of_sines_near_one(x: Node) -> Rewrites:
+    """The logarithm of a sine near 1, by its cosine."""
     cosine = square(cos(x))
     yield log(sin(x)), _log_beside_one(sin(x), less(_CLOSE, sin(x)), cosine / (1 + sin(x)))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from tensormagic.ops.scalars.scalar import cos, cosh, sin, sinh
 from tensormagic.transform.rewriting.fifty_digits import exact, pi
-from tensormagic.transform.rewriting.power_series import NoSeriesError
+from tensormagic.transform.rewriting.power_series import FUNCTIONS, NoSeriesError
 
 if TYPE_CHECKING:
     from tensormagic.transform.rewriting.expansions import Expansion, Read
@@ -14,8 +15,26 @@ if TYPE_CHECKING:
 _HALF = Fraction(1, 2)
 
 
+_OTHER = {"sin": (cos, 1), "cos": (sin, -1), "sinh": (cosh, 1), "cosh": (sinh, 1)}
+_OWN = {"sin": sin, "cos": cos, "sinh": sinh, "cosh": cosh}
+_NUMBER: frozenset[Any] = frozenset()
+
+
+def _of_sum(of: Expansion, name: str, a: Read) -> Read | None:
+    """``sin(b + t)`` by the sine and cosine of ``b``, where ``t`` is small; None where ``a`` is no such sum."""
+    base = of.place.shifted(a) if len(a) > 1 and name in _OTHER else None
+    if base is None:
+        return None
+    other, sign = _OTHER[name]
+    even, odd = (FUNCTIONS[f](a[_NUMBER]) for f in (("cos", "sin") if name in {"sin", "cos"} else ("cosh", "sinh")))
+    nodes = (of.same(_OWN[name](base)), even), (of.same(other(base)), odd if sign > 0 else -odd)
+    return {frozenset(((node, Fraction(1)),)): own for node, own in nodes}
+
+
 def _hyperbolic(name: str, top: tuple[int, int], below: tuple[int, int] | None) -> Any:
     def read(of: Expansion, a: Read) -> Read:
+        if (found := _of_sum(of, name, a)) is not None:
+            return found
         try:
             return of.function(name, a)
         except NoSeriesError:
@@ -49,7 +68,7 @@ def _sinc(of: Expansion, a: Read) -> Read:
 
 
 def _named(name: str) -> Any:
-    return lambda of, a: of.function(name, a)
+    return lambda of, a: _of_sum(of, name, a) or of.function(name, a)
 
 
 READERS: dict[str, Any] = {

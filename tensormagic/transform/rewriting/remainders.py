@@ -15,7 +15,7 @@ from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare, is_constant
 from tensormagic.ops.fold import SUM, fold, spread
-from tensormagic.ops.leaf import SIZE, constant
+from tensormagic.ops.leaf import SIZE
 from tensormagic.ops.move import reshape
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.scalars.scalar import (
@@ -32,11 +32,8 @@ from tensormagic.ops.scalars.scalar import (
     log,
     log1mexp,
     log1p,
-    log2,
-    log10,
     logical_and,
     logical_or,
-    multiply,
     negative,
     power,
     sqrt,
@@ -52,11 +49,13 @@ from tensormagic.transform.rewriting.largest import (  # noqa: F401 (as above)
     products_with_tails,
     quotients_by_tails,
 )
+from tensormagic.transform.rewriting.looks import OTHERS, SPECIAL
+from tensormagic.transform.rewriting.near_one import UNITS, logarithms_near_one_of_all, near_one  # noqa: F401 (as above)
 from tensormagic.transform.rewriting.notation import real, stable
-from tensormagic.transform.rewriting.places import OTHERS, SPECIAL
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
     logarithms_of_sums_with_weights,
+    powers_less_their_bases,
     powers_less_what_they_begin_with,
     quotients_by_rises,
 )
@@ -199,6 +198,8 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     apart = factors_apart(x, y, 0) or known(x, y)
     if apart is not None and apart.rough:
         apart = over_common(x, y, known) or apart
+    if apart is None and not negated and (both := near_one(quotient)) is not None:
+        return Found(where(both.near, both.value, log(where(both.near, 1, quotient))), absorbs=(quotient, *both.parts))
     difference = x - y if apart is None else apart.value
     r = difference / y
     if (
@@ -225,25 +226,6 @@ def logistic_functions_of_odds(node: Node) -> Node | None:
     return x if not total.terms and total.number == 1 else None
 
 
-@stable(roots="log", fuel=1, judged=True)
-def logarithms_of_sums_near_one(node: Node) -> Found | None:
-    """``log((1 + x)**2 + y**2) -> log1p(2 * x + x**2 + y**2) where x and y are small, and sums and products less 1 with a form``."""
-    total = node.args[0]
-    inner = bare(total)
-    if inner.op not in {add, subtract, multiply} or node.type.dtype.kind != "f":
-        return None
-    if sum_of(total, text=True).number in {1, -1} and inner.op is not multiply:
-        return None
-    found = over_common(total, constant(1.0), known)
-    if found is None or found.near is None or not isinstance(found.value, Node):
-        return None
-    value = where(found.near, log1p(where(found.near, found.value, 0)), log(where(found.near, 1, total)))
-    return Found(value, absorbs=(bare(total), *found.parts))
-
-
-_UNITS = {log: 1.0, log2: 1 / math.log(2), log10: 1 / math.log(10)}
-
-
 @stable(roots="log log2 log10", within="where", fuel=1, judged=True, extends="nan where u > 1 is rounded to 1")
 def logarithms_beside_one(node: Node) -> Found | None:
     """``log(1 - u) -> log1p(-u) where the accurate form of 1 - u is not used, which is where u is small; and log(-(u - 1))``."""
@@ -258,8 +240,8 @@ def logarithms_beside_one(node: Node) -> Found | None:
     rest = form.args[1] if operand is form else negative(form.args[1])
     near = form.args[0] if operand is form else logical_and(form.args[0], less(absolute(rest), 0.5))
     small = log1p(negative(where(near, 0, u)))
-    small = small if node.op is log else small * _UNITS[node.op]  # type: ignore[index]
-    function = next(f for f in _UNITS if f is node.op)
+    small = small if node.op is log else small * UNITS[node.op]  # type: ignore[index]
+    function = next(f for f in UNITS if f is node.op)
     value = where(near, function(where(near, rest, 1)), small)
     return Found(value, absorbs=(form, bare(form.args[2]), *(n for n in (operand, bare(u)) if n.args)))
 

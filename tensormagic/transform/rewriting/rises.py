@@ -33,11 +33,18 @@ _NEAR = 0.5
 
 
 def _by_rises(node: Node) -> tuple[Sum, Node, tuple[Node, ...]] | None:
-    """A sum with exponentials as what it is where they are 1, and their rises; None for a sum without, or of nothing else."""
-    total = sum_of(node)
+    """A sum with exponentials, and powers, as what it is where they are 1, and their bases, and the rises.
+
+    None for a sum without, or of exponentials alone.
+    """
+    total = sum_of(node, text=True)
     rest, rises, exponentials = Sum((), total.number), list[Node](), list[Node]()
+    powers = 0
     for key, term, times in total.terms:
         pair = split(bare(term))
+        if pair is None:
+            pair = _of_power(bare(term))
+            powers += pair is not None
         if pair is None:
             rest = rest.minus(sum_of(term).times(-times))
             continue
@@ -47,9 +54,37 @@ def _by_rises(node: Node) -> tuple[Sum, Node, tuple[Node, ...]] | None:
         rises.append(expm1(exponent) if number_of(factor) == 1 else factor * expm1(exponent))
         exponentials.append(exponent)
         del key
-    if not rises or (len(rises) == len(total.terms) and not total.number):
+    if not rises or (len(rises) == len(total.terms) and not total.number and not powers):
         return None
     return rest, reduce(add, rises), tuple(exponentials)
+
+
+def _of_power(term: Node) -> tuple[Node, Node] | None:
+    """A power as its base, and the exponent of what that is multiplied by: it is the base where the exponent is 1."""
+    inner = raised(term)
+    if (
+        inner.op is not power
+        or number_of(bare(inner.args[1])) is not None
+        or number_of(bare(inner.args[0])) is not None
+    ):
+        return None
+    base, exponent = inner.args
+    step = sum_of(exponent).minus(Sum((), Fraction(1))).node()
+    return (base, step * log(base)) if isinstance(step, Node) else None
+
+
+@stable(roots="subtract add", within="power", fuel=1, judged=True, cancels=True)
+def powers_less_their_bases(node: Node) -> Found | None:
+    """``1 - x**y - (1 - x)**y -> by x * expm1((y - 1) * log(x)), where y is near 1, for all sums that are 0 where exponents are 1``."""
+    found = _by_rises(node) if node.type.dtype.kind == "f" else None
+    if found is None or len(found[0]):
+        return None
+    _, rise, exponents = found
+    near = reduce(logical_and, [less(absolute(e), _NEAR) for e in exponents])
+    left, right = node.args
+    right = right if node.op is subtract else -right
+    own = [n for n in map(bare, node.args) if n.args]
+    return Found(behind(near, rise, left, right), absorbs=tuple(own))
 
 
 @stable(roots="log", heads="add", fuel=1, judged=True)
@@ -100,7 +135,7 @@ def quotients_by_rises(node: Node) -> Found | None:
     top = _with_rise(node.args[0], near, own)
     if top is None:
         return None
-    below = where(near, -expm1(own.args[0]), constant(1.0) - where(near, 0, own))
+    below = behind(near, -expm1(own.args[0]), constant(1.0), own)
     return Found(divide(top, below), absorbs=(bare(node.args[1]),))
 
 

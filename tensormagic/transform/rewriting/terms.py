@@ -18,6 +18,7 @@ from tensormagic.ops.scalars.scalar import (
     divide,
     less,
     log,
+    log1p,
     logical_and,
     logical_or,
     power,
@@ -187,6 +188,15 @@ def key_of(node: Node) -> object:
         if isinstance(key, tuple):
             return "square", bare(divide(node.args[0], key[1]))
     return node
+
+
+def log_of_quotient(x: Node, y: Node) -> Node:
+    """``log(x / y)``, without the rounding of the quotient where both are near each other."""
+    apart_ = sum_of(x).minus(sum_of(y)).node()
+    near = (
+        less(absolute(apart_), absolute(y) * 0.5) if isinstance(apart_, Node) else less(abs(apart_), absolute(y) * 0.5)
+    )
+    return where(near, log1p(apart_ / y), log(where(near, 1, x / y)))
 
 
 def difference(x: Node, y: Node, sign: int = 1) -> Node:

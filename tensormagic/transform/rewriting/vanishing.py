@@ -19,28 +19,28 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.node import Node
+from tensormagic.ir.node import Node, is_constant, topological
 from tensormagic.ir.rules import bare
-from tensormagic.ops.scalars.scalar import absolute, divide, less, logical_and, multiply, negative, power, sqrt, where
-from tensormagic.transform.rewriting.expansions import Expansion, Part, Read, of_part
-from tensormagic.transform.rewriting.numbers_near import number_at
-from tensormagic.transform.rewriting.places import (
-    NEAR,
-    Beside,
-    Look,
-    Place,
-    Product,
-    is_deep,
-    is_function,
-    look_at,
-    of_product,
-    places,
-    read,
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    divide,
+    less,
+    logical_and,
+    multiply,
+    negative,
+    power,
+    sqrt,
+    where,
 )
+from tensormagic.transform.rewriting.common_factors import factors_of
+from tensormagic.transform.rewriting.expansions import Expansion, Part, Read, of_part
+from tensormagic.transform.rewriting.looks import Look, is_deep, is_function, look_at, of_product, places, read
+from tensormagic.transform.rewriting.numbers_near import number_at
+from tensormagic.transform.rewriting.places import NEAR, Beside, Place, Product
 from tensormagic.transform.rewriting.places import Near as NearAnother
 from tensormagic.transform.rewriting.power_series import NoSeriesError, Series
 from tensormagic.transform.rewriting.series import dear
-from tensormagic.transform.rewriting.terms import number_of
+from tensormagic.transform.rewriting.terms import number_of, written
 
 _LOOK = 9
 """How many terms of each series are computed to see whether both sides vanish."""
@@ -58,6 +58,9 @@ _MOST = 16
 """How many nodes of a quotient are looked through for places."""
 _WHOLE = 4
 """Up to this exponent a whole power of a sum is read as a product, and is no exponential of a product."""
+_SUMS = frozenset(("add", "subtract", "expm1", "log1p"))
+_PAIRS = 6
+"""How many pairs of factors of a product are looked at."""
 _PRODUCTS = frozenset((multiply, divide, negative))
 
 
@@ -72,15 +75,51 @@ class Vanishing:
     near: Node
 
 
-def one_series(quotient: Node) -> Vanishing | None:
-    """A quotient of which both sides vanish together, by series there; None for others, and for those that are plain."""
-    if number_of(bare(quotient.args[0])) is not None or _is_plain(quotient):
+def one_series(node: Node) -> Vanishing | None:
+    """A quotient of which both sides vanish together, by series there; None for others, and for those that are plain.
+
+    Of a product with a quotient, and of a quotient of products, a factor above and one below.
+    """
+    plain = node.op is not divide or number_of(bare(node.args[0])) is not None or _is_plain(node)
+    return (None if plain else _of_quotient(node)) or _of_two_factors(node)
+
+
+def _of_two_factors(node: Node) -> Vanishing | None:
+    """A product with a factor above and one below that vanish together."""
+    factors = factors_of(node)
+    above, below = ([n for n, t in factors.powers.items() if t == sign] for sign in (1, -1))
+    if len(above) * len(below) > _PAIRS or factors.powers.keys() == {*map(bare, node.args)} == {*above, *below}:
         return None
+    for first in above:
+        for second in below:
+            others = [n for n in factors.powers if n is not first and n is not second]
+            if any(n.args and is_sum(n) for n in (first, second)) and _is_looked_at(divide(first, second), others):
+                found = _of_quotient(divide(first, second))
+                if found is not None:
+                    rest = factors.without({first: 1, second: -1})
+                    return replace(found, value=found.value * rest)
+    return None
+
+
+def _is_looked_at(quotient: Node, others: Sequence[Node]) -> bool:
+    """Whether it is not plain, or has an operand in common with what it is multiplied by: else the slope is a sum that has a form."""
+    return not _is_plain(quotient) or bool(
+        {n for n in topological([quotient]) if not n.args and not is_constant(n)} & {*topological(others)}
+    )
+
+
+def _of_quotient(quotient: Node) -> Vanishing | None:
+    """A quotient by series where both sides vanish."""
     found = _at(quotient, _of_roots(quotient))
     if found is not None or is_deep(quotient) or (look := look_at(quotient, products=True)) is None:
         return found
     near = [p for p in _places(quotient, look) if isinstance(p, Beside | Product | NearAnother)]
     return _at(quotient, near) or _by_products(quotient, near, look)
+
+
+def is_sum(node: Node) -> bool:
+    """Whether ``node`` is a sum, or the form of a difference."""
+    return node.op.name in _SUMS or written(node) is not None
 
 
 def _at(quotient: Node, near: Iterable[Place]) -> Vanishing | None:

@@ -1,0 +1,80 @@
+"""What reads digits of a node beside a root: as another factor of a product with it, and what is only compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tensormagic.ir.facts import adds
+from tensormagic.ir.node import Node
+from tensormagic.ir.roundings import multiplies, reads_digits
+
+_FAR = 8
+"""How many levels of products are looked through."""
+_MANY = 8
+"""How many products of one level are looked at."""
+_COMPARED = 3
+"""How many levels of arithmetic before a comparison are looked through."""
+
+
+class Over(dict[int, frozenset[Node]]):
+    """The products that a root is a factor of, by result: found once."""
+
+
+@dataclass(frozen=True)
+class Readers:
+    """The readers of each node, what is shown, and in which results nodes are."""
+
+    users: Mapping[Node, Sequence[Node]]
+    shown: Mapping[Node, int]
+    of: Callable[[Node], int]
+
+    def is_compared(self, node: Node, depth: int = _COMPARED) -> bool:
+        """Whether comparisons alone read ``node``: its digits are nowhere shown."""
+        if not depth or self.shown.get(node, 0):
+            return False
+        above = self.users.get(node, ())
+        return bool(above) and all(not reads_digits(u) or self.is_compared(u, depth - 1) for u in above)
+
+    def joins(self, user: Node, root: Node, results: int, over: Over) -> int:
+        """The results in which ``user`` is, as a factor, in a product that ``root`` is a factor of."""
+        found = 0
+        while results:
+            bit = results & -results
+            results ^= bit
+            if bit not in over:
+                over[bit] = frozenset(self._products(root, bit))
+            if over[bit] and self._comes_to(user, over[bit], bit):
+                found |= bit
+        return found
+
+    def _products(self, root: Node, result: int) -> Iterator[Node]:
+        """The products that ``root`` is a factor of in one result, where nothing else reads it."""
+        level = [root]
+        for _ in range(_FAR):
+            readers = [self._reading(node, result) for node in level]
+            level = list(dict.fromkeys(u for above in readers if all(map(multiplies, above)) for u in above))
+            if not 0 < len(level) <= _MANY:
+                return
+            yield from level
+
+    def _comes_to(self, user: Node, products: frozenset[Node], result: int) -> bool:
+        for _ in range(_FAR):
+            if user in products:
+                return True
+            above = self._reading(user, result)
+            if len(above) != 1 or not (multiplies(user) or adds(user)):
+                return False
+            user = above.pop()
+        return False
+
+    def _reading(self, node: Node, result: int) -> set[Node]:
+        """What reads digits of ``node`` in a result; nothing where it is shown itself."""
+        if self.shown.get(node, 0) & result:
+            return set()
+        return {
+            u for u in self.users.get(node, ()) if self.of(u) & result and reads_digits(u) and not self.is_compared(u)
+        }
+
+
+__all__ = ["Over", "Readers"]

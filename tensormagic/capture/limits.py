@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tensormagic.capture.context import Capture
 
 LIMIT = 100_000  # nodes that one cell may unroll to
-MANY = 300  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
+MANY = 500  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
 SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
 KNOWN = 0.1  # of that, for a cell whose text was given up before
@@ -49,7 +49,7 @@ def foreseen(capture: Capture | None, more: int) -> None:
     LimitError
         Where they are many, and the code can be run without a graph.
     """
-    if capture is None or capture.heap.trials or not (capture.effort.driven or capture.effort.asked):
+    if capture is None or capture.heap.trials or not capture.effort.driven:
         return
     if capture.effort.nodes + more > MANY and _can_do_without(capture):
         refuse(capture, capture.effort.nodes + more)

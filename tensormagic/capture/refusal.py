@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from sys import _getframe as frame_at
+from sys import _getframe as frame_at  # pyright: ignore[reportPrivateUsage]
 from typing import Any, NoReturn
 
 import numpy as np

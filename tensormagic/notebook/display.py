@@ -37,7 +37,7 @@ MOST_ROWS = 20  # items of a container, a row each
 MOST_UNBROKEN = 40  # characters of what is kept on one line of a narrow page
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MOST_BESIDE = 4  # gradients on the line itself
-_MOST_UNASKED = 600  # nodes of a graph that is drawn without being asked for: more take a second
+_MOST_UNASKED = 1_500  # nodes of a graph that is drawn without being asked for: more take a second
 Bundle = dict[str, Any]
 
 

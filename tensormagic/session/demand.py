@@ -99,7 +99,7 @@ def _have(nodes: Sequence[Node]) -> None:
         if len(pending) == 1 and (found := _at_once(pending[0])) is not None:
             there[pending.pop()] = kept.freeze(found)
         if pending:
-            pending += living.beside(pending, there.__contains__)
+            pending += living.beside(pending, kept.is_near if in_use else there.__contains__)
             for node, result in zip(pending, _run(pending, there), strict=True):
                 there[node] = kept.freeze(result)
 

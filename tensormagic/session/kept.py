@@ -35,6 +35,11 @@ def is_computed(node: Node) -> bool:
     return node in values.here() or node.op is CONSTANT
 
 
+def is_near(node: Node) -> bool:
+    """Whether the value of ``node`` is there, or was computed for another device."""
+    return any(node in there for there in values.near())
+
+
 def held(leaf: Node) -> Any:
     """The value of an input, or of what is there, where it lies; None where it was let go."""
     for there in values.near():

@@ -204,7 +204,7 @@ def test_where_there_is_no_room_the_loop_alone_is_told(notebook, monkeypatch):
     told = Told(notebook, LOOP)
     assert told("exp") == {}
     assert told("loop", "")["seconds"] > 0
-    assert "Only the first loops and branches" in told.details.note
+    assert "inside loops and branches are not shown" in told.details.note
 
 
 def test_few_iterations_are_told_where_much_is_inside(notebook, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, loud, names, namespace, pythons, usercode
+from tensormagic.capture import context, deprecated, loud, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself, read_by
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -191,7 +191,12 @@ _FUNCTIONS = {BuiltinFunctionType, FunctionType}
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
     """A ufunc of objects of the user's that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
-    return ufunc(*(wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args), **options)
+    given = [wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args]
+    inputs: int = getattr(ufunc, "nin", len(given))
+    if len(given) > inputs:  # NumPy would warn the line of the call, which is here
+        deprecated.told(ufunc, *args, **options)
+        options["out"] = (*given[inputs:], *[None] * (ufunc.nargs - len(given)))
+    return ufunc(*given[:inputs], **options)
 
 
 def _of_container(function: Any) -> Any:

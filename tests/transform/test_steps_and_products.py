@@ -32,7 +32,7 @@ CASES = {  # text, inputs
     "map": ("0.25 * np.log((1 + 2 * x) / (1 - 2 * x)) - x", SIZES),
     "Mercator": ("np.log(np.tan(np.pi / 4 + x / 2))", SIZES),
     "Mercator to base 10": ("np.log10(np.tan(np.pi / 4 - x))", SIZES),
-    "complementary error function": ("np.log(np.hypot(1, x)) + np.log(np.cos(x / 3))", SIZES),
+    "logarithms of a hypotenuse and a cosine": ("np.log(np.hypot(1, x)) + np.log(np.cos(x / 3))", SIZES),
     "two parameters": ("-0.5 * np.log((1 - 2 * x - y) * np.sqrt(1 - 2 * y))", ANGLES),
     "quotient of near ones": ("np.log((1 + x) / np.sqrt(1 + y))", ANGLES),
     "logarithm of a power": ("np.log((1 + x) ** y)", SIZES),

@@ -10,9 +10,9 @@ from tensormagic.ir.node import Node, substitute
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
 from tensormagic.ops.leaf import Source, index_node, input_node, size_node
-from tensormagic.ops.move import place_in, reshape, slice_
+from tensormagic.ops.move import reshape, slice_
 from tensormagic.ops.regions import control
-from tensormagic.ops.update import set_at
+from tensormagic.ops.update import place_in, set_at
 
 
 def one_by_one(

@@ -13,7 +13,7 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import Size, hint, is_at_least, nodes_of, product
 from tensormagic.ir.type import apply, divide_exactly
-from tensormagic.ops.leaf import constant, size_of
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.move_kind import Index, Move, Shape, broadcast_shapes, normalise_axis, same, show
 from tensormagic.ops.op import Tangent, Value, has_negative_size
 from tensormagic.ops.rows import Axes, Merged, Mixed, common_axis, is_multiple, missing_rows, rows_in, shifted
@@ -399,14 +399,6 @@ def _slice_back(node: Node, cotangent: Node) -> Node:
 
 
 Slices = tuple[tuple[Size, Size, int], ...]
-
-
-def place_in(stack: Node, index: Node) -> Slices:
-    """Where one element of a stack is."""
-    at = size_of(index)
-    if at is None:
-        raise AssertionError
-    return ((at, 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))
 
 
 def slice_(x: Node, slices: Slices) -> Node:

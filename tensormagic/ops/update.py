@@ -12,7 +12,7 @@ from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Guard
 from tensormagic.ir.type import Size, Type
-from tensormagic.ops.leaf import constant
+from tensormagic.ops.leaf import constant, size_of
 from tensormagic.ops.move import RESHAPE, SLICE, Slices, broadcast, concrete_slices, lead, places, slice_, slice_guards
 from tensormagic.ops.move_kind import same, show
 from tensormagic.ops.op import Op, Tangent, Value
@@ -98,6 +98,14 @@ ADD_AT = Update(name="add_at", joins="add", linear="together", doc="x with x[i] 
 def zeros_like(x: Node, dtype: Any = None) -> Node:
     """Zeros in the shape of ``x``."""
     return broadcast(constant(np.dtype(dtype or x.type.dtype).type(0)), x.type.shape)
+
+
+def place_in(stack: Node, index: Node) -> Slices:
+    """Where one element of a stack is."""
+    at = size_of(index)
+    if at is None:
+        raise AssertionError
+    return ((at, 1, 1), *((0, s, 1) for s in stack.type.shape[1:]))
 
 
 def set_at(x: Node, value: Node, slices: Slices) -> Node:

@@ -10,9 +10,9 @@ import pytest
 import tensormagic as tm
 from tensormagic.distributed.distribute import captured
 from tensormagic.functions.tracing import Typed
-from tests.distributed.test_splitting import ROWS, N, Type, W, X, Y, bounds_of, by_chunks, by_numpy, leaves, splitted
+from tests.distributed.test_splitting import ROWS, N, Type, W, X, Y, bounds_of, by_chunks, leaves, splitted
 
-__all__ = ["by_numpy"]
+pytestmark = pytest.mark.usefixtures("by_numpy")
 I, J, A = np.arange(1, ROWS + 1), np.arange(ROWS) % 9, np.abs(Y) + 0.1
 
 

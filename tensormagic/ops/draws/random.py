@@ -21,13 +21,13 @@ from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, lef
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, index_node, size_node
 from tensormagic.ops.matrices import linalg
-from tensormagic.ops.move import broadcast, place_in, reshape, slice_, transpose
+from tensormagic.ops.move import broadcast, reshape, slice_, transpose
 from tensormagic.ops.op import Tangent, Value, as_form
 from tensormagic.ops.opaque import Opaque, item, items
 from tensormagic.ops.regions.loops import loop
 from tensormagic.ops.regions.region import derivatives, graph_over, like, stand_in, tangent_type
 from tensormagic.ops.scalars import scalar
-from tensormagic.ops.update import set_at
+from tensormagic.ops.update import place_in, set_at
 
 Path = Callable[["Node", Mapping[str, Node]], Node]
 

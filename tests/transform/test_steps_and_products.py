@@ -40,7 +40,11 @@ CASES = {  # text, inputs
     "another entropy": ("(1 - x ** (1 + y) - (1 - x) ** (1 + y)) / y", SHARES),
     "power less its base": ("x - x ** (1 - y)", SHARES),
 }
-UNKNOWN = {"entropy of an order": 1, "another entropy": 1, "power less its base": 0}  # operands by which slopes lose digits still
+UNKNOWN = {
+    "entropy of an order": 1,
+    "another entropy": 1,
+    "power less its base": 0,
+}  # operands by which slopes lose digits still
 each = pytest.mark.parametrize("name", CASES)
 
 

@@ -199,14 +199,21 @@ def read_by(function: Callable[..., Any], value: Any) -> Any:
     """An operand of a function of NumPy's; of an object of the user's that NumPy reads as an array that array, which may be lazy."""
     kind = type(value)
     if kind in {list, tuple}:
+        if not any(map(_may_be_read, set(map(type, value)))):  # a long list of numbers is not gone over
+            return value
         parts = [read_by(function, v) for v in value]
         return kind(parts) if any(map(operator.is_not, parts, value)) else value
-    if kind is np.ndarray or not isinstance(getattr(kind, "__array__", None), FunctionType):
+    if not _may_be_read(kind):
         return value
     if any(hasattr(kind, name) for name in (function.__name__, "__array_function__", "__array_ufunc__")):
         return value  # which NumPy asks first
     found = lazily(value)
     return value if found is None else found
+
+
+def _may_be_read(kind: type) -> bool:
+    """Whether objects of a class are read by a method of the user's, or may hold such objects."""
+    return kind in {list, tuple} or isinstance(getattr(kind, "__array__", None), FunctionType)
 
 
 def is_sequence(value: Any) -> bool:

@@ -37,7 +37,8 @@ class Element(Tensor):
 
     def numpy(self) -> Any:
         abstract("it is used here as a number of Python")
-        found = self.stack.number_there(self.number)
+        with self.leveled():
+            found = self.stack.number_there(self.number)
         return super().numpy() if found is None else found
 
     def _part(self, node: Node) -> Any:

@@ -35,11 +35,8 @@ class Holder(Protocol):
 _holders: WeakValueDictionary[tuple[int, int], Holder] = (
     WeakValueDictionary()
 )  # by thread and identity: arrays compare by element
-
-
-_run_before = WeakSet[
-    Node
-]()  # costly operations that a value has been computed through, and whose results were not kept
+_run_before = WeakSet[Node]()
+"""Costly operations that a value has been computed through, and whose results were not kept."""
 
 
 def hold(one: Holder) -> None:

@@ -93,7 +93,7 @@ def _label_of(value: Any) -> str:
     return _named(value) or (f"column {column!r}" if column is not None else type(value).__name__)
 
 
-def stacked(values: Any) -> Node | None:
+def array_of_rows(values: Any) -> Node | None:
     """The array that NumPy makes of a list, most of which are elements of loops; None for other lists.
 
     ``states = [start]``, to which a loop appends, is the start and one part of an array, however many elements it has.
@@ -130,7 +130,7 @@ def _stacked(values: Sequence[Any]) -> Node:
     if isinstance(whole := getattr(values, "tensor", None), Tensor):
         return whole.node
     if has_lazy(values):
-        if (rows := stacked(values)) is not None:
+        if (rows := array_of_rows(values)) is not None:
             return rows
         nodes = [node_of(v) for v in values]
         array = _joined([expand_dims(n, (0,)) for n in nodes])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node
@@ -28,13 +28,18 @@ class Readers:
     users: Mapping[Node, Sequence[Node]]
     shown: Mapping[Node, int]
     of: Callable[[Node], int]
+    _compared: dict[tuple[Node, int], bool] = field(default_factory=dict[tuple[Node, int], bool])
 
     def is_compared(self, node: Node, depth: int = _COMPARED) -> bool:
         """Whether comparisons alone read ``node``: its digits are nowhere shown."""
-        if not depth or self.shown.get(node, 0):
+        if not depth:
             return False
-        above = self.users.get(node, ())
-        return bool(above) and all(not reads_digits(u) or self.is_compared(u, depth - 1) for u in above)
+        found = self._compared.get((node, depth))
+        if found is None:
+            above = () if self.shown.get(node, 0) else self.users.get(node, ())
+            found = bool(above) and all(not reads_digits(u) or self.is_compared(u, depth - 1) for u in above)
+            self._compared[node, depth] = found
+        return found
 
     def joins(self, user: Node, root: Node, results: int, over: Over) -> int:
         """The results in which ``user`` is, as a factor, in a product that ``root`` is a factor of."""

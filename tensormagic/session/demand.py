@@ -99,13 +99,14 @@ def _have(nodes: Sequence[Node]) -> None:
         if len(pending) == 1 and (found := _at_once(pending[0])) is not None:
             there[pending.pop()] = kept.freeze(found)
         if pending:
-            pending += living.beside(pending, kept.is_near if in_use else there.__contains__)
             for node, result in zip(pending, _run(pending, there), strict=True):
                 there[node] = kept.freeze(result)
 
 
 def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
     """The values of ``pending``, to which what is worth a value on the way is added, by one program."""
+    again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
+    pending += living.beside(pending, kept.is_near if in_use else there.__contains__)
     closed, values, sizes = _by_form(pending) or bound(pending)
     if len(closed.mapping) > living.LONG and (passed := living.on_the_way(pending, there.__contains__)):
         pending += passed
@@ -118,7 +119,6 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
         kept.values.adopt(pending)
         return found
     program = executable(closed.graph)
-    again = all(any(n in table for table in kept.values.every()) for n in pending)  # at another level
     with floating.told(lens := cached(lambda: site.Lens(closed.mapping))), silently() if again else nullcontext():
         if program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values):
             names = [residence.name_of(leaf) for leaf in closed.leaves]

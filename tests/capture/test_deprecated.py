@@ -73,6 +73,13 @@ def test_a_warning_that_is_an_error_is_raised_before_anything_is_done():
         assert isinstance(captured("y = np.linalg.qr(x, 'full')", {"x": X}).error, DeprecationWarning)
 
 
+@pytest.mark.parametrize("call", ["np.add(x, 1, x + 1, out=x)", "np.add(x, 1, x + 1, x, x)"])
+def test_too_many_places_for_a_result_are_numpys_error(call: str):
+    expected, found = (run(f"y = {call}", NAMES).error for run in (plain, captured))
+    assert isinstance(expected, TypeError)
+    assert isinstance(found, TypeError)
+
+
 def test_other_attributes_are_not_assigned():
     refused("y = x + 1\ny.dtype = np.int64", "another dtype of the same elements", x=X)
     refused("y = x + 1\ny.strides = (8, 16)", "another strides of the same elements", x=X)

@@ -87,3 +87,16 @@ def test_a_step_of_another_shape_is_numpys_error(notebook):
     notebook.ok(START)
     ran = notebook(f"%%tensor\nstates = [np.zeros(3)]\n{LOOP}\nfound = np.array(states)")
     assert "inhomogeneous shape" in str(ran.error)
+
+
+def test_a_number_is_that_of_its_cells_level(notebook):
+    text = "zs = []\nfor i in range(120):\n    zs.append(np.log(1 + q * (i + 1)))"
+    notebook.ok("import numpy as np\nq = np.float64(3e-17)")
+    notebook.ok(text)
+    plain = [float(z) for z in notebook["zs"]]
+    notebook.ok(f"%%tensor --math exact\n{text}\nexact = zs\nprint(np.array(zs).sum())")
+    exact = notebook["exact"]
+    notebook.ok(f"%%tensor\n{text}\nprint(np.array(zs).sum(), max(zs))")
+    stable = [float(z) for z in notebook["zs"]]
+    assert plain[0] == 0.0 < stable[0]
+    assert [float(z.numpy()) for z in exact] == plain

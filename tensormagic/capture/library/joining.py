@@ -26,7 +26,7 @@ from tensormagic.capture.known import static_value
 from tensormagic.capture.library.ordering import as_indices
 from tensormagic.capture.library.shaping import at_least
 from tensormagic.capture.names import implements
-from tensormagic.capture.operands import is_ours, node_of, stacked
+from tensormagic.capture.operands import array_of_rows, is_ours, node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, as_size, in_c_order, wrap
 from tensormagic.ir.errors import BoundsError, ShapeError
@@ -62,7 +62,7 @@ def _rows(arrays: Any) -> Node | None:
     rows: Node | None = (
         arrays.stacks[0]
         if is_ours(arrays) and hasattr(arrays, "stacks") and len(arrays.stacks) == 1
-        else stacked(arrays)
+        else array_of_rows(arrays)
     )
     if rows is None or not nodes_of(rows.type.shape[0]):
         return rows

@@ -193,10 +193,10 @@ def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
     """A ufunc of objects of the user's that NumPy reads as arrays: what their ``__array__`` gives may be lazy."""
     given = [wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args]
     inputs: int = getattr(ufunc, "nin", len(given))
-    if len(given) > inputs:  # NumPy would warn the line of the call, which is here
-        deprecated.told(ufunc, *args, **options)
-        options["out"] = (*given[inputs:], *[None] * (ufunc.nargs - len(given)))
-    return ufunc(*given[:inputs], **options)
+    if "out" in options or not inputs < len(given) <= ufunc.nargs:
+        return ufunc(*given, **options)
+    deprecated.told(ufunc, *args, **options)  # NumPy would warn the line of the call, which is here
+    return ufunc(*given[:inputs], out=(*given[inputs:], *[None] * (ufunc.nargs - len(given))), **options)
 
 
 def _of_container(function: Any) -> Any:

@@ -192,10 +192,8 @@ class Flat(StandIn):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         line, index = self._line, _place_of(index)
-        number = (
-            isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu" and _is_a_number()
-        )
-        if number or isinstance(index, int | np.integer):
+        number = isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu"
+        if (number and _is_a_number()) or isinstance(index, int | np.integer):
             _put(line, index, _one_element(value, line.dtype))
             return
         own = value.lazy if isinstance(value, Flat) else value

@@ -126,8 +126,9 @@ def notebook(shell: InteractiveShell, first_names: frozenset[str], monkeypatch: 
     session.programs._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     session.demand._forms.known.clear()
     usercode.cells.clear()
-    for node in list(node_module._table.values()):
-        node.sites = None
+    for made in list(node_module._made.values()):  # at once: a thread in the background may add to it
+        if (node := made()) is not None:
+            node.sites = None
     shell.config.pop("TensorMagics", None)  # where %config keeps what a test has set
     shell.run_line_magic("load_ext", "tensormagic")
     random = np.random.default_rng(0)

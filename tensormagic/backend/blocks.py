@@ -102,6 +102,13 @@ class _Attempt:
                 self.steps += self._steps_of(node)
         self.block = Block(tuple(results), latch=self.latch)
         self.maker = {n: step for step in self.steps for n in produced(step)}
+        self._link()
+        self._check_first(checks)
+        self.changeable = set(carries)
+        self.final = {stored_below(n) for r in results for n in leaves_of(r, self.roots.found)}
+
+    def _link(self) -> None:
+        """Note which steps read what others make."""
         self.needs = {step: needed(step) for step in self.steps}
         self.readers: dict[Node, list[Step]] = {}
         for step, found in self.needs.items():
@@ -114,9 +121,6 @@ class _Attempt:
         for step, earlier in self.before.items():
             for other in earlier:
                 self.then[other].add(step)
-        self._check_first(checks)
-        self.changeable = set(carries)
-        self.final = {stored_below(n) for r in results for n in leaves_of(r, self.roots.found)}
 
     def _steps_of(self, node: Node) -> list[Step]:
         kind = kind_of(node)

@@ -293,14 +293,18 @@ class KernelText:
             moves.append((source, end))
         return [(line, None) for line in self.trade(moves)]
 
+    def _let_trade(self, owner: Node) -> None:
+        """Give an array that is traded its number among those of its memory."""
+        known, name = self.traded.setdefault(self.memory.group(owner), []), self.names[owner]
+        if name not in known:
+            known.append(name)
+            self.head.append((f"at_{name} = {len(known) - 1}", None))
+
     def trade(self, moves: Sequence[tuple[Node, Node]]) -> list[str]:
         """Statements after which each first owner has the array of the second."""
         pairs = [(self.array(a), self.array(b)) for a, b in moves]
         for owner in dict.fromkeys(n for pair in moves for n in pair):
-            known = self.traded.setdefault(self.memory.group(owner), [])
-            if self.names[owner] not in known:
-                known.append(self.names[owner])
-                self.head.append((f"at_{self.names[owner]} = {len(known) - 1}", None))
+            self._let_trade(owner)
         kept = [(f"old_{b}", f"at_old_{b}", b) for _, b in pairs]
         return [
             *(f"{old} = {b}" for old, _, b in kept),

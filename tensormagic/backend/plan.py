@@ -279,18 +279,19 @@ def _needed(steps: Sequence[Step], block: Block) -> dict[Kernel, set[Node]]:
     wanted: dict[Kernel, set[Node]] = {s: set() for s in steps if isinstance(s, Kernel)}
     home = {n: kernel for kernel in wanted for part in kernel.steps for n in produced(part)}
 
-    def use(node: Node, by: Step | None) -> None:
+    for node, by in _uses(steps, block):
         kernel = home.get(node)
         if kernel is not None and kernel is not by:
             wanted[kernel].add(node)
+    return wanted
 
-    for r in block.results:
-        use(stored_below(r), None)
+
+def _uses(steps: Sequence[Step], block: Block) -> Iterator[tuple[Node, Step | None]]:
+    """The nodes that are needed, each with the step that needs it: none, of a result."""
+    yield from ((stored_below(r), None) for r in block.results)
     for step in steps:
         for part in step.steps if isinstance(step, Kernel) else [step]:
-            for node in needed(part):
-                use(node, step)
-    return wanted
+            yield from ((node, step) for node in needed(part))
 
 
 def nodes_of_kernel(kernel: Kernel, stored: Callable[[Node], bool]) -> tuple[Node, ...]:

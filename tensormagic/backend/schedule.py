@@ -396,12 +396,17 @@ def _lodge(nest: Nest, memory: Memory) -> None:
     """
     loop_of = {s.root: k for k, loop in enumerate(nest.loops) for s in loop.stages}
     for host in nest.stages:
-        new = nest.storage.get(host.root) is Storage.FULL and memory.owner(host.root) is host.root
-        if not new or host.kind != "map" or memory.group(host.root) is not host.root:
-            continue
-        guest = next((s for s in nest.stages if _may_lodge(s, host, nest, loop_of)), None)
+        guests = (s for s in nest.stages if _may_lodge(s, host, nest, loop_of)) if _is_host(host, nest, memory) else ()
+        guest = next(iter(guests), None)
         if guest is not None:
             nest.lodged[guest.root] = host.root
+
+
+def _is_host(stage: Stage, nest: Nest, memory: Memory) -> bool:
+    """Whether a stage stores its values, element by element, into memory that is theirs alone."""
+    root = stage.root
+    stored = nest.storage.get(root) is Storage.FULL and stage.kind == "map"
+    return stored and memory.owner(root) is root and memory.group(root) is root
 
 
 def _may_lodge(guest: Stage, host: Stage, nest: Nest, loop_of: dict[Node, int]) -> bool:

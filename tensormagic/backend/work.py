@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tensormagic.backend.cpu import EIGHTHS
 from tensormagic.backend.kinds import is_product
 from tensormagic.backend.lower import Stage
@@ -36,11 +38,7 @@ def is_counted(step: Stage | Region) -> bool:
     """Whether sizes decide how much work a step is."""
     if isinstance(step, Stage):
         return not any(nodes_of(s) for s in step.domain)
-    iterations = None if step.head is None else as_size(step.head)
-    if step.root.op is not COND and (iterations is None or nodes_of(iterations)):
-        return False
-    inner = (s for block in step.blocks.values() for s in block.steps)
-    return all(is_counted(s) for s in inner if isinstance(s, (Stage, Region)))
+    return (step.root.op is COND or _iterations(step) is not None) and all(map(is_counted, _steps(step)))
 
 
 def work_of(step: Stage | Region) -> Size:
@@ -48,10 +46,19 @@ def work_of(step: Stage | Region) -> Size:
     if isinstance(step, Stage):
         domain = [s for s in step.domain if not nodes_of(s)]
         return product(tuple(domain)) * (1 if is_product(step.root) else EIGHTHS * (step.ops + 1))
-    inner: Size = 1
-    for block in step.blocks.values():
-        inner = inner + sum((work_of(s) for s in block.steps if isinstance(s, (Stage, Region))), 0)
+    inner: Size = sum(map(work_of, _steps(step)), 1)
     if step.root.op is COND:
         return inner
-    iterations = None if step.head is None else as_size(step.head)
-    return inner * iterations if iterations is not None and not nodes_of(iterations) else inner * LONG
+    iterations = _iterations(step)
+    return inner * (LONG if iterations is None else iterations)
+
+
+def _steps(region: Region) -> Iterator[Stage | Region]:
+    """The steps inside a region whose work is counted."""
+    return (s for block in region.blocks.values() for s in block.steps if isinstance(s, (Stage, Region)))
+
+
+def _iterations(region: Region) -> Size | None:
+    """How often a loop runs, where sizes decide that."""
+    found = None if region.head is None else as_size(region.head)
+    return None if found is None or nodes_of(found) else found

@@ -49,14 +49,16 @@ def _inputs(name: str, value: Any) -> Iterator[str]:
     if is_split(value):
         yield name
         return
-    leaves, _ = flatten(value)
-    count = sum(isinstance(v, Tensor) or is_input(v) for v in leaves)
-    if type(value) is dict:
-        parts = [(f"{name}[{key_text(key)}]", part) for key, part in value.items()]
-    elif type(value) in {list, tuple}:
-        parts = [(f"{name}[{k}]", part) for k, part in enumerate(value)]
-    else:
+    items = _items(value)
+    for key, part in items or ():
+        yield from _inputs(f"{name}[{key}]", part)
+    if items is None:
+        count = sum(isinstance(v, Tensor) or is_input(v) for v in flatten(value)[0])
         yield from [name] if count == 1 else [f"{name}, {k + 1} of {count}" for k in range(count)]
-        return
-    for called, part in parts:
-        yield from _inputs(called, part)
+
+
+def _items(value: Any) -> list[tuple[Any, Any]] | None:
+    """The parts of a container of Python's, each with what stands in brackets for it; None for anything else."""
+    if type(value) is dict:
+        return [(key_text(key), part) for key, part in value.items()]
+    return list(enumerate(value)) if type(value) in {list, tuple} else None

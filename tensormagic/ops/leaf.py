@@ -76,10 +76,14 @@ def constant(value: Any, form: str | None = None) -> Node:
         raise DTypeError(f"the integer {value} does not fit 64 bits", "Write it as a float, or as np.uint64.")
     if form is None and (type(value) in _WHOLE or (type(value) is float and value and value == value)):  # noqa: PLR0124 (no nan)
         return _number(value)
-    if form is None:
-        form = "python" if type(value) in {bool, int, float, complex} else "scalar" if np.isscalar(value) else "array"
     bits = Bits.of(value)
-    return make(CONSTANT, type=Type(np.dtype(bits.dtype), bits.shape, form), bits=bits)  # type: ignore[arg-type]
+    return make(CONSTANT, type=Type(np.dtype(bits.dtype), bits.shape, form or _form_of(value)), bits=bits)  # type: ignore[arg-type]
+
+
+def _form_of(value: Any) -> str:
+    if type(value) in {bool, int, float, complex}:
+        return "python"
+    return "scalar" if np.isscalar(value) else "array"
 
 
 _WHOLE = {int, bool}

@@ -146,10 +146,6 @@ class Looks:
                     raise Lost
         return result
 
-    def runs_under(self, *_: Any) -> None:
-        """What NumPy calls where numbers are too small."""
-        self.under = True
-
     def _differs(self, does: Callable[[Any, Any], Any], deep: bool) -> Callable[[Any, Any], Any]:
         """A difference, or a sum, that is looked at."""
         less = does is operator.sub

@@ -31,6 +31,8 @@ _COPIED = {"copy", "array", "asarray", "float64", "float"}
 _VIEWS = {"reshape", "ravel", "transpose", "squeeze", "swapaxes", "expand_dims", "flip", "fliplr", "flipud", "roll"}
 _PICKED = {"min", "max", "amin", "amax", "any", "all", "argmin", "argmax", "argsort", "nonzero", "len", "int"}
 _PRODUCTS = {"dot", "inner", "vdot", "tensordot"}
+_OF_VECTORS = {"dot", "inner", "vdot"}
+_OF_ONE_SHAPE = {"flip", "flipud", "roll", "copy", "empty_like", "zeros_like", "ones_like"}
 _NO_SUMS = {"einsum", "outer"}
 _OF_MANY = {"cumsum", "argsort", "nonzero"}
 _OF_FOLDS = {"axis", "keepdims", "ddof"}
@@ -109,7 +111,25 @@ class Expressions(Indices):
 
     def binary(self, node: ast.BinOp) -> Node:
         """An operator of two."""
+        if isinstance(node.op, ast.MatMult):
+            return self.sum("matmul", [self._of(node.left), self._of(node.right)], number=self._is_of_vectors(node))
         return self._operation(node.op, self._of(node.left), self._of(node.right))
+
+    def _is_of_vectors(self, product: ast.AST) -> bool:
+        """Whether a product is one of two vectors, which is a number."""
+        return all(self.rank(factor) == 1 for factor in children(product) if isinstance(factor, ast.expr))
+
+    def rank(self, node: ast.AST) -> int | None:
+        """How many axes the value of an expression has, where that is known."""
+        if isinstance(node, ast.Name):
+            return self.ranks.get(self.state.names.get(node.id))
+        if isinstance(node, ast.Subscript):
+            parts, own = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice], self.rank(node.value)
+            slices = [p for p in parts if isinstance(p, ast.Slice)]
+            return own if own is not None and len(slices) == len(parts) else None
+        if isinstance(node, ast.Call) and name_of(node.func) in _OF_ONE_SHAPE and node.args and not is_users(node):
+            return self.rank(node.args[0])
+        return None
 
     def _operation(self, op: ast.AST, left: Node, right: Node) -> Node:
         if isinstance(op, ast.MatMult):
@@ -259,6 +279,7 @@ class Expressions(Indices):
         options = [("axis", self.place(a)) for a in args if isinstance(a, ast.Constant)]
         options += [(str(k.arg), self.place(k.value)) for k in call.keywords]
         number = len(args) == 1 and not options and name not in _OF_MANY
+        number |= name in _OF_VECTORS and len(args) == 2 and all(self.rank(a) == 1 for a in args)
         asked = self._asked(name, elements, args, call)
         if asked is not None and place_of(self.file, call) in self.shorts:
             return OF_ONE.get(name, _itself)(asked.element)

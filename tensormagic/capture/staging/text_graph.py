@@ -78,6 +78,7 @@ class _Reading(Expressions):
         super().__init__(numbers=numbers)
         self._reached, self.shorts = reached, shorts
         self.file, self._depth = "", 0
+        self._indices: list[Node | None] = []  # of the loops around
 
     def read_through(self, function: FunctionType, args: tuple[Any, ...]) -> list[Node]:
         """The values of a call."""
@@ -174,7 +175,9 @@ class _Reading(Expressions):
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 self._assign(target, self._of(value))
             case ast.Assign(targets=targets, value=value):
-                bound = self._bindable(value)
+                bound, rank = self._bindable(value), self.rank(value)
+                if rank is not None:
+                    self.ranks[bound] = rank
                 for target in targets:
                     self._assign(target, bound)
 
@@ -219,7 +222,7 @@ class _Reading(Expressions):
                 raise UnseenError
 
     def _store_at(self, array: Any, place: Any, element: Node) -> None:
-        if isinstance(place, Place) and place.may_be_whole:
+        if isinstance(place, Place) and place.may_be_whole(self._indices):
             raise UnseenError
         self.store(array, None if is_whole(place) else place, element)
 
@@ -247,22 +250,25 @@ class _Reading(Expressions):
 
     def _loop(self, body: list[ast.stmt], test: ast.expr | None, index: Node | None = None) -> None:
         """A loop of at least two iterations, or of a number that depends on data."""
-        (bound, stored), read = _changed_in(body), self.read
+        (bound, stored), before = _changed_in(body), (self.read, self.stored)
         numbers = [name for name in bound if self.is_number(self.state.names.get(name))]
         handed = self.hand_on(bound | {n for n in stored if not self.is_pythons(self.state.names.get(n))}, bound)
-        self.read = set()
+        self.read, self.stored = set(), set()
         asked = None if test is None else self._of(test)
         self.results += [] if asked is None else [asked]
         self._rolled += 1
+        self._indices.append(index)
         if self._block(body) is not None:
             raise UnseenError
+        self._indices.pop()
         self._rolled -= 1
         self.go_on(handed, index)
         if asked is not None and not self.depends_on_data(asked):
             raise UnseenError  # Python runs the loop, and each of its iterations is seen
         if not all(self.is_number(self.state.names[name]) for name in numbers):
             raise UnseenError  # a number that becomes an array: Python runs this loop, too
-        self.read |= read
+        self.read |= before[0]
+        self.stored |= before[1]
 
     def _if(self, branch: ast.If) -> None:
         test = self._of(branch.test)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 SIZE = "size"  # of whatever array: an index is counted from its end then
@@ -69,11 +69,13 @@ class Place(NamedTuple):
         """Whether it is all of the array."""
         return not self.items
 
-    @property
-    def may_be_whole(self) -> bool:
-        """Whether an axis may be read whole without that being seen."""
+    def may_be_whole(self, indices: Sequence[Any]) -> bool:
+        """Whether an axis may be read whole without that being seen: up to the index of a loop around, captured code knows no more."""
         ends = [i.upper for i in self.items if isinstance(i, Between) and i.lower == ZERO]
-        return any(u is not None and (u.known is None or u.known >= 0) for u in ends)
+        return any(
+            u is not None and (u.known is None or u.known >= 0) and not any(s in indices for s, _ in u.times)
+            for u in ends
+        )
 
 
 def place(items: list[Item]) -> Place:

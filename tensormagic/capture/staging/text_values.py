@@ -119,7 +119,8 @@ class Values:
         self.sums: dict[Node, Node] = {}  # what is added up of others, and parts of it: what it is a part of
         self.folded: dict[Node, Folded] = {}  # of these, what rules are asked about
         self.viewed: set[Array] = set()
-        self.read: set[Array] = set()
+        self.read: set[tuple[Array, Any]] = set()  # in the loop that is read, with the place; None: all of it
+        self.stored: set[tuple[Array, Any]] = set()
         self.constants: set[Node] = set()
         self.ranks: dict[Array, int] = {}  # where they are known
         self.thin: set[Array] = set()  # arrays that have axes of one element
@@ -132,6 +133,7 @@ class Values:
         self._roots: dict[Node, Node] = {}  # of a part of what is not known, the whole
         self._ways: dict[Node, tuple[Node, Any]] = {}  # what it is a part of, and at which place
         self._shaped: set[Node] = set()  # parts that may be other parts, written in another way
+        self._flipped: set[Node] = set()  # slices the other way round
 
     def needed(self) -> list[Node]:
         """The results, and what is needed for numbers in them of which rules know nothing."""
@@ -185,7 +187,14 @@ class Values:
         leaves = [n for n in nodes if n.op is PARAMETER]
         shaped = {self._roots[n] for n in leaves if n in self._shaped}
         roots = [self._roots.get(n, n) for n in leaves]
-        return all(roots.count(root) == 1 for root in shaped)
+        flipped = [self._roots[n] for n in leaves if n in self._flipped]
+        others = {self._roots.get(n, n) for n in leaves if n not in self._flipped and not self._is_sliced(n)}
+        once = len(set(flipped)) == len(flipped) and others.isdisjoint(flipped)
+        return once and all(roots.count(root) == 1 for root in shaped)
+
+    def _is_sliced(self, leaf: Node) -> bool:
+        """Whether it is an array, or a part of it by integers and slices of step 1."""
+        return leaf not in self._ways or isinstance(self._ways[leaf][1], Place)
 
     # numbers of which nothing is known
 
@@ -265,7 +274,7 @@ class Values:
         if isinstance(value, View):
             return value.element
         whole, parts = self._held(value)
-        self.read.add(value)
+        self.read.add((value, None))
         return self.any((value, *parts.values()), whole.type.dtype, of=(whole, *parts.values())) if parts else whole
 
     def part(self, array: Array, place: Any, *, item: bool = False) -> Node:
@@ -273,7 +282,7 @@ class Values:
         whole, parts = self._held(array)
         if place in parts:
             return parts[place]
-        self.read.add(array)
+        self.read.add((array, place))
         if parts:
             found = self.any((array, place, *parts.values()), whole.type.dtype, of=(whole, *parts.values()))
         else:
@@ -287,6 +296,7 @@ class Values:
         whole, parts = self._held(array)
         if array in self.viewed:
             raise UnseenError
+        self.stored.add((array, place))
         self.state.content[array] = Content(element, {}) if place is None else Content(whole, {**parts, place: element})
 
     def _held(self, array: Any) -> tuple[Node, Mapping[Any, Node]]:
@@ -316,13 +326,15 @@ class Values:
         found = within(way, place)
         if found is not None and found.whole:
             return whole
-        base, way = (leaf, place) if found is None else (whole, found)
-        part = self.any((base, way), leaf.type, of=self.made_of[leaf])
-        self._ways[part] = base, way
+        key = (leaf, place) if found is None else (whole, found)
+        part = self.any(key, leaf.type, of=self.made_of[leaf])
+        self._ways[part] = key
         self._roots[part] = self._roots.get(leaf, leaf)
         again = found is None and (leaf in self._roots) and not isinstance(place, str)
         reshapes = isinstance(place, tuple) and isinstance(place[0], str) and not isinstance(place, Place)
-        if leaf in self._shaped or (reshapes and place[0] not in {"roll", _FOLDED}) or (again and not reshapes):
+        if reshapes and place[0] == "flip" and isinstance(way, Place) and leaf not in self._shaped:
+            self._flipped.add(part)
+        elif leaf in self._shaped or (reshapes and place[0] not in {"roll", _FOLDED}) or (again and not reshapes):
             self._shaped.add(part)
         return part
 
@@ -375,16 +387,23 @@ class Values:
             array = self.state.names.get(name)
             if array is None:
                 continue
-            whole, parts = self._held(array)
-            t = whole.type
+            t, nodes = self._may_hold(array)
             kind = np.float64 if t.form == "python" and t.dtype.kind == "i" else t.dtype  # it may become one
-            found = self.any(object(), kind, of=(whole, *parts.values()), number=self.is_number(array))
+            found = self.any(object(), kind, of=nodes, number=self.is_number(array))
             if name in bound:
                 self.state.names[name] = array = self.array(found)
             else:
                 self.state.content[array] = Content(found, {})
             handed[name] = found, array
         return handed
+
+    def _may_hold(self, array: Any) -> tuple[Type, list[Node]]:
+        """The type of an array, and all that it may hold: where a branch decides what that is, things of one type."""
+        content = self.state.content.get(array) if isinstance(array, Array) else None
+        types = [n.type for n in content.nodes] if content else []
+        if content is None or (content.whole is None and len(set(types)) != 1):
+            raise UnseenError
+        return types[0], content.nodes
 
     def is_number(self, value: Any) -> bool:
         """Whether a value, or what a name holds, is a number, the same for all elements."""
@@ -408,7 +427,11 @@ class Values:
             self.made_of[found] += [n for n in content.nodes if n is not found]
             if index is not None and content.whole is not None and found in content.whole.args:  # it may become a sum
                 self.sums[found] = found
-            if end is not array or array in self.read:
+            if end is not array:
+                continue
+            read = {place for own, place in self.read if own is array}
+            if read:
+                self._reads_itself(array, content, found.type, read)
                 continue
             parts = [part for place, part in content.parts.items() if _mentions(place, index)]
             if parts:  # no iteration reads what others have stored: they may be computed at once
@@ -418,6 +441,17 @@ class Values:
                     if more or not (first.args or first in self.folded)
                     else Content(first, {})
                 )
+
+    def _reads_itself(self, array: Array, content: Content, t: Type, read: set[Any]) -> None:
+        """A loop has stored into an array that it reads: where it reads what other iterations store, it stays a loop.
+
+        Rules see nothing from outside of a branch in such a one.
+        """
+        stored = {place for own, place in self.stored if own is array}
+        if all(not isinstance(place, Place) or place in stored for place in read - {None}) and None not in read:
+            self.state.content[array] = Content(None, dict(enumerate(content.nodes)))
+        elif content.whole is None:
+            self.state.content[array] = Content(self.any(object(), t.dtype, of=content.nodes), {})
 
 
 def _mentions(place: Any, index: Node | None) -> bool:

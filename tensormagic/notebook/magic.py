@@ -195,7 +195,8 @@ class TensorMagics(Magics):
         shown = portrait_of(outcome) if asked else None
         made = [PANELS[name](shown, outcome.source) for name in options.show if name in PANELS and shown is not None]
         if "speed" in options.show:
-            from tensormagic.notebook.speeds.panel import nothing, speed  # seldom asked for, and slow to import
+            from tensormagic.notebook.speeds.panel import speed  # seldom asked for, and slow to import
+            from tensormagic.notebook.speeds.sheet import nothing
 
             why = "the cell computes no array or number from its inputs"
             made.append(speed(outcome, shown) if shown is not None and shown.computes else nothing(why))

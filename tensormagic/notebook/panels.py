@@ -161,7 +161,7 @@ def _annotate(shown: Portrait, source: str) -> Panel:
 
 
 def _profile(shown: Portrait, source: str) -> Panel:
-    from tensormagic.notebook.speeds.panel import profile
+    from tensormagic.notebook.speeds.profile import profile
 
     return profile(shown, source)
 

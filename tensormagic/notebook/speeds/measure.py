@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -23,13 +23,9 @@ from tensormagic.backend.cuda.device import is_there
 from tensormagic.backend.plan import Plan
 from tensormagic.backend.schedule import Kernel
 from tensormagic.config import config
-from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.labels import symbol
-from tensormagic.notebook.pictures.views import places
-from tensormagic.notebook.pictures.watching import Looking, watched
 from tensormagic.notebook.run import plain
 from tensormagic.notebook.speeds import against, machine
 from tensormagic.notebook.speeds.by_numpy import beside, copies, difference, in_numpy, longer, wanted
@@ -38,7 +34,7 @@ from tensormagic.notebook.speeds.on_device import COPIES, THERE, OnDevice
 from tensormagic.notebook.speeds.profiled import Profile, profiled
 from tensormagic.session import Executable
 
-__all__ = ["Party", "Speed", "launches", "line_seconds", "measure"]
+__all__ = ["Party", "Speed", "launches", "measure"]
 
 _SECONDS = 0.3  # spent on each party, about
 _RUNS = 200
@@ -395,48 +391,3 @@ def _other(name: str, outcome: Outcome, expected: list[Any], truth: list[Any] | 
     apart = difference(results, expected) if len(results) == len(expected) else None
     compiling = max(ran.first - times.fastest, 0.0) if ran.compiles else None  # some compile at the first run
     return times.of(Party(ran.peer.name, "", ran.first, compiling, None, None, "", error, apart))
-
-
-class _Lines(Looking):
-    """A clock that stands at one line at a time: that of the innermost node which is being computed."""
-
-    def __init__(self, shown: Portrait) -> None:
-        super().__init__()
-        self.seconds: dict[int, float] = {}
-        self._shown = shown
-        self._spans = places(shown.lens, shown.cell)
-        self._at: list[int | None] = []
-        self._known: dict[Node, int | None] = {}
-        self._since = 0.0
-
-    def begins(self, node: Node, given: Sequence[Any]) -> None:
-        self._charge()
-        super().begins(node, given)
-        if node not in self._known:
-            here = (s.line for s in self._spans(node) if s.cell == self._shown.cell)
-            self._known[node] = min(here, default=self._shown.line_within(node))
-        line = self._known[node]
-        self._at.append(line if line is not None or not self._at else self._at[-1])
-        self._since = time.perf_counter()
-
-    def ends(self, node: Node, value: Any) -> None:
-        self._charge()
-        super().ends(node, value)
-        self._at.pop()
-        self._since = time.perf_counter()
-
-    def _charge(self) -> None:
-        line = self._at[-1] if self._at else None
-        if line is not None:
-            self.seconds[line] = self.seconds.get(line, 0.0) + time.perf_counter() - self._since
-
-
-def line_seconds(shown: Portrait, graph: Graph) -> dict[int, float]:
-    """Seconds of each line of the cell in one run by NumPy, profiled node by node, inside of loops and branches, too."""
-    values = dict(zip(graph.parameters, shown.values, strict=True))
-    lines = _Lines(shown)
-    with np.errstate(all="ignore"):
-        for node in graph.nodes:
-            if node not in values:
-                values[node] = watched(node, [values[a] for a in node.args], shown.number, lines)
-    return lines.seconds

@@ -14,16 +14,14 @@ from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_te
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.speeds import strip
-from tensormagic.notebook.speeds.device_lines import device_lines
-from tensormagic.notebook.speeds.measure import Party, Speed, line_seconds, measure
+from tensormagic.notebook.speeds.measure import Party, Speed, measure
 from tensormagic.notebook.speeds.on_device import COPIES, THERE
-from tensormagic.notebook.speeds.profiled import Profile
-from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, Sheet, style
+from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, WIDE, Sheet, style
 from tensormagic.notebook.speeds.strip import Part
 
-__all__ = ["drawn", "nothing", "profile", "speed"]
+__all__ = ["drawn", "speed"]
 
-_WIDE, _NARROW = 820.0, 250.0
+_NARROW = 250.0
 _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache
 _NONE = "–"
@@ -60,7 +58,7 @@ def drawn(found: Speed, source: str, *, own_first: bool = False) -> Drawn:
     """
     parts = _lines(found, source)
     text = _text(found, parts, own_first=own_first)
-    sheet = Sheet(_WIDE)
+    sheet = Sheet(WIDE)
     y = _sentences(sheet, _said(found), _two_bars(sheet, found, MARGIN + 12) + 18)
     strip.draw(sheet, parts, y + 14)
     page = (
@@ -77,15 +75,6 @@ def _lines(found: Speed, source: str) -> list[Part]:
     if not found.lines.whole or not seconds:
         return strip.parts(_FIRST_LINES, found.lines, source)
     return strip.parts(_LINES.format(seconds_text(seconds)), found.lines.shared_out(seconds), source)
-
-
-def nothing(why: str) -> Drawn:
-    """A panel that says why there is nothing to measure."""
-    sheet = Sheet(_WIDE)
-    text = f"nothing to measure: {why}"
-    sheet.text(MARGIN, MARGIN + 12, text)
-    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
-    return Drawn(page, text, sheet.picture(text, text))
 
 
 # words ----------------------------------------------------------------------------------------------------------------
@@ -331,23 +320,6 @@ def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
 
 
 # lines ----------------------------------------------------------------------------------------------------------------
-
-
-def profile(shown: Portrait, source: str) -> Drawn:
-    """The time that each line takes in NumPy, or on the GPU where the cell is computed there, after rewriting, gradients and all."""
-    there = shown.device == "gpu"
-    lines = device_lines(shown) if there else line_seconds(shown, shown.executable.graph)
-    if not lines:
-        return nothing(
-            f"no line of {shown.cell or 'the cell'} computes it; ask in the cell that does, by %%tensor --show profile"
-        )
-    title = f"profile: {seconds_text(sum(lines.values()))} {'on the GPU' if there else 'in NumPy'}, one run"
-    parts = strip.parts(title, Profile(lines), source)
-    sheet = Sheet(_WIDE)
-    strip.draw(sheet, parts, MARGIN + 12)
-    text = "\n".join(strip.words(parts))
-    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{strip.page(parts)}</div>'
-    return Drawn(page, text, sheet.picture(title, text))
 
 
 # roofline -------------------------------------------------------------------------------------------------------------

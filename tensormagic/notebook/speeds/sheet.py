@@ -1,6 +1,6 @@
 """A sheet on which charts and tables are drawn: SVG that stands alone, light or dark, or that follows the theme of a page.
 
-It places marks and escapes text; it knows nothing of what is drawn.
+It places marks and escapes text; it knows nothing of what is drawn, but that there may be nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
+from tensormagic.notebook.forms import Drawn
 from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, variables
 from tensormagic.notebook.widgets.controls import MESSAGES
 
-__all__ = ["MARGIN", "MONO", "SCOPE", "Sheet", "style"]
+__all__ = ["MARGIN", "MONO", "SCOPE", "WIDE", "Sheet", "nothing", "style"]
 
 SCOPE = "tm-panel"
 MARGIN = 14.0  # of what is drawn
+WIDE = 820.0
 MONO = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 _FILLS = {  # a class, and the colour of the palette that it has
     "ink": "ink",
@@ -123,3 +125,12 @@ class Sheet:
         size = f'width="{wide:g}" height="{tall:g}" viewBox="0 0 {wide:g} {tall:g}"'
         plain = f'role="img" style="{least}max-width:100%;height:auto"'
         return f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {size} {plain}'
+
+
+def nothing(why: str) -> Drawn:
+    """A panel that says why there is nothing to measure."""
+    sheet = Sheet(WIDE)
+    text = f"nothing to measure: {why}"
+    sheet.text(MARGIN, MARGIN + 12, text)
+    page = f'<div class="{SCOPE}"><style>{style(page=True)}</style>{sheet.inline(text)}</div>'
+    return Drawn(page, text, sheet.picture(text, text))

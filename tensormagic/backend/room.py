@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
+from tensormagic.backend.buffers import pool
 from tensormagic.config import config
 from tensormagic.ir import site
 from tensormagic.ir.errors import MemoryShortError
@@ -75,20 +76,27 @@ def afford(needed: int, node: Node | None = None, most: int | None = None, whose
         Where that is more than ``config.memory`` allows, or, where that is 0, than the machine has.
     """
     if most is None:
-        most = config.memory or available()
+        most = config.memory or _enough_for(needed)
         whose = "config.memory allows" if config.memory else "this machine has left"
     if most is None or needed <= most:
         return
-    of = ""
-    if node is not None:
-        places = sorted(site.of(node))
-        of = f", the largest array in it is {node.types[0]}{f' of {places[0]}' if places else ''}"
+    largest = "" if node is None else f", the largest array in it is {node.types[0]}"
     error = MemoryShortError(
-        f"this run needs {readable(needed)} of memory at once{of}; {whose} {readable(most)}",
+        f"this run needs {readable(needed)} of memory at once{largest}; {whose} {readable(most)}",
         mend,
     )
-    error.tensor_node = node  # type: ignore[attr-defined]
+    error.tensor_node, error.largest = node, largest  # type: ignore[attr-defined]
+    error.place(() if node is None else site.of(node))
     raise error
+
+
+def _enough_for(needed: int) -> int | None:
+    """The bytes that the machine has left; where they are too few, without what is at hand for the next arrays."""
+    left = available()
+    if left is None or needed <= left:
+        return left
+    pool.clear()
+    return available()
 
 
 def least_by_numpy(graph: Graph, sizes: Mapping[Atom, int]) -> tuple[int, Node | None]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensormagic.capture import errstate, usercode
 from tensormagic.ir import site
+from tensormagic.ir.errors import MemoryShortError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, users
 from tensormagic.ir.site import Lens, Site
@@ -61,6 +62,8 @@ def told(lens: Callable[[], Lens]) -> Generator[None]:
         node = getattr(error, "tensor_node", None)
         if isinstance(node, Node):
             error.tensor_sites = lens().of(node)  # type: ignore[attr-defined]
+            if isinstance(error, MemoryShortError):
+                error.place(error.tensor_sites)  # type: ignore[attr-defined]
         raise
     finally:
         _lens.reset(token)

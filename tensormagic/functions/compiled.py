@@ -21,7 +21,7 @@ from tensormagic.functions.origin import made_here
 from tensormagic.functions.record import Record, same
 from tensormagic.functions.tracing import COMPILE, Traced, code_of, stands_for_array
 from tensormagic.functions.travel import Made, sealed
-from tensormagic.ir.errors import ArgumentError, DeviceError, GuardError
+from tensormagic.ir.errors import ArgumentError, DeviceError, GuardError, MemoryShortError
 from tensormagic.ir.graph import Graph
 
 if TYPE_CHECKING:
@@ -264,19 +264,30 @@ class Compiled(Made):
             self.refuse_changes()
         last = self._calls.last
         values = last.match(args)
-        if values is None:
-            try:
-                last, values = self._calls.known(args)
-            except (KeyError, TypeError):
-                return self._first(args, out)
-        if out is not None:
-            return self._filled(values, last.sizes, out)
-        if last.bound is None:
-            last.bound = self.executable.bound(last.sizes)
-        results = self.executable.plainly(last.sizes, values) if last.bound is None else last.bound(values)
-        if results is None:
-            results = self.executable.run(last.sizes, *values)
+        try:
+            if values is None:
+                try:
+                    last, values = self._calls.known(args)
+                except (KeyError, TypeError):
+                    return self._first(args, out)
+            if out is not None:
+                return self._filled(values, last.sizes, out)
+            if last.bound is None:
+                last.bound = self.executable.bound(last.sizes)
+            results = self.executable.plainly(last.sizes, values) if last.bound is None else last.bound(values)
+            if results is None:
+                results = self.executable.run(last.sizes, *values)
+        except MemoryShortError as error:
+            self._place(error)
+            raise
         return results[0] if self._straight else self.built(results)
+
+    def _place(self, error: MemoryShortError) -> None:
+        """Have an error name lines of this function alone: others may be the same program."""
+        node = getattr(error, "tensor_node", None)
+        if node is not None:
+            error.tensor_sites = self.traced.lens.of(node)  # type: ignore[attr-defined]
+            error.place(error.tensor_sites)  # type: ignore[attr-defined]
 
     def refuse_changes(self) -> None:
         """Raise where what the function reads beside its arguments is not what it was."""

@@ -134,7 +134,8 @@ class Memory:
     Parameters
     ----------
     peak
-        The most that a run allocates at once: working arrays and results.
+        The most that a run allocates at once: working arrays and results. What earlier arrays have left at hand is not in it, 256 MiB at
+        most, which is given back where memory is short.
     working
         The most that is there at once of what is neither argument nor result.
     results

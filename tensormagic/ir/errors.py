@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -251,6 +252,20 @@ class MemoryShortError(TensorError, MemoryError):
     Traceback (most recent call last):
     MemoryShortError: ...
     """
+
+    largest = ""
+
+    def place(self, spans: Sequence[Any]) -> None:
+        """Say where the largest array comes from, by the places that the code which has run knows; without any, it stays as it was."""
+        if not spans or not self.largest:
+            return
+        told = " or ".join([*dict.fromkeys(map(str, spans))][:_PLACES])
+        self.message = self.message.replace(self.largest, largest := f"{self.largest.partition(' of ')[0]} of {told}")
+        self.largest, self.args = largest, (self.message,)
+
+
+_PLACES = 2
+"""Of equal arrays: so many are named."""
 
 
 class HiddenTransferWarning(UserWarning):

@@ -1,12 +1,13 @@
 """What a compiled function needs, known before it runs: held against what is allocated, and refused where there is not as much."""
 
+import linecache
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend.buffers import pool
+from tensormagic.backend import buffers
 
 RNG = np.random.default_rng(0)
 V, X, W, S = np.ones(100_000), RNG.normal(size=(4000, 30)), RNG.normal(size=(30, 20)), RNG.normal(size=(300, 300))
@@ -91,12 +92,17 @@ def made(fun, types):
     return tm.compile(fun, *(t.strip() for t in types.split(";")))
 
 
+@pytest.fixture
+def nothing_at_hand(monkeypatch):
+    """No memory is kept for the next array: what is counted is there for the run's own arrays."""
+    monkeypatch.setattr(buffers, "MOST_BYTES", 0)
+
+
 def measured(f, args):
-    """The most that is allocated at once: the least of three runs, since other threads allocate, too. The pool holds nothing."""
+    """The most that is allocated at once: the least of several runs, since other threads allocate, too."""
     f(*args)
     found = []
-    for _ in range(8):  # other threads allocate, too
-        pool.clear()
+    for _ in range(8):
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
         result = f(*args)
@@ -106,6 +112,7 @@ def measured(f, args):
 
 
 @pytest.mark.parametrize("name", EXACT)
+@pytest.mark.usefixtures("nothing_at_hand")
 def test_the_peak_is_what_is_allocated(name):
     fun, types, args, text = EXACT[name]
     args = args if isinstance(args, tuple) else (args,)
@@ -187,6 +194,67 @@ def test_more_than_the_machine_has_is_refused_before_it_runs(bound):
     assert most < 10 << 20
     bound(0)
     assert f(x, x).shape == (6000, 6000)
+
+
+TEXTS = {
+    "outer products": "x[:, None] * y",
+    "an exponential": "np.exp(x[:, None] + y)",
+    "a choice": "np.where(x[:, None] > y, x[:, None], y)",
+    "two arrays": "x[:, None] * y - np.sin(x[:, None] - y)",
+    "a gradient": "tm.grad(lambda v: np.sum(np.exp(v[:, None] * y)))(x)[:, None] * y",
+}
+
+
+def of_file(name, lines, text):
+    """A function with such a body in a file of its own, at line ``lines + 2``."""
+    space = {"np": np, "tm": tm}
+    source = "\n" * lines + f"def f(x, y):\n    return {text}\n"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), space)
+    return space["f"]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_line_is_that_of_the_function_that_has_run(name, bound):
+    """Equal functions are one program, whose nodes have the lines of both."""
+    first, second = (
+        tm.compile(of_file(f, n, TEXTS[name]), "float64[n]", "float64[m]") for f, n in (("a.py", 3), ("b.py", 8))
+    )
+    x = np.ones(6000)
+    bound(270 << 20)
+    for f, told in ((first, "of a.py line 5;"), (second, "of b.py line 10;"), (first, "of a.py line 5;")):
+        with pytest.raises(tm.MemoryShortError, match=told):
+            f(x, x)
+
+
+def test_the_line_of_lazy_values_is_their_own(bound):
+    tm.config.tier = "numpy"
+    x = np.ones(6000)
+    first, second = (
+        of_file(f, n, "np.cos(x[:, None]) * y + 0.5")(tm.tensor(x), x) for f, n in (("c.py", 2), ("d.py", 6))
+    )
+    bound(270 << 20)
+    for value, told in ((second, "of d.py line 8;"), (first, "of c.py line 4;")):
+        with pytest.raises(tm.MemoryShortError, match=told):
+            np.asarray(value)
+
+
+def test_memory_at_hand_counts_as_left(monkeypatch):
+    """Where there is too little, what is kept for the next arrays is given back before a run is refused."""
+    asked = []
+
+    def left():
+        asked.append(sum(b.nbytes for blocks in buffers.pool._blocks.values() for b in blocks))
+        return (300 << 20) - asked[-1]
+
+    monkeypatch.setattr("tensormagic.backend.room.available", left)
+    f = tm.compile(lambda x, y: x[:, None] * (y - 0.6875), "float64[n]", "float64[m]")
+    buffers.pool.clear()
+    buffers.pool.take((8 << 20,), np.dtype("f8"))
+    x = np.ones(6000)
+    assert f(x, x).shape == (6000, 6000)
+    assert asked[0] >= 64 << 20
+    assert asked[-1] == 0
 
 
 def test_a_run_that_no_machine_has_room_for():

@@ -75,6 +75,37 @@ def of_methods(x):
 
 
 @program
+def in_formats(x):
+    a, b = Amount(x[0]), Exact(x[1])
+    print("%12s|%-14r|%.3s" % (a, b, a), f"{a!s:>14}|{b!r:^20}|{a!r:*<18}")  # noqa: UP031
+    return "%s" % a, "%20r" % b, "{!s:>9}".format(a), f"{[a]!s:>30}", "%s" % (a,), "%s %%" % [b]  # noqa: UP031, UP032
+
+
+@program
+def of_containers_by_percent(x):
+    print("%s and %r" % ([x[0], Amount(x[1])], {"k": (x[0],)}))  # noqa: UP031
+    return "%s" % [x[0]], "%r" % (Pair(x[0], x[1]),), "%30s|" % Point(x[0])  # noqa: UP031
+
+
+@program
+def in_a_loop_and_a_branch(x):
+    for k in range(3):
+        a = Amount(x[k])
+        if x[k] > 1:
+            print("%s at %d" % (a, k))  # noqa: UP031
+        else:
+            print("none: %r" % a)  # noqa: UP031
+    return x.sum()
+
+
+@program
+def of_an_exception_by_percent(x):
+    if x[0] > x[1]:
+        raise ValueError("too much: %s, %9r" % (Amount(x[0]), Exact(x[1])))  # noqa: UP031
+    return x.sum()
+
+
+@program
 def of_objects_in_objects(x):
     c = None
     for v in x:

@@ -50,7 +50,6 @@ EXAMPLES = [
     Example("differences", ((N,),), lambda x: scalar.exp(x + 0.25) - scalar.exp(x)),
     Example("remainders", ((N,),), lambda x: scalar.sinh(x) - x),
     Example("powers_near_one", ((N,), (N,)), lambda x, y: (1 + scalar.square(x)) ** y),
-    Example("right_angles", ((N,),), lambda x: np.pi / 2 - scalar.arctan(scalar.exp(x)), level="real"),
     Example("deviances", ((N,), (N,)), lambda x, y: deviance(scalar.exp(x), scalar.exp(y))),
     Example(
         "logarithms_of_exponentials",

@@ -214,7 +214,6 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "np.arccos(np.cos(v) * np.cos(x) + np.sin(v) * np.sin(x))",
     "squares_of_squares_apart": "(x * x) ** 2 - x * x; v**2 - v**2 * v**2",
     "logistic_functions_of_odds": "special.expit(np.log(x / 9 / (1 - x / 9)))",
-    "right_angles": "np.pi / 2 - np.arctan(x); np.pi / 2 - np.arctan(v * 2)",
     "inverse_cosines": "np.log(np.exp(x) + np.sqrt(np.exp(x) ** 2 - 1))",
     "logarithms_of_differences": "np.log(np.exp(x + 2) - np.exp(v / 9)); np.log(np.exp(x + 5.0) - np.exp(v))",
     "variances": "np.mean(x ** 2) - np.mean(x) ** 2; np.mean(v * v, axis=1) - np.mean(v, axis=1) ** 2",

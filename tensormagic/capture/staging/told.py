@@ -78,7 +78,11 @@ def is_put_together(value: Any) -> bool:
 
 def _expanded(piece: Any) -> list[Any]:
     """A piece of a text; of a container with lazy values, and of an object of the user's, those that Python puts together."""
-    if isinstance(piece, str) or piece[1] not in {"", "r", "s"} or not isinstance(piece[2], str):
+    if isinstance(piece, str) or not isinstance(piece[2], str):
+        return [piece]
+    if (converted := _converted(*piece)) is not None:
+        return _expanded(converted)
+    if piece[1] not in {"", "r", "s"}:
         return [piece]
     if isinstance(piece[0], Text) and piece[1] in {"", "s"} and not piece[2]:
         return list(piece[0].pieces)
@@ -89,6 +93,23 @@ def _expanded(piece: Any) -> list[Any]:
         return [piece]
     own = [(p, "", "") if piece[1] and isinstance(p, str) and type(p) is not str else p for p in own]  # f"{v!s}"
     return [q for p in own for q in _expanded(p)]
+
+
+def _converted(value: Any, conversion: str, form: str) -> Any:
+    """An item of ``%``, or a value that is converted before it is put in a format, as a piece of its text; None for other values.
+
+    Of these alone whose text Python puts together: it calls their methods, which may give texts that are not known yet.
+    """
+    if conversion == "%%" and isinstance(value, tuple) and len(value) == 1:
+        value, conversion = value[0], "%"
+    percent = conversion == "%" or (conversion == "%%" and not isinstance(value, tuple))
+    how = form[-1:] if percent else conversion if form else ""
+    if how not in {"r", "s"} or not is_put_together(value):
+        return None
+    if form in {"%r", "%s"} and percent:
+        return value, how, ""
+    inner = text((value, how, ""))
+    return (inner, "%", f"{form[:-1]}s") if percent else (inner, "", form)
 
 
 def _pieces(value: Any) -> list[Any]:

@@ -194,8 +194,9 @@ def truth(c: bool, d: bool) -> Rewrites:
 def truth_by_bits(c: bool) -> Rewrites:
     """The same by operators, extremes and comparisons of truth values."""
     yield invert(invert(c)), c
-    for both, nothing in ((bitwise_and, True), (bitwise_or, False), (minimum, True), (maximum, False)):
+    for both in (bitwise_and, bitwise_or):
         yield both(c, c), c
+    for both, nothing in ((bitwise_and, True), (bitwise_or, False), (minimum, True), (maximum, False)):
         yield both(c, nothing), c
         yield both(c, not nothing), not nothing
     for extreme, nothing in ((minimum, True), (maximum, False)):

@@ -18,7 +18,6 @@ from tensormagic.ops.scalars.scalar import (
     arccosh,
     arcsin,
     arcsinh,
-    arctan,
     arctanh,
     cos,
     cosh,
@@ -40,7 +39,7 @@ from tensormagic.ops.scalars.scalar import (
     tanh,
     where,
 )
-from tensormagic.transform.rewriting.notation import real, stable
+from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.terms import behind, number_of, sum_of, written
 
 Rewrites = Iterator[tuple[Any, ...]]
@@ -190,17 +189,6 @@ def differences_of_exponents(x: Node, y: Node) -> Rewrites:
         wider,
     )
     yield sinh(x) * cosh(y) - cosh(x) * sinh(y), behind(near, sinh(x - y), sinh(x) * cosh(y), cosh(x) * sinh(y)), wider
-
-
-@real(roots="subtract", fuel=1, assumes=("x > 0",))
-def right_angles(node: Node) -> Node | None:
-    """``pi / 2 - arctan(x) -> arctan(1 / x)``."""
-    first, second = map(bare, node.args)
-    value = number_of(first)
-    meant = {math.pi / 2, float(node.type.dtype.type(math.pi / 2))}
-    if value is None or float(value) not in meant or second.op is not arctan:
-        return None
-    return arctan(1 / second.args[0])
 
 
 @stable(roots="where", within="sigmoid", neutral=True, judged=True)

@@ -287,15 +287,18 @@ def _by_factors(p: _Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node
     return value * rest, value * size
 
 
-def _without_roots(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node], bool]:
-    """A polynomial in which even powers of a root are powers of what it is the root of, and whether it had any."""
-    whole = p, atoms, False
-    atoms, had = list(atoms), False
+def _without_roots(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node], tuple[Node, ...]]:
+    """A polynomial in which even powers of a root are powers of what it is the root of, and the roots of which it had any.
+
+    Its value shows nothing of their roundings: who reads one of them beside it would no longer read the same number as it does.
+    """
+    whole = p, atoms, ()
+    atoms, had = list(atoms), ()
     for k, atom in enumerate(atoms):
         if atom.op.name == "sqrt" and any(q[k] for q in p) and not any(q[k] % 2 for q in p):
             inner = bare(atom.args[0])
             at = atoms.index(inner) if inner in atoms else k
-            atoms[at], had = inner, True
+            atoms[at], had = inner, (*had, atom)
             found: _Polynomial = {}
             for q, c in p.items():
                 powers = [0 if m == k else n for m, n in enumerate(q)]
@@ -362,7 +365,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     reading, whole, sides = found
     core, factors, below = _without_common(whole.top, whole.below, reading.atoms)
     core, atoms, squared = _without_roots(core, reading.atoms)
-    split = _split(a, b, core, whole.below, atoms, squared=squared)
+    split = _split(a, b, core, whole.below, atoms, squared=bool(squared))
     cancels = split is not None or _loses_terms(whole.top, sides)
     exact = not cancels and bool(whole.below) and _is_exact(core) and _are_given(core, atoms)
     looks = len(core) == 2 and split is None if cancels else bool(whole.below)
@@ -379,7 +382,7 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     )  # `log(1 - x / y)` reads x / y
     near = _is_number(core, atoms) if everywhere else _near(bound, beside, below, inner)
     ranged = tuple(bare(n) for n, was in ((a, first), (b, second)) if n is not was)
-    parts = tuple(n for n in (*ranged, *reading.through, *(() if inner is None else inner.parts)) if n.args)
+    parts = tuple(n for n in (*ranged, *reading.through, *squared, *(() if inner is None else inner.parts)) if n.args)
     local = inner is not None and (inner.local or inner.rough)
     if _dear(value, near, (a, b), parts, reading.atoms):
         return None

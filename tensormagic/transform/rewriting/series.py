@@ -34,6 +34,8 @@ _TERMS = 44
 _LONGEST = 20
 """How many terms a form has at most."""
 _RADII = (1.0, 0.75, 0.5, 0.375, 0.25, 0.125, 0.0625)
+_KEPT = 0.25
+"""Which part of the sum of its terms' magnitudes a series has to be."""
 _PRICE = 3
 """How many times the operations of the text a form may take, with the text."""
 _DEEP = 7
@@ -444,7 +446,10 @@ def scaled(value: Node | float, factor: Node, times: int) -> Node | float:
 
 @lru_cache(maxsize=512)
 def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple[tuple[float, list[float], int], ...]:
-    """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers."""
+    """Radii in which the first term is the largest, the coefficients that each needs, and the step between their powers.
+
+    Not up to where a series cancels itself: ``t + t**2`` has no digits at -1, where ``y**2 - y`` has all for ``y = t + 1``.
+    """
     fitting: list[tuple[float, list[float], int]] = []
     coefficients = [Fraction(c) / found.terms[0] for c in found.terms]
     step = math.gcd(*(k for k, c in enumerate(coefficients) if c)) or 1
@@ -455,9 +460,17 @@ def chosen(found: Series, bits: int, radii: tuple[float, ...] = _RADII) -> tuple
         sizes = [c * r**k for k, c in enumerate(near)]
         rest = list(accumulate(reversed(sizes)))[::-1]  # of each term and all behind it
         count = next((k for k in range(1, len(sizes)) if 2 * rest[k] < 2.0 ** -(bits + 3)), 0)
-        if 0 < count <= _LONGEST and rest[1] <= 1 and sizes[-1] <= max(sizes[count : count + 2]) / 4:
+        if not 0 < count <= _LONGEST or rest[1] > 1 or sizes[-1] > max(sizes[count : count + 2]) / 4:
+            continue
+        if all(abs(value) >= _KEPT * rest[0] for value in _at_ends(coefficients, r, step)):
             fitting.append((radius, [float(c * found.terms[0]) for c in coefficients[:count]], step))
     return tuple(fitting)
+
+
+def _at_ends(coefficients: Sequence[Fraction], r: float, step: int) -> Iterator[float]:
+    """The values of a series at both ends of where it is used."""
+    for end in (r, -r)[: 1 + step % 2]:
+        yield sum(float(c) * end**k for k, c in enumerate(coefficients))
 
 
 def either(a: Remainder, b: Remainder) -> Remainder:

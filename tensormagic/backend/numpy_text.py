@@ -28,6 +28,7 @@ from tensormagic.ops.matrices.linalg import PINV
 from tensormagic.ops.move import BROADCAST, CONCATENATE, RESHAPE, SLICE, TRANSPOSE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
+from tensormagic.ops.products import product
 from tensormagic.ops.reverse.tape import EMPTY
 from tensormagic.ops.update import ADD_AT, SET
 
@@ -222,6 +223,11 @@ class _Text:
         return f"np.array({args[0]})"
 
     def _contract(self, node: Node, args: list[str]) -> str:
+        written = (
+            product(node["subscripts"], args) if node.type.dtype.kind in "fc" and node.type.dtype.itemsize > 2 else ""
+        )
+        if written and not written.startswith("einsum("):
+            return f"np.{written}" if written.startswith("outer(") else written
         return f"np.einsum({node['subscripts']!r}, {', '.join(args)}, optimize=True)"
 
     def _opaque(self, node: Node, args: list[str]) -> str | None:

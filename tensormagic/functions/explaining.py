@@ -18,7 +18,7 @@ from tensormagic.ir.driver import Firing, Log
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
-from tensormagic.ir.rule_text import expression
+from tensormagic.ir.rule_text import AS_ACCURATE, LEVEL_WORDS, expression
 from tensormagic.ir.site import Lens
 from tensormagic.ir.size import evaluate
 from tensormagic.ops.contract import CONTRACT
@@ -303,15 +303,21 @@ def _by_steps(found: Explained, lens: Lens, name: Callable[[Node], str]) -> Iter
         fired = [_seen(f, lens) for f in step.fired]
         one, *more = fired
         if one.rule in OF_LOOPS:
-            yield f"{number}. {one.rule.level}: {one}"
+            yield f"{number}. {_keeps(one)}: {one}"
             yield from (f"   and {text}" for text in _once(map(str, more)))
         elif not more:
-            yield f"{number}. {one.rule.level}: {one}"
+            yield f"{number}. {_keeps(one)}: {one}"
             sides = [found.text(n, name, 60) for n in (one.before, one.after)]
             yield f"   {' -> '.join(sides)}"
         else:
-            yield f"{number}. exact: {'; '.join(_once(map(str, fired)))}"
+            yield f"{number}. {_keeps(one)}: {'; '.join(_once(map(str, fired)))}"
         yield f"   {step.bought}"
+
+
+def _keeps(firing: Firing) -> str:
+    """What a rule may change, in the words that views have for it."""
+    rule = firing.rule
+    return AS_ACCURATE if rule.neutral and rule.level == "stable" else LEVEL_WORDS[rule.level]
 
 
 def _once(texts: Iterator[str]) -> Iterator[str]:

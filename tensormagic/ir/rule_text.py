@@ -7,6 +7,13 @@ from typing import Any
 
 from tensormagic.ir.node import Node, is_constant
 
+LEVEL_WORDS = {  # what a rule of each level may change
+    "exact": "same digits",
+    "stable": "never less accurate",
+    "real": "equal for real numbers",
+}
+AS_ACCURATE = "as accurate, by other last digits"  # of rules of the level stable that are not there for digits
+
 _STRENGTH = {"+": 1, "-": 1, "*": 2, "/": 2, "**": 4} | dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), 0)
 
 

@@ -37,7 +37,8 @@ _WIDE = 820.0
 _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _SHORT = 40  # lines of a kernel that is shown whole
-_HEAD = "<span></span><span>becomes</span><span>flops</span><span>runs in</span>"
+_HEADS = ("becomes", "flops", "runs in")
+_HEAD = f"<span></span>{''.join(f'<span>{head}</span>' for head in _HEADS)}"
 _UNWRITTEN = (FORM, REQUIRE)  # what changes the class of a number, and what asks whether a value is allowed
 
 
@@ -220,8 +221,11 @@ def _summary(number: int, text: str, line: Line | None, share: float) -> str:
     if line is None:
         return shown
     bar = f'<i style="width:{100 * share:.0f}%"></i>' if share >= 0.005 else ""
-    cells = f'<span>{escape(_ops(line))}</span><span class="cost">{bar}<b>{_cost(line)}</b></span><span>{escape(line.where)}</span>'
-    return shown + cells
+    told = (("", escape(_ops(line))), (" cost", f"{bar}<b>{_cost(line)}</b>"), ("", escape(line.where)))
+    return shown + "".join(
+        f'<span class="told{kind}"><i class="of">{head}: </i>{text}</span>'
+        for head, (kind, text) in zip(_HEADS, told, strict=True)
+    )
 
 
 def statements(shown: Portrait, kernel: PlannedKernel) -> list[tuple[str, int | None]]:

@@ -205,6 +205,7 @@ class Report:
         self._panels = panels
         self._new = new
         self.note = ""  # what has changed since
+        self.asked = False  # whether the cell itself has asked for a graph
 
     def __repr__(self) -> str:
         return self.line
@@ -234,7 +235,7 @@ class Report:
         stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
         others = out.results if self.portrait is not None and self.portrait.computes else {}
         plain = plainly(value, actual_type(value), others) if self.is_plain and is_numbers(value) else ""
-        line = " · ".join(filter(None, [text, plain, stored, self._large, self.note]))
+        line = " · ".join(filter(None, [text, plain, stored, self._large, self._bare, self.note]))
         return "\n".join(filter(None, [line, self._slip if computed else ""]))
 
     @property
@@ -244,6 +245,15 @@ class Report:
         if shown is None or not self._graph or self.outcome.options.opened or len(shown.graph.nodes) <= _MOST_UNASKED:
             return ""
         return f"a graph of {len(shown.graph.nodes):,} nodes, which %%tensor --show graph draws"
+
+    @property
+    def _bare(self) -> str:
+        """What is said where a graph was asked for and there is none."""
+        out, shown = self.outcome, self.portrait
+        if not self.asked or not self._graph or out.options.opened or (shown is not None and shown.computes):
+            return ""
+        bare = isinstance(self.value, Tensor | np.ndarray) and not out.gradients
+        return "nothing is computed here, so there is no graph" if bare else ""
 
     @cached_property
     def _slip(self) -> str:
@@ -307,6 +317,7 @@ class Reporting:
     def given(self, report: Report, *, marked: bool, silent: bool) -> Any:
         """What the magic returns for a report; ``marked`` says that it was asked for, ``silent`` that it is not shown."""
         value = report.value
+        report.asked = marked
         if report.outcome.code.last is None or value is None:
             if marked and not silent and report.says_more:
                 publish_display_data(*report.bundle())

@@ -22,6 +22,7 @@ from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import may_be_users
 from tensormagic.notebook.elsewhere import METHODS, function
+from tensormagic.notebook.fitting import fits_instead
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.misfit import Misfit
 
@@ -110,7 +111,7 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
     """
     own = " ".join(error.hint.split()) if isinstance(error, TensorError) else ""
     if misfit is not None and not own:
-        return _of_misfit(misfit) if re.search(r"@|dot|matmul", line.part) or misfit.kind != "product" else ""
+        return fits_instead(misfit) if re.search(r"@|dot|matmul", line.part) or misfit.kind != "product" else ""
     if isinstance(error, NameError) and error.name:
         return _of_name(error.name, near, line)
     if isinstance(error, AttributeError) and error.name and error.obj is not None:
@@ -230,30 +231,6 @@ def _of_key(key: object, line: Line) -> str:
 
 
 # shapes ---------------------------------------------------------------------------------------------------------------
-
-_TURNS = ("", ".T")
-
-
-def _of_misfit(misfit: Misfit) -> str:
-    """What fits instead: the operands turned, or exchanged, or with one more axis."""
-    if len(misfit.shapes) != 2 or not all(name.isidentifier() for name in misfit.names):
-        return ""
-    left, right = misfit.shapes
-    first, second = misfit.names
-    if misfit.kind == "product":
-        orders = ((first, left, second, right), (second, right, first, left))
-        ways = [(*order, x, y) for order in orders for x in _TURNS for y in _TURNS]
-        for one, a, other, b, x, y in sorted(ways, key=lambda way: len(way[4] + way[5])):
-            sides = a[::-1] if x else a, b[::-1] if y else b
-            flat = (x and len(a) < 2) or (y and len(b) < 2)
-            if not flat and all(sides) and sides[0][-1] == sides[1][max(len(b) - 2, 0)]:
-                return f"{one}{x} @ {other}{y} fits: is that what you meant?"
-        return ""
-    if misfit.kind == "right":
-        for (one, a), (other, b) in (((first, left), (second, right)), ((second, right), (first, left))):
-            if len(a) == len(b) + 1 and a[: len(b)] == b:
-                return f"{other}[:, None] has one row for each row of {one}: write that instead." if len(b) == 1 else ""
-    return ""
 
 
 def _axes(_: re.Match[str], line: Line) -> str:

@@ -133,7 +133,8 @@ def _in_words(pair: _Pair, rows: int, cell: str) -> str:
     sides = ("left", "right") if pair.is_left else ("right", "left")
     names = [text or f"the {side} operand" for text, side in zip((column, plain), sides, strict=True)]
     at = f"line {place.line}" if cell else str(place)
-    told = f"{at}: {names[0]} is [{rows}, 1] and {names[1]} is [{rows}], so {whole or 'the result'} is [{rows}, {rows}]"
+    shapes = f"{names[0]} has shape ({rows}, 1) and {names[1]} has shape ({rows},)"
+    told = f"{at}: {shapes}, so {whole or 'the result'} has shape ({rows}, {rows})"
     better = f"{plain}[:, None]" if plain.isidentifier() else f"{column}[:, 0]" if column.isidentifier() else ""
     advice = f"write {better}" if better else "give both the same shape"
     return f"{told}: every row with every row. To pair them one by one, {advice}."

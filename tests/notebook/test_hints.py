@@ -29,13 +29,40 @@ SPACE = {
 MISTAKES = [
     ("w @ X", "w: float64[3], X: float64[40, 3]", "X @ w fits: is that what you meant?"),
     ("X @ X", "X: float64[40, 3]", "X @ X.T fits: is that what you meant?"),
-    ("M @ y", "M: float64[3, 3], y: float64[40]", ""),
+    (
+        "M @ y",
+        "M: float64[3, 3], y: float64[40]",
+        "y has 40 elements, and to the right of M go 3, one for each of its columns.",
+    ),
+    (
+        "X @ np.ones(7)",
+        "X: float64[40, 3]",
+        "np.ones(7) has 7 elements, and to the right of X go 3, one for each of its columns.",
+    ),
+    (
+        "X @ np.ones((7, 2))",
+        "X: float64[40, 3]",
+        "np.ones((7, 2)) has 7 rows, and to the right of X go 3, one for each of its columns.",
+    ),
+    (
+        "w @ np.ones(7)",
+        "w: float64[3]",
+        "np.ones(7) has 7 elements, and to the right of w go 3, as many as it has elements.",
+    ),
+    ("np.dot(X, np.zeros(5))", "X: float64[40, 3]", "np.zeros(5) has 5 elements, and to the right of X go 3"),
+    (
+        "X + np.ones(7)",
+        "X: float64[40, 3]",
+        "With X, of shape (40, 3), goes an array of shape (3,), (40, 1), (40, 3), or a single",
+    ),
+    ("w * np.ones(7)", "w: float64[3]", "With w, of shape (3,), goes an array of shape (3,), or a single number."),
+    ("X[0] = np.ones(7)", "X: float64[40, 3]", "X[0] takes an array of shape (3,), or a single number."),
     (
         "X * y",
         "X: float64[40, 3], y: float64[40]",
         "y[:, None] has one row for each row of X: write that instead.",
     ),
-    ("w[1:] = y", "w: float64[3], y: float64[40]", ""),
+    ("w[1:] = y", "w: float64[3], y: float64[40]", "w[1:] takes an array of shape (2,), or a single number."),
     ("a, c = w", "w: float64[3]", "w has 3 elements: give as many names on the left."),
     ("labels * 2.0", "labels: text[3]", "labels holds text. If these are numbers, convert them: labels.astype(float)."),
     (

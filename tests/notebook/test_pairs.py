@@ -14,7 +14,7 @@ PAIRED = [
         "w",
         "pred = X @ w\nloss = np.mean((pred - y)**2)\nloss",
         (
-            "line 3: pred is [100, 1] and y is [100], so pred - y is [100, 100]: every row with every row. "
+            "line 3: pred has shape (100, 1) and y has shape (100,), so pred - y has shape (100, 100): every row with every row. "
             "To pair them one by one, write y[:, None]."
         ),
     ),
@@ -22,16 +22,16 @@ PAIRED = [
         "v",
         "np.mean((X @ v - Y)**2)",
         (
-            "line 2: Y is [100, 1] and X @ v is [100], so X @ v - Y is [100, 100]: every row with every row. "
+            "line 2: Y has shape (100, 1) and X @ v has shape (100,), so X @ v - Y has shape (100, 100): every row with every row. "
             "To pair them one by one, write Y[:, 0]."
         ),
     ),
-    ("a,b", "e = y - (a * x + b)\nnp.sum(e**2) / len(y)", "so y - (a * x + b) is [100, 100]"),
+    ("a,b", "e = y - (a * x + b)\nnp.sum(e**2) / len(y)", "so y - (a * x + b) has shape (100, 100)"),
     ("w", "np.mean(np.log(1 + np.exp(-s * (X @ w))))", "To pair them one by one, give both the same shape."),
     (
         "w",
         "np.mean(np.abs(np.subtract(X @ w, y)))",
-        "the left operand is [100, 1] and the right operand is [100], so the",
+        "the left operand has shape (100, 1) and the right operand has shape (100,), so the",
     ),
     ("w", "p = 1 / (1 + np.exp(-(X @ w)))\n-np.mean(s * np.log(p) + (1 - s) * np.log(1 - p))", "write s[:, None]."),
     ("v", "np.mean((np.sum(X * v, axis=1, keepdims=True) - y)**2)", "write y[:, None]."),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 SAID = (
-    "line 2: X @ v is [40, 1] and y is [40], so X @ v - y is [40, 40]: every row with every row. "
+    "line 2: X @ v has shape (40, 1) and y has shape (40,), so X @ v - y has shape (40, 40): every row with every row. "
     "To pair them one by one, write y[:, None]."
 )
 

@@ -81,10 +81,25 @@ def test_ways_stand_beside_all_boxes_and_end_above_their_input(started):
     assert made.endswith("V22m-3.5 -5.5l3.5 5.5l3.5 -5.5")
 
 
-def test_a_still_picture_has_them(started):
-    data = started.ok(f"%%tensor --show graph\n{LOOPS['a while'][0]}").data
-    page = ET.fromstring(data["image/svg+xml"]) if "image/svg+xml" in data else None
-    assert page is None or len([e for e in page.iter() if e.get("class") == "edge back"]) == 1
+def still(notebook, cell: str) -> ET.Element:
+    """The picture of a cell that needs neither a kernel nor a script."""
+    return ET.fromstring(notebook.ok(f"%%tensor\n{cell}").data["image/svg+xml"])
+
+
+def classes(page: ET.Element, first: str) -> list[str]:
+    """The classes of all elements of one kind."""
+    return [found for e in page.iter() if (found := e.get("class", "")).split()[:1] == [first]]
+
+
+def headings(page: ET.Element) -> list[str]:
+    """What stands above open frames."""
+    return [e.text or "" for e in page.iter() if e.get("class") == "heading"]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_still_picture_has_them(started, name):
+    cell, ways = LOOPS[name]
+    assert classes(still(started, cell), "edge").count("edge back") == len(ways)
 
 
 BRANCHES = {  # a cell, and what the frames of its branch say when it has run
@@ -106,6 +121,65 @@ BRANCHES = {  # a cell, and what the frames of its branch say when it has run
     ),
     "iterations of a while": ("z = x.sum()\nwhile z > 1:\n    z = z / 2\nz * 1.0", {"": "4 iterations"}),
 }
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_still_picture_says_what_ran(started, name):
+    cell, said = BRANCHES[name]
+    page = still(started, cell)
+    for side, told in said.items():
+        assert [t for t in headings(page) if t.startswith(side) and t.endswith(f" · {told}")], headings(page)
+    kinds = classes(page, "frame")
+    assert kinds.count("frame idle") == list(said.values()).count("did not run")
+    assert kinds.count("frame ran") == sum(told.startswith("ran") for told in said.values())
+
+
+IN_OTHER_PLACES = {  # a cell, and what its frames say
+    "a branch in a branch": (
+        "s = x.sum()\nif s > 1:\n    if s > 100:\n        q = s * 2\n    else:\n        q = s * 3\nelse:\n    q = -s\nq + 1",
+        {"then: 4 ops · ran", "else: 1 op · did not run", "then: 1 op · did not run", "else: 1 op · ran"},
+    ),
+    "after a loop": (
+        "s = x.sum()\nfor k in range(3):\n    s = np.sin(s)\nif s > 5:\n    q = s * 2\nelse:\n    q = -s\nq + 1",
+        {"then: 1 op · did not run", "else: 1 op · ran"},
+    ),
+    "a while in a loop": (
+        (
+            "s = x.sum()\nfor k in range(3):\n    s = s + 5.0\n    while s > 2:\n        s = s / 2\n    s = s + 0.1\ns * 1.0"
+        ),
+        {"s = while: 2 ops inside · 7 iterations"},
+    ),
+    "an expression": (
+        "s = x.sum()\n(s * 2 if s > 50 else s * 3) + 1",
+        {"then: 1 op · did not run", "else: 1 op · ran"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_OTHER_PLACES)
+def test_a_still_picture_says_it_in_other_places(started, name):
+    cell, said = IN_OTHER_PLACES[name]
+    assert said <= set(headings(still(started, cell)))
+
+
+@pytest.mark.parametrize("grad", ["", " --grad r"])
+def test_a_still_picture_of_a_gradient_says_it(started, grad):
+    page = started.ok(f"%%tensor{grad}\nq = r * x.sum()\nif q > 1:\n    q = q * q\nelse:\n    q = -q\nq * 2")
+    assert "then: 1 op · ran" in headings(ET.fromstring(page.data["image/svg+xml"]))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "s = x.sum()\nfor k in range(2000):\n    if s > 5:\n        s = s / 2\n    else:\n        s = s + 1.0\ns * 1.0",
+        "s = np.float64(1e9) + x.sum()\nwhile s > 1:\n    s = s - 1e4\ns * 1.0",
+        "A = np.ones((900, 900)) * r\ns = np.sum(A @ A @ A)\nif s > 1:\n    q = s * 2\nelse:\n    q = -s\nq + 1",
+    ],
+)
+def test_a_still_picture_makes_no_claim_where_that_would_take_long(started, cell):
+    page = still(started, cell)
+    assert not [t for t in headings(page) if " ran" in t or "did not" in t or "iterations" in t]
+    assert set(classes(page, "frame")) == {"frame"}
 
 
 @pytest.mark.parametrize("name", BRANCHES)

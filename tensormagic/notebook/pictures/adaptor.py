@@ -28,6 +28,7 @@ from tensormagic.ir.rules import Rule
 from tensormagic.ir.site import Site
 from tensormagic.ir.type import Size, Type, evaluate
 from tensormagic.notebook.pictures.details import Details, Rewrite, Step
+from tensormagic.notebook.pictures.glimpse import glimpse
 from tensormagic.notebook.pictures.html import to_html
 from tensormagic.notebook.pictures.labels import AS_ACCURATE, LEVEL_WORDS, digits_text, in_cell
 from tensormagic.notebook.pictures.measure import measure
@@ -274,7 +275,8 @@ class Portrait:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
         rules = tuple(in_cell(rule, source) for rule in self.rules)
-        return Scene(self.cell, source, views.views(), views.details, rules, digits_text(self.levels), self.chosen)
+        told = digits_text(self.levels), self.chosen, views.went
+        return Scene(self.cell, source, views.views(), views.details, rules, *told)
 
 
 _WORDS = LEVEL_WORDS | {"neutral": AS_ACCURATE}
@@ -389,6 +391,17 @@ class _Views:
     def scope(self, graph: Graph) -> Scope:
         """How the portrait's own graphs are read."""
         return Scope(graph, self.shown.graph.names, self.shown.number)
+
+    def went(self, view: str) -> dict[int, Mapping[str, str]]:
+        """What the frames of a view's branches say of the run, by the numbers of vertices, where little work tells it."""
+        shown = self.shown
+        graphs = {"captured": shown.primal, "rewritten": shown.first.graph}
+        try:
+            known = dict(zip(shown.graph.parameters, shown.values, strict=True))
+        except TensorError:  # an input has changed since
+            return {}
+        found = glimpse(graphs.get(view, shown.executable.graph), known, shown.number)
+        return {number: found[node] for node, number in self.drawing.numbers.items() if node in found}
 
     def details(self) -> Details:
         """The steps of rewriting, and what was measured."""

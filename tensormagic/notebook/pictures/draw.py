@@ -16,6 +16,7 @@ from tensormagic.notebook.pictures.picture import COLLAPSE_ABOVE, HEAD, Box, Ins
 from tensormagic.notebook.pictures.returning import ways_back
 from tensormagic.notebook.pictures.shapes import Face, group_face, mark, vertex_face
 from tensormagic.ops.op import registry
+from tensormagic.ops.regions.control import WHILE
 from tensormagic.ops.scalars.scalar import fmax, fmin, gcd, hypot, lcm, maximum, minimum
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = ["draw"]
 MOST_LINES = 120  # groups of one line each, beside each other; more of them stand in groups of several lines
 OPEN_REGIONS_BELOW = 80  # vertices of a view and of a region in it, together, up to which the region starts open
 TOLD = " \N{MIDDLE DOT} ran 1000 times"  # the longest that the frames of a branch say of a run
+TURNED = " \N{MIDDLE DOT} 1000 iterations"  # and that of a ``while``
 SIDE = 12.0  # between the border of an open group and its boxes
 _PORT = Face(0.0, 0.0, "", ())
 # operands of these may trade places without changing what the picture says
@@ -44,6 +46,7 @@ class _Key:
     function: str = ""
     last: int = 0  # of several lines
     place: str = ""
+    ruled: bool = False  # made by rules, and closed at first
 
 
 @dataclass
@@ -100,7 +103,10 @@ def draw(view: View, grouping: str = "", *, closed: bool = False) -> Picture:
     """
     parts = _parts(view)
     large = closed or len(view.vertices) > COLLAPSE_ABOVE
-    paths = _paths(parts, grouping or view.groupings[0], large=large)
+    grouping = grouping or view.groupings[0]
+    paths = _paths(parts, grouping, large=large)
+    if grouping == "none" and view.name != "step" and view.made_by_rules:
+        paths = [(_Key(ruled=True),) if vertex.derived else () for vertex in parts.vertices]
     return _with_ways_back(_Composer(parts, paths, is_large=large).picture(), view.returns)
 
 
@@ -314,7 +320,9 @@ class _Composer:
         """Say what the group is: ``kernel 2``, ``line 3``, ``line 3, gradient (2 of 4)``."""
         lines = sorted({line for key in group.keys for line in (key.line, key.last or key.line)})
         functions = sorted({key.function for key in group.keys} - {""})
-        if group.keys[0].kernel is not None:
+        if group.keys[0].ruled:
+            title = "made by rules"
+        elif group.keys[0].kernel is not None:
             title = ", ".join(f"kernel {key.kernel}" for key in group.keys[:3])
         elif group.keys[0].place:
             title = ", ".join(dict.fromkeys(key.place for key in group.keys))
@@ -360,7 +368,8 @@ class _Composer:
         keys = [self.parts.keys[index] for index in members]
         lines = sorted({vertex.line for vertex in vertices if vertex.line})
         holds = frozenset([*keys, *(v.id for body in inner for v in body.everything())])
-        inside = Inside(heading, not self.is_large, opened, holds, tuple(lines))
+        is_open = not self.is_large and not any(one.ruled for index in members for one in self.paths[index])
+        inside = Inside(heading, is_open, opened, holds, tuple(lines))
         return Box(key, 0, 0.0, face, None, inside)
 
 
@@ -386,16 +395,17 @@ def _region_box(parts: _Parts, index: int, bodies: tuple[View, ...]) -> Box:
     vertex = parts.vertices[index]
     ops = sum(body.ops for body in bodies)
     note = f"{ops} op{'s' * (ops != 1)} inside"
+    told = TURNED * (vertex.label == WHILE.name)
 
     def opened() -> Opened:
         inner = draw(bodies[0]) if len(bodies) == 1 else _beside(parts.keys[index], bodies)
         tall = round(inner.height + HEAD + SIDE, 1)
-        return Opened(inner, _wide(inner, f"{vertex.title}: {note}"), tall, {}, {})
+        return Opened(inner, _wide(inner, f"{vertex.title}: {note}{told}"), tall, {}, {})
 
     small = len(parts.keys) + sum(len(body.vertices) for body in bodies) <= OPEN_REGIONS_BELOW
     members = [v for body in bodies for v in body.everything()]
     holds, lines = frozenset(v.id for v in members), sorted({v.line for v in members if v.line})
-    inside = Inside(f"{vertex.title}: {note}", small, opened, holds, tuple(lines))
+    inside = Inside(f"{vertex.title}: {note}", small, opened, holds, tuple(lines), told)
     return Box(parts.keys[index], 0, 0.0, vertex_face(vertex, note), vertex, inside, vertex.id in parts.results)
 
 

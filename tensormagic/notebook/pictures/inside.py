@@ -16,12 +16,13 @@ import numpy as np
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
+from tensormagic.notebook.pictures.labels import DID_NOT
 from tensormagic.notebook.pictures.watching import Enough, Frame, Looking, Place, is_region, watched
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.recursion import RECURSIVE
 
-__all__ = ["Inside", "Region"]
+__all__ = ["Inside", "Region", "went"]
 
 MOST_ITERATIONS = 9  # that are told of one graph inside
 MOST_TOLD = 2_000  # values in all: each is some hundred bytes of the page
@@ -29,7 +30,6 @@ LONGEST = 1.5  # seconds for counting, and for looking at the values, beyond wha
 LONGEST_EXTREMES = 0.4  # seconds for keeping count in one region; then the least and the greatest are not looked for
 NOT_ALL = "Only the first loops and branches show the values inside: there was no time or room for all."
 NONE = "The values inside loops and branches are not shown: there was no time or room for them."
-DID_NOT = "did not run"
 Summary = Callable[[Any], dict[str, Any]]
 
 
@@ -313,17 +313,23 @@ def _ways(place: Place, counting: _Counting) -> str:
     return f"then {_times(runs((*place, 'then')))}, else {_times(runs((*place, 'otherwise')))}"
 
 
-def _went(place: Place, counting: _Counting) -> dict[str, Any]:
+def went(place: Place, runs: Callable[[Place], int]) -> dict[str, str]:
     """What the frames of a region say when it has run, by their names: of a branch the side that ran, of a ``while`` its iterations."""
-    op, runs = place[-1].op, counting.runs
+    op = place[-1].op
     if op is WHILE:
         count = runs((*place, "body"))
-        return {"went": {"": f"{count} iteration{'s' * (count != 1)}"}}
+        return {"": f"{count} iteration{'s' * (count != 1)}"}
     if op is not COND:
         return {}
     sides = {"then": runs((*place, "then")), "else": runs((*place, "otherwise"))}
     once = sum(sides.values()) == 1
-    return {"went": {side: DID_NOT if not n else "ran" if once else f"ran {_times(n)}" for side, n in sides.items()}}
+    return {side: DID_NOT if not n else "ran" if once else f"ran {_times(n)}" for side, n in sides.items()}
+
+
+def _went(place: Place, counting: _Counting) -> dict[str, Any]:
+    """The same, as it is told beside a value; nothing of another region."""
+    said = went(place, counting.runs)
+    return {"went": said} if said else {}
 
 
 def _told(

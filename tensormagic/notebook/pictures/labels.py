@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from tensormagic.ir.rule_text import AS_ACCURATE, LEVEL_WORDS
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import invert, negative, reciprocal, square
@@ -18,6 +19,7 @@ from tensormagic.ops.update import ADD_AT, SET
 
 __all__ = [
     "AS_ACCURATE",
+    "DID_NOT",
     "KIND_WORDS",
     "LEVEL_WORDS",
     "STAGES",
@@ -58,6 +60,7 @@ _LETTER = re.compile(r"(?<![\w.])(?!a [a-z]{2})[A-Za-z]\b(?!\()")  # and no arti
 _NAME = re.compile(r"[^\W\d]\w*")
 _FREE = "pqrstuvabcdefghijklmnowxyz"
 _BOLD = 1.15
+DID_NOT = "did not run"
 _OTHER = 1.45  # full-width scripts, emoji and the widest letters
 
 _NICER = {"-": "\N{MINUS SIGN}", "*": "\N{MULTIPLICATION SIGN}"}
@@ -92,12 +95,6 @@ VIEW_WORDS = {  # what the views are, where a pointer rests on their buttons
     "where it runs": "each frame is a place; between these stands what has moved in the last call, and how many bytes: ",
     "kernels": "each frame is one compiled loop, or one call of a library: ",
 }
-LEVEL_WORDS = {  # what a rule of each level may change
-    "exact": "same digits",
-    "stable": "never less accurate",
-    "real": "equal for real numbers",
-}
-AS_ACCURATE = "as accurate, by other last digits"  # of rules of the level stable that are not there for digits
 KIND_WORDS = {  # what the kinds of operations are called, where a reader asks
     "pointwise": "element by element",
     "fold": "along an axis",

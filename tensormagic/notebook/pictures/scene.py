@@ -187,10 +187,16 @@ class View:
         return sum(vertex.is_op for vertex in self.drawn.everything())
 
     @property
+    def made_by_rules(self) -> str:
+        """``, 30 of them made by rules``: of a gradient, where these are more than all others; else nothing."""
+        made = sum(vertex.derived and vertex.is_op for vertex in self.drawn.vertices)
+        return f", {made} of them made by rules" if 2 * made > self.ops else ""
+
+    @property
     def counted(self) -> str:
         """``12 ops``; of what is grouped by kernels ``2 compiled kernels``."""
         count, what = (self.kernels, "compiled kernel") if self.kernels else (self.ops, "op")
-        return f"{count} {what}{'s' * (count != 1)}"
+        return f"{count} {what}{'s' * (count != 1)}{'' if self.kernels else self.made_by_rules}"
 
     @property
     def kernels(self) -> int:
@@ -231,6 +237,8 @@ class Scene:
         What they did to the digits, in one word, as it stands under the cell.
     chosen : tuple of str
         The branches of which the graph holds the one that was taken, each in a sentence.
+    soon : callable, optional
+        Finds out with little work what the frames of a view's branches say of the run.
     """
 
     title: str
@@ -240,6 +248,7 @@ class Scene:
     rules: tuple[str, ...] = ()
     word: str = ""
     chosen: tuple[str, ...] = ()
+    soon: Callable[[str], Mapping[int, Mapping[str, str]]] | None = field(default=None, compare=False, repr=False)
 
     def view(self, name: str) -> View:
         """Return the view of that name.
@@ -266,7 +275,10 @@ class Scene:
             return "graph: nothing"
         first, *later = self.views
         told = [f"{first.counted} {STAGES.get(first.name, '')}".rstrip() if later else first.counted]
-        told += [view.counted if view.kernels else f"{view.ops} {STAGES.get(view.name, view.name)}" for view in later]
+        told += [
+            view.counted if view.kernels else f"{view.ops} {STAGES.get(view.name, view.name)}{view.made_by_rules}"
+            for view in later
+        ]
         return f"graph: {' → '.join(told)}"
 
     def text(self, lines: int = 12) -> str:
@@ -298,6 +310,12 @@ class Scene:
     def details(self) -> Details:
         """What is found out when somebody opens the graph; once."""
         return self.later() if self.later is not None else Details()
+
+    def went(self, view: str) -> Mapping[int, Mapping[str, str]]:
+        """What the frames of a view's branches and loops say of the run, by the number of the vertex and the name of the frame."""
+        if "details" in vars(self):
+            return {number: told["went"] for number, told in self.details.measured.items() if "went" in told}
+        return self.soon(view) if self.soon is not None else {}
 
     def message(self, *, deep: bool = False) -> dict[str, Any]:
         """Return the scene with its pictures as JSON data; `deep` with all that a page could ask for later."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from tensormagic.notebook.pictures.draw import draw
-from tensormagic.notebook.pictures.labels import STAGES, clean, shorten, width
+from tensormagic.notebook.pictures.labels import DID_NOT, STAGES, clean, shorten, width
 from tensormagic.notebook.pictures.palette import standalone
 from tensormagic.notebook.pictures.picture import HEAD
 from tensormagic.notebook.pictures.returning import lane, way
@@ -26,6 +27,8 @@ NARROW = 296.0  # pixels beside the margins: what a phone shows without scrollin
 MARGIN = 16.0
 TALLEST = 1500.0  # pixels: what is taller is drawn by lines of the cell
 BESIDE = 1100.0  # views stand side by side up to this width
+NOTHING: Mapping[str, str] = {}
+Went = Mapping[int, Mapping[str, str]]  # what the run was, by vertices and the names of frames
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
         Where the scene has no view of a name.
     """
     chosen = [scene.view(name) for name in views] if views is not None else list(scene.views[:1])
-    panels = [_panel(view) for view in chosen]
+    panels = [_panel(view, scene.went(view.name)) for view in chosen]
     across = sum(panel.width for panel in panels) + 2 * MARGIN * max(len(panels) - 1, 0)
     beside = across <= BESIDE
     room = max(across if beside else max(panel.width for panel in panels), 220.0)
@@ -82,7 +85,7 @@ def render(scene: Scene, views: Sequence[str] | None = None) -> str:
     )
 
 
-def _panel(view: View) -> _Panel:
+def _panel(view: View, went: Went) -> _Panel:
     name = shorten(STAGES.get(view.name, view.name), 200, 14, bold=True)
     count = view.counted
     start = width(name, 14, bold=True) + 12
@@ -90,37 +93,52 @@ def _panel(view: View) -> _Panel:
     picture = view.picture
     if picture.height > TALLEST and "line" in view.groupings:
         picture = draw(view.drawn, "line", closed=True)
-    body = f'<g transform="translate(0 30)">{_picture(picture)}</g>'
+    body = f'<g transform="translate(0 30)">{_picture(picture, went)}</g>'
     return _Panel(heading + body, max(picture.width, start + width(count, 12)), picture.height + 34)
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: Picture, went: Went, around: Mapping[str, str] = NOTHING) -> str:
+    """Draw a picture; ``around`` is what the region around it says of its frames, by their names."""
     rows = picture.rows
     tops = [(rows[box.row].top + rows[box.row].bottom - box.height) / 2 for box in picture.boxes]
-    frames = [_frame(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.is_open]
+    own = [went.get(box.vertex.number, NOTHING) if box.vertex is not None else NOTHING for box in picture.boxes]
+    said = [
+        around.get(box.key.rpartition("/")[2], "") if box.vertex is None else told.get("", "")
+        for box, told in zip(picture.boxes, own, strict=True)
+    ]
+    frames = [_frame(box, top, told) for box, top, told in zip(picture.boxes, tops, said, strict=True) if box.is_open]
     routes = [_route(picture, route, tops) for route in picture.drawn()]
-    boxes = [_box(box, top) for box, top in zip(picture.boxes, tops, strict=True) if box.face.path]
+    boxes = [
+        _open(box, top, told, _picture(box.open.picture, went, inner)) if box.open is not None else _box(box, top)
+        for box, top, told, inner in zip(picture.boxes, tops, said, own, strict=True)
+        if box.face.path
+    ]
     routes += [_way_back(picture, number, tops) for number in range(len(picture.returns))]
     return "".join([*frames, *routes, *boxes])
 
 
-def _frame(box: Box, top: float) -> str:
+def _frame(box: Box, top: float, said: str) -> str:
+    kind = "" if box.vertex is not None or not said else " idle" if said == DID_NOT else " ran"
     return (
-        f'<rect class="frame" x="{_n(box.x - box.width / 2)}" y="{_n(top)}" width="{_n(box.width)}" '
+        f'<rect class="frame{kind}" x="{_n(box.x - box.width / 2)}" y="{_n(top)}" width="{_n(box.width)}" '
         f'height="{_n(box.height)}" rx="10"/>'
     )
 
 
+def _open(box: Box, top: float, said: str, held: str) -> str:
+    """Draw an open group: what it holds, and its title with what the run was."""
+    left = box.x - box.width / 2
+    opened, title = box.open, box.inside.title if box.inside is not None else ""
+    margin = (box.width - opened.picture.width) / 2 if opened is not None else 0.0
+    heading = f"{title} \N{MIDDLE DOT} {said}" if said else title
+    return (
+        f'<g transform="translate({_n(left + margin)} {_n(top + HEAD)})">{held}</g>'
+        f'<text class="heading" x="{_n(left + 10)}" y="{_n(top + 16)}">{escape(heading)}</text>'
+    )
+
+
 def _box(box: Box, top: float) -> str:
-    inside = box.inside
-    if inside is not None and box.open is not None:
-        left = box.x - box.width / 2
-        margin = (box.width - box.open.picture.width) / 2
-        return (
-            f'<g transform="translate({_n(left + margin)} {_n(top + HEAD)})">{_picture(box.open.picture)}</g>'
-            f'<text class="heading" x="{_n(left + 10)}" y="{_n(top + 16)}">{escape(inside.title)}</text>'
-        )
-    vertex = box.vertex
+    inside, vertex = box.inside, box.vertex
     kind = "group" if vertex is None else vertex.kind
     extra = " yellow" * (vertex is not None and vertex.yellow) + " result" * box.result
     told = describe(vertex) if vertex is not None else inside.title if inside is not None else ""

@@ -13,6 +13,7 @@ from tensormagic.functions.explaining import FLOPS
 from tensormagic.notebook.forms import Drawn, bytes_text, count_text, seconds_text, table
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.pictures.adaptor import Portrait
+from tensormagic.notebook.pictures.labels import width
 from tensormagic.notebook.speeds import strip
 from tensormagic.notebook.speeds.measure import Party, Speed, measure
 from tensormagic.notebook.speeds.on_device import COPIES, THERE
@@ -322,6 +323,8 @@ def _sentences(sheet: Sheet, told: Sequence[str], y: float) -> float:
 # lines ----------------------------------------------------------------------------------------------------------------
 
 
+_Box = tuple[float, float, float, float]
+
 # roofline -------------------------------------------------------------------------------------------------------------
 
 
@@ -401,9 +404,16 @@ def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: floa
         d = "".join(f"{'L' if k else 'M'}{px:.1f} {py:.1f}" for k, (px, py) in enumerate(axes.at(*s) for s in stops))
         sheet.path(d, kind)
     x, top = axes.at(high, can.flops)
-    sheet.text(x - 4, top - 6, _a_second(can.flops, "flop"), "soft small", anchor="end")
-    for k, (name, point) in enumerate(points):
-        _mark(sheet, axes, name, point, above=k == 0)
+    limit = _a_second(can.flops, "flop")
+    long = width(limit, 12)
+    places = [(name, axes.at(point.intensity, point.rate)) for name, point in points]
+    taken: list[_Box] = [(px - 6, py - 6, px + 6, py + 6) for _, (px, py) in places]
+    beside = [(x - 4 - long - k, y - 12, x - 4 - k, y + 4) for y in (top - 6, top + 16) for k in (0, 24, 48)]
+    chosen = next((box for box in beside if not any(_meet(box, other) for other in taken)), beside[0])
+    sheet.text(chosen[0], chosen[3] - 4, limit, "soft small")
+    taken.append(chosen)
+    for name, at in places:
+        taken.append(_mark(sheet, axes, name, at, taken))
 
 
 def _grid(sheet: Sheet, axes: _Axes) -> None:
@@ -419,18 +429,31 @@ def _grid(sheet: Sheet, axes: _Axes) -> None:
     sheet.text(axes.left, axes.top - 8, "flop/s", "soft small")
 
 
-def _mark(sheet: Sheet, axes: _Axes, name: str, point: _Point, *, above: bool) -> None:
-    """A point with its name: a circle is NumPy, a square is tensormagic."""
-    x, y = axes.at(point.intensity, point.rate)
+def _mark(sheet: Sheet, axes: _Axes, name: str, at: tuple[float, float], taken: Sequence[_Box]) -> _Box:
+    """A point with its name, which stands beside, above or below it, where nothing else is: a circle is NumPy, a square is tensormagic."""
+    x, y = at
     if name == "NumPy":
         sheet.path(f"M{x - 5:.1f} {y:.1f}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", "numpy")
     else:
         sheet.bar(x - 5, y - 5, 10, 10, "own", round_by=1)
-    right = x < axes.left + axes.wide - 90
-    sheet.text(
-        x + (9 if right else -9),
-        y + (-2 if above else 12),
-        name,
-        "ink small bold over",
-        anchor="start" if right else "end",
-    )
+    long = width(name, 12, bold=True)
+    sides = [x + 9, x - 9 - long, x - long / 2]
+    boxes = [
+        (left, base - 12, left + long, base + 4)
+        for base in (y + 4, y - 10, y + 20, y - 25, y + 35, y + 50)
+        for left in (sides if base != y + 4 else sides[:2])
+    ]
+    inside = [
+        b
+        for b in boxes
+        if b[0] >= axes.left and b[2] <= _NARROW and axes.top - 4 <= b[1] and b[3] <= axes.top + axes.tall
+    ]
+    free = [b for b in inside if not any(_meet(b, other) for other in taken)]
+    box = next(iter(free or inside or boxes))
+    sheet.text(box[0], box[3] - 4, name, "ink small bold over")
+    return box
+
+
+def _meet(one: _Box, other: _Box) -> bool:
+    """Whether two boxes (left, top, right, bottom) have anything in common."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

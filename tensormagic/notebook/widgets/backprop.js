@@ -28,7 +28,8 @@ function build(model, el, hear) {
   const status = node("div", { class: "tm-status", role: "status" }), controls = node("div", { class: "tm-controls" });
   const stage = node("div", { class: "tm-stage", tabindex: "0", role: "application", "aria-label": `${scene.title}. ${BACKPROP_KEYS}` });
   const side = node("div", { class: "tm-side" }), main = node("div", { class: "tm-main" }), note = node("div", { class: "tm-note" });
-  const legend = node("p", { class: "tm-soft tm-legend" }, scene.legend);
+  const legend = node("details", { class: "tm-soft tm-legend" }); // closed on a narrow page, where it would be longer than the picture
+  legend.append(node("summary", {}, "words and signs"), node("p", {}, scene.legend));
   const parsed = new DOMParser().parseFromString(scene.svg, "image/svg+xml").documentElement;
   const drawing = document.importNode(parsed, true), natural = Number(parsed.getAttribute("width"));
   let zoom = 1; // at which text is as large as beside the picture
@@ -52,7 +53,7 @@ function build(model, el, hear) {
   stage.addEventListener("scroll", edges, { passive: true });
   let opened = false;
   const resized = new ResizeObserver(() => {
-    if (!opened && stage.clientWidth) { opened = true; begin(); }
+    if (!opened && stage.clientWidth) { opened = true; legend.open = el.clientWidth >= 700; begin(); }
     edges();
   });
   resized.observe(stage);

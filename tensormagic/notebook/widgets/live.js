@@ -149,7 +149,8 @@ function build(model, el, hear) {
       history: fallen ? trail.map((row) => row[row.length - 1]) : seen.map(({ value }) => value), path: trail, fallen };
     parts.forEach((part) => part(reading));
     const wide = picture().shape[1], index = wide ? `${Math.floor(at / wide)}, ${at % wide}` : `${at}`;
-    const sign = known ? "=" : "\u2248", words = `${picture().shape.length ? `${indexed}[${index}]` : name} ${sign} ${told(chosen)}`;
+    const sign = known ? "=" : "\u2248", where = wide ? "in the frame" : "at the dot";
+    const words = `${picture().shape.length ? `${indexed}[${index}] ${where}` : name} ${sign} ${told(chosen)}`;
     const told_slopes = gradient ? spans.map((span, k) => `slope in ${span.label} ${sign} ${told(gradient[k])}`) : [];
     readout.textContent = spans.length > 2 ? words : [words, ...told_slopes].join(" \u00b7 ");
     sliders.forEach(({ k, input, text }) => {

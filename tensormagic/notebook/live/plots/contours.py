@@ -33,6 +33,7 @@ from tensormagic.notebook.live.plots.frame import (
 )
 from tensormagic.notebook.live.ranges import Span
 from tensormagic.notebook.live.sweep import Sweep
+from tensormagic.notebook.pictures.labels import width
 
 __all__ = ["Contour", "contour"]
 
@@ -48,6 +49,7 @@ _APART, _NEARER, _FURTHER = (
     26.0,
     110.0,
 )  # between two written values; where there is no room; on more lines of a level
+_BETWEEN, _ROW = 10.0, 18.0  # pixels between two written values that stand beside each other, and from row to row
 _SHORTEST = 60.0  # of a line that has its value written on it
 _CROSS = 6.0  # from the middle of what marks the lowest place to its ends
 _INSIDE = 60.0  # from the left side, where narrow pages have the numbers of the axis
@@ -108,7 +110,8 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     levels = _divided(sorted({*levels, *((a + b) / 2 for a, b in pairwise(levels))})[: 2 * LEVELS], there)
     fine = finer(sweep, _LINES)
     ways = {level: found for level in levels if (found := _ways(made, fine, level))}
-    written = _written(made, ways)
+    lowest, cross = _lowest(made, fine) if ways else ([], [])
+    written = _written(made, ways, cross)
     ways = {
         level: found for level, found in ways.items() if written[level]
     }  # a line whose number is nowhere says nothing
@@ -116,7 +119,7 @@ def contour(name: str, along: tuple[int, int], spans: Sequence[Span], sweep: Swe
     lines: list[Shape] = [
         {"tag": "path", "class": "contour", "d": "".join(map(_path, found)), "inside": True} for found in ways.values()
     ]
-    lowest = _lowest(made, fine) if ways else []
+    lowest = lowest if ways else []
     told = "bluer: larger" if ways else f"{label(name, 160)}: the same everywhere"
     told += " \N{MIDDLE DOT} \N{MULTIPLICATION SIGN} lowest here" if lowest else ""
     legend, below = [text(told, WIDE - RIGHT, TOP - 9, "tick last")], TOP + made.frame[3] + 53
@@ -290,19 +293,25 @@ def _tenth(value: int) -> str:
     return f"{value / 10:g}"
 
 
-def _written(made: Contour, ways: dict[float, list[_Way]]) -> dict[float, list[Shape]]:
-    """The value on a line of each level, nearer to others where there is no room; then on more lines of a level, far from others."""
+def _written(
+    made: Contour, ways: dict[float, list[_Way]], taken: Sequence[tuple[float, float, float]]
+) -> dict[float, list[Shape]]:
+    """The value on a line of each level, nearer to others where there is no room; then on more lines of a level, far from others.
+
+    ``taken`` has the middles of what else is drawn, with half of their widths.
+    """
     left, top, wide, tall = made.frame
-    places: list[tuple[float, float]] = []
+    places: list[tuple[float, float, float]] = [*taken]
     shapes: dict[float, list[Shape]] = {level: [] for level in ways}
 
     def write(level: float, way: _Way, apart: float) -> bool:
         inner = [(x, y) for x, y in way if left + 24 < x < left + wide - 24 and top + 24 < y < top + tall - 12]
-        free = [p for p in inner if all(math.dist(p, q) > apart for q in places)]
+        half = width(number(level), 12) / 2
+        free = [(x, y) for x, y in inner if all(_is_free((x, y), half, q, apart) for q in places)]
         if _length(way) < _SHORTEST or not free:
             return False
         x, y = free[len(free) // 2]
-        places.append((x, y))
+        places.append((x, y, half))
         shapes[level].append(text(number(level), x, y + 4, "tick halo spare" if x < left + _INSIDE else "tick halo"))
         return True
 
@@ -317,17 +326,24 @@ def _written(made: Contour, ways: dict[float, list[_Way]]) -> dict[float, list[S
     return shapes
 
 
-def _lowest(made: Contour, sweep: Sweep) -> list[Shape]:
-    """A cross where the value is lowest, if that is one place inside the picture."""
+def _is_free(place: tuple[float, float], half: float, other: tuple[float, float, float], apart: float) -> bool:
+    """Whether a number that is so wide stands free of another one: far away, and not over it."""
+    x, y, wide = other
+    across, down = abs(place[0] - x), abs(place[1] - y)
+    return math.hypot(across, down) > apart and (across > half + wide + _BETWEEN or down > _ROW)
+
+
+def _lowest(made: Contour, sweep: Sweep) -> tuple[list[Shape], list[tuple[float, float, float]]]:
+    """A cross where the value is lowest, if that is one place inside the picture; and the room that it takes."""
     values = np.where(np.isfinite(sweep.values), sweep.values, np.inf)
     i, j = (int(k) for k in np.unravel_index(np.argmin(values), values.shape))
     inside = 0 < i < values.shape[0] - 1 and 0 < j < values.shape[1] - 1
     around = values[i - 1 : i + 2, j - 1 : j + 2] if inside else values[:0]
     if not inside or not np.isfinite(around).all() or (values == values[i, j]).sum() > 1:
-        return []
+        return [], []
     x, y = made.place(float(sweep.axes[0][i]), float(sweep.axes[1][j]))
     way = "".join(f"M{_n(x - _CROSS)} {_n(y - s * _CROSS)}L{_n(x + _CROSS)} {_n(y + s * _CROSS)}" for s in (1, -1))
-    return [{"tag": "path", "class": "lowest", "d": way, "inside": True}]
+    return [{"tag": "path", "class": "lowest", "d": way, "inside": True}], [(x, y, _CROSS)]
 
 
 def _length(way: _Way) -> float:

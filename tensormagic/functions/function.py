@@ -27,6 +27,7 @@ from tensormagic.functions.changed import Halfway
 from tensormagic.functions.given import Given, signature
 from tensormagic.functions.glance import NUMBERS, ByPosition, Seen, known_by, matcher, no_form
 from tensormagic.functions.inside import as_values, taken_back
+from tensormagic.functions.printing import NOT, run_at_once
 from tensormagic.functions.program import Known, Specialisation
 from tensormagic.functions.quicker import Quicker
 from tensormagic.functions.reading import (
@@ -292,6 +293,8 @@ class Function(Attributed, Specialised):
     def _leveled(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What the body gives for lazy arguments: lazy values of its own level."""
         capture = context.current()
+        if (printed := run_at_once(self, self.plain, args, options)) is not NOT:
+            return printed
         body = self.inside if capture is not None and capture.abstract else self.body
         if not self.math:
             return body(*args, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -28,6 +28,16 @@ def forget_values(nodes: Sequence[Node]) -> None:
         for node in topological(nodes):
             for there in values.every() if node.args else ():
                 there.pop(node, None)
+
+
+def keep(known: Mapping[Node, Node]) -> None:
+    """Keep for nodes the values that are there for others, which are known to be the same."""
+    with lock:
+        table = values.table()
+        for node, other in known.items():
+            if node is not other and node.args:
+                table.there[node] = table.there[other]
+                table.inherit(node, [other])
 
 
 def is_computed(node: Node) -> bool:

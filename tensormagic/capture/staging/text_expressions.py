@@ -122,7 +122,8 @@ class Expressions(Indices):
     def rank(self, node: ast.AST) -> int | None:
         """How many axes the value of an expression has, where that is known."""
         if isinstance(node, ast.Name):
-            return self.ranks.get(self.state.names.get(node.id))
+            held = self.state.names.get(node.id)
+            return self.ranks.get(held) if isinstance(held, Array) else None
         if isinstance(node, ast.Subscript):
             parts, own = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice], self.rank(node.value)
             slices = [p for p in parts if isinstance(p, ast.Slice)]

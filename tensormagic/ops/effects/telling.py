@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import io
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from tensormagic.ir import site
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Node, make, rebuild
 from tensormagic.ir.operation import Operation
 from tensormagic.ir.size import Size
 from tensormagic.ops.effects.outside import OUTSIDE
-from tensormagic.ops.effects.raising import argument
+from tensormagic.ops.effects.raising import AFTER, CHECK, argument
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque
 
@@ -92,6 +93,31 @@ def tell(token: Node, told: Any, details: Sequence[Node] = (), sep: str = " ", e
         As in ``print``.
     """
     return make(TELL, (token, *details), told=repr(told), sep=sep, end=end)
+
+
+def untold(graph: Graph) -> Graph:
+    """A graph that prints nothing, itself or in graphs of its own; where it checks nothing either, no value waits for that."""
+    gone: dict[Operation, int] = {TELL: 0}
+    if graph.ops.isdisjoint((CHECK.name, OUTSIDE.name)):
+        gone[AFTER] = 1
+    return graph if TELL.name not in graph.ops else _without(graph, gone)
+
+
+def _without(value: Any, gone: Mapping[Operation, int]) -> Any:
+    """A graph, or graphs, in which one operand stands for operations that are ``gone``."""
+    if type(value) is tuple and any(isinstance(v, Graph) for v in value):
+        return tuple([_without(v, gone) for v in value])
+    if not isinstance(value, Graph):
+        return value
+    made: dict[Node, Node] = {}
+    for node in value.nodes:
+        own = rebuild(node, [made[a] for a in node.args], made)
+        inner = {k: new for k, v in node.param_items if (new := _without(v, gone)) is not v}
+        own = make(own.op, own.args, **{**own.params, **inner}) if inner else own
+        if own is not node:
+            site.copy(own, node)
+        made[node] = own.args[gone[own.op]] if own.op in gone else own
+    return value.with_nodes([made[n] for n in (*value.results, *value.checked)])
 
 
 def is_effect(op: Operation) -> bool:

@@ -77,7 +77,7 @@ def follows(view: Locator, name: str, was: str) -> None:
     view.page.wait_for_function(EXACT, arg=[view.element_handle(), was])
     point = [number(text) for text in view.evaluate(POINT)]
     words = view.locator(".tm-readout").inner_text()
-    _, index, told = re.match(r"(\w+)(?:\[([\d, ]+)\])? = (\S+)", words).groups()
+    _, index, told = re.match(r"(\w+)(?:\[([\d, ]+)\] (?:at the dot|in the frame))? = (\S+)", words).groups()
     truth: Any = {
         "slow": lambda: 2 * np.sin(point[0]),
         "plane": lambda: views.plane(*point),

@@ -187,7 +187,7 @@ def test_a_line_follows_and_keys_choose_its_elements(opened: Any) -> None:
     page.get_by_role("slider", name="a").press("PageUp")
     page.wait_for_function("() => document.querySelector('.tm-number').textContent !== '1'")
     a = float(page.locator(".tm-number").inner_text())
-    assert page.locator(".tm-readout").inner_text().startswith("value[10] ≈ ")
+    assert page.locator(".tm-readout").inner_text().startswith("value[10] at the dot ≈ ")
     assert read(page)[1] == pytest.approx([np.sin(a * x[10]), x[10] * np.cos(a * x[10])], abs=0.02)
     assert page.locator(".ghost").is_visible()
 

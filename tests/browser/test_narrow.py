@@ -129,6 +129,19 @@ def test_backpropagation_says_what_its_squares_are_where_it_has_some(opened):
         assert ("negative ones are blue and drawn smaller" in legend.inner_text()) is told
 
 
+@pytest.mark.parametrize(("width", "is_open"), [(1200, True), (640, False), (390, False)])
+def test_the_words_of_backpropagation_are_a_click_away_on_a_narrow_page(opened, width, is_open):
+    page = opened(tm.backprop(lambda a, b: (a + np.sin(b)) ** 2, 0.5, 0.2))
+    at(page, width)
+    page.reload()
+    words = page.locator(".tm-backprop .tm-legend p")
+    if not is_open:
+        expect(words).to_be_hidden()
+        page.locator(".tm-backprop .tm-legend summary").click()
+    expect(words).to_be_visible()
+    expect(words).to_contain_text("A dashed box: what the box below it passes")
+
+
 def test_backpropagation_opens_at_the_top_of_a_picture_that_is_wider_than_its_frame(opened):
     page = opened(tm.backprop(lambda a, b, c, d: (a + np.sin(b + np.sin(c + np.exp(d)))) ** 2, 0.5, 0.2, 0.1, 0.3))
     at(page, 390)

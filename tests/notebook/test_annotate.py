@@ -184,3 +184,14 @@ def test_operations_stand_at_the_lines_of_this_cell_where_an_earlier_one_is_equa
 def test_several_equal_operations_are_counted_behind_their_name(notebook):
     rows, _, _ = annotated(notebook, "np.sum(w * X[0] * X[1] * y[:3])")
     assert "× (3), sum" in row_of(rows, "np.sum")
+
+
+@pytest.mark.parametrize("options", ["", "--grad w"])
+def test_each_number_of_a_line_has_its_heads_name_for_narrow_pages(notebook, options):
+    _, page, data = annotated(notebook, options=options)
+    for row in page.iter("details"):
+        told = ["".join(e.itertext()) for e in row.find("summary") if "told" in e.get("class", "")]
+        assert [text.partition(": ")[0] for text in told] == ["becomes", "flops", "runs in"]
+        assert all(text.partition(": ")[2] for text in told)
+    narrow = data["text/html"].partition("@container (max-width:700px){")[2].partition("\n}")[0]
+    assert ".told .of{display:inline}" in narrow

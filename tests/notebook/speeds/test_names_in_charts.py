@@ -38,8 +38,7 @@ def test_names_do_not_stand_over_each_other(name):
             left = float(x) - (long if anchor == "end" else long / 2 if anchor == "middle" else 0)
             boxes.append((left, float(y) - 11, left + long, float(y) + 3))
     marks = [
-        (float(x), float(y) - 5, float(x) + 10, float(y) + 5)
-        for x, y in re.findall(r"M([\d.]+) ([\d.]+)a5 5", chart)
+        (float(x), float(y) - 5, float(x) + 10, float(y) + 5) for x, y in re.findall(r"M([\d.]+) ([\d.]+)a5 5", chart)
     ]
     assert len(boxes) == 3
     for one, other in [*combinations(boxes, 2), *((box, mark) for box in boxes for mark in marks)]:

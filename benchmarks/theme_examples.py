@@ -96,7 +96,7 @@ EXAMPLES: dict[str, Example] = {
         "z",
     ),
     "differences": Example(
-        "np.sin(x + y) - np.sin(x)",
+        "np.arctan(x + y) - np.arctan(x)",
         {"x": spread(1, 100), "y": spread(1e-12, 1)},
         "`x` has 200,000 numbers between 1 and 100, `y` between 1e-12 and 1; drawn for x = 2.",
         lambda t: (np.array([2.0, 2.0]), np.array([t, t])),

@@ -85,7 +85,7 @@ def becomes(name: str, example: Example) -> Iterator[str]:
 def measured(name: str, example: Example) -> Iterator[str]:
     """What was measured with the theme and without it."""
     text = (ROOT / "benchmarks" / "results" / "ablation.md").read_text(encoding="utf-8")
-    date = re.search(r"measured on (\S+)", text)
+    date = re.search(rf"row \*{name}\* was measured on ([\d-]+)", text) or re.search(r"measured on (\S+)", text)
     row = re.search(rf"^\| {name} \| (.*) \|$", text.partition("## Each theme")[2], re.MULTILINE)
     if row is None or date is None:
         raise LookupError(f"benchmarks/results/ablation.md has no row {name}")

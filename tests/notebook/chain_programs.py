@@ -281,18 +281,20 @@ class Drawn:
         """One of several texts."""
         return self.filled(self.draw.choice([t.strip() for t in re.split("[;\n]", texts) if t.strip()]))
 
-    def change(self) -> str:
-        """A statement of one line that changes something."""
+    def change(self, but: str = "") -> str:
+        """A statement of one line that changes something, ``but`` no number of that name."""
         while True:
             text = self.one(CHANGES)
             left, _, right = text.partition(" = ")
             parts = left.split(", ")
-            if not right or len(set(parts)) == len(parts):
+            if (not right or len(set(parts)) == len(parts)) and but not in re.findall(r"\w+", text.partition("=")[0]):
                 return text
 
     def block(self, text: str) -> str:
-        """A statement of several lines."""
-        return "\n".join(line.replace("CHANGE", self.change()) for line in self.filled(text).splitlines())
+        """A statement of several lines; a loop ends: the number that it halves is the one it looks at, and is not changed otherwise."""
+        name = self.filled("{x}") if "while" in text else ""
+        filled = self.filled(text.replace("{x}", name) if name else text)
+        return "\n".join(line.replace("CHANGE", self.change(but=name)) for line in filled.splitlines())
 
     def statement(self) -> str:
         """Anything but an end."""

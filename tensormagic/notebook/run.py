@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import Any
@@ -20,7 +20,7 @@ from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
 from tensormagic.capture.stand_ins import Seen, handed_back, real_of, replaced_in
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
-from tensormagic.capture.stores.outside import outside, undecided
+from tensormagic.capture.stores.outside import asked, outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
 from tensormagic.capture.unused import unused_in_cell
 from tensormagic.capture.usercode import Cell
@@ -84,7 +84,7 @@ def run(
         if options.later:
             in_background.refuse(outcome, captured)
         try:
-            _compute(outcome, captured)
+            _compute(outcome, captured, mark)
         except KeyboardInterrupt as error:
             error.tensor_site = value_site(code)  # type: ignore[attr-defined]
             raise
@@ -228,7 +228,7 @@ def _forget(outcome: Outcome) -> None:
         session.forget(session.close_over(nodes).graph)
 
 
-def _compute(outcome: Outcome, captured: Captured) -> None:
+def _compute(outcome: Outcome, captured: Captured, mark: Tensor) -> None:
     """Compute in one run what is stored and shown; everything, where the level of rewriting or the device is this cell's own."""
     options = outcome.options
     if options.later:
@@ -240,8 +240,24 @@ def _compute(outcome: Outcome, captured: Captured) -> None:
         wanted += [t.node for t in (*tensors_in(outcome.result), *outcome.gradients.values())]
     if options.math or options.device not in {"", "cpu"}:
         wanted += [t.node for t in (*tensors_in(list(captured.outputs.values())), *outcome.gradients.values())]
+    wanted += _decisive(outcome, mark)
     if wanted:
         session.have(list(dict.fromkeys(wanted)))
+
+
+def _decisive(outcome: Outcome, mark: Tensor) -> Iterator[Node]:
+    """The conditions that say what names are bound to: computed with the rest, what both are computed from is computed once."""
+    for value in outcome.outputs.values():
+        if isinstance(value, Partial):
+            yield value.defined
+    for value in () if outcome.options.dtype else living.since(mark):
+        if type(value) is Tensor:
+            yield from (n for n in asked(value.place) if _is_there(n))
+
+
+def _is_there(condition: Node) -> bool:
+    """Whether a condition is none in the body of a loop that was tried: what is left of that is nothing that there is."""
+    return not any(n.op is INPUT and not isinstance(n["source"], Snapshot) for n in topological([condition]))
 
 
 def _commit(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any) -> None:
@@ -301,10 +317,8 @@ def _follow(outcome: Outcome, captured: Captured, mark: Tensor, shell: Any, seen
 
 
 def _holds(condition: Node) -> bool:
-    """Whether a condition holds; False in the body of a loop that was tried: what is left of it is nothing that there is."""
-    if any(n.op is INPUT and not isinstance(n["source"], Snapshot) for n in topological([condition])):
-        return False
-    return bool(session.compute([condition])[0])
+    """Whether a condition holds; False in the body of a loop that was tried."""
+    return _is_there(condition) and bool(session.compute([condition])[0])
 
 
 def _identified(outcome: Outcome) -> Callable[[Any], Any]:

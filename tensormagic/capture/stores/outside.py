@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -187,6 +187,18 @@ def undecided(place: Place, label: str) -> Place | None:
     return Place(Undecided(place.buffer.node, found, label)) if found else None
 
 
+def asked(place: Place) -> Iterator[Node]:
+    """The conditions that :func:`outside` may ask for: which of several arrays a place lies in."""
+    while place.parent is not None:
+        place = place.parent
+    if type(place.buffer.array) is np.ndarray:
+        return
+    for one in place.buffer.alias.alternatives:
+        if one.holds is not None:
+            yield one.holds
+        yield from asked(one.place)
+
+
 def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
     """The same place in the notebook's array, for a lazy value that outlives its cell; None where it is in no such array.
 
@@ -207,4 +219,4 @@ def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
     return None if taken is None else outside(taken, holds)
 
 
-__all__ = ["Outside", "Undecided", "connected", "outside", "undecided"]
+__all__ = ["Outside", "Undecided", "asked", "connected", "outside", "undecided"]

@@ -122,13 +122,13 @@ def on_values(function: Callable[..., Any], maker: str = "") -> Callable[..., An
     )  # what functions give is told by its class there
 
     def call(*args: Any, **options: Any) -> Any:
-        if by_class:
-            options = _with_variables(name, args, options)
-            args, options = tuple(map(called_back, args)), {n: called_back(a) for n, a in options.items()}
         loan = Loan(what)
-        found = _on_values(function, args, options, loan)
-        if by_class and is_table(found) and loan.is_in(found):
-            return _in_memory(function, args, options)
+        if not by_class:
+            return _on_values(function, args, options, loan)
+        options = _with_variables(name, args, options)
+        found = _calling_back(function, args, options, loan)
+        if is_table(found) and loan.is_in(found):
+            return _in_memory(function, tuple(map(called_back, args)), {n: called_back(a) for n, a in options.items()})
         return found
 
     return call
@@ -157,6 +157,20 @@ def _on_values(function: Callable[..., Any], args: tuple[Any, ...], options: dic
     return loan.returned(found)
 
 
+def _calling_back(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], loan: Loan) -> Any:
+    """What a function gives that calls functions of the user's: those that change nothing are Python's own while it runs."""
+    call = hooks.calls_back(loan)
+    quick = call.written((*args, *options.values()))
+
+    def handed(value: Any) -> Any:
+        written = quick.get(id(value))
+        back = called_back(value)
+        return back if written is None else _with_parameters(written, call.chosen(written, back))
+
+    with call:
+        return _on_values(function, tuple(map(handed, args)), {n: handed(a) for n, a in options.items()}, loan)
+
+
 def librarys(
     function: Callable[..., Any],
     args: tuple[Any, ...],
@@ -172,13 +186,11 @@ def librarys(
     """
     if not values_are_there() or isinstance(error, LayoutError | LimitError):
         raise _waiting(error)
-    given = tuple([called_back(a) for a in args])
-    named = {name: called_back(a) for name, a in options.items()}
     loan = Loan("a function that is not captured", parts=parts)
     try:
-        found = _on_values(function, given, named, loan)
+        found = _calling_back(function, args, options, loan)
     except SharedError:
-        found = _in_memory(function, given, named)
+        found = _in_memory(function, tuple(map(called_back, args)), {n: called_back(a) for n, a in options.items()})
     except LimitError:
         raise
     except CaptureError:

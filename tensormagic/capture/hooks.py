@@ -25,6 +25,9 @@ class Hooks:
     array: Callable[[Node], Any]  # the lazy array that stands for a node
     on_values: Callable[[], AbstractContextManager[None]]  # around functions that are not captured, and run on values
     called_back: Callable[[], AbstractContextManager[None]]  # around captured code that these call back
+    calls_back: Callable[
+        [Any], Any
+    ]  # functions that one call of a library may have as they are written, by what it is lent
     is_computed: Callable[[Node], bool]
     is_on_device: Callable[[Node], bool]  # whether a value that is there lies on a device alone
     methods: dict[str, Callable[..., Any]]

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,11 +21,12 @@ from tensormagic.capture.inputs import name_of_list
 from tensormagic.capture.library import applying, densities, kernel_density, mathematics
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.operands import has_lazy
+from tensormagic.capture.refusal import values_are_there
 from tensormagic.capture.stand_ins import real_of
 from tensormagic.capture.stores import attributes, storing, views
 from tensormagic.capture.value import owned
 from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import is_users, module_of
 
 # What is captured is registered by being imported: all files of the library, and those beside it.
 for _file in pkgutil.iter_modules(library.__path__, f"{library.__name__}."):
@@ -210,11 +211,18 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        if any(map(has_lazy, (*args, *options.values()))):
+        given = (*args, *options.values())
+        if any(map(has_lazy, given)) or (any(map(_is_users, given)) and values_are_there()):
             return librarys(function, args, options, unknown(function.__name__), parts=True)
         return function(*map(_handed_out, args), **options)
 
     return call
+
+
+def _is_users(value: Any) -> bool:
+    """Whether a value is a function of the user's, which a library may call many times."""
+    function = value.__func__ if isinstance(value, MethodType) else value
+    return isinstance(function, FunctionType) and is_users(function.__code__.co_filename)
 
 
 def _handed_out(value: Any) -> Any:

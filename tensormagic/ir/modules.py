@@ -13,6 +13,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(kind)).resolve()) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # what folders for packages are called, wherever they are
 
 PURE = frozenset({
     "numpy", "scipy", "math", "cmath", "operator", "_operator", "functools", "_functools", "itertools", "copy", "collections",
@@ -57,7 +58,23 @@ def is_users(filename: str) -> bool:
     if filename.startswith("<"):
         return not filename.startswith("<frozen") and bool(linecache.getlines(filename))
     path = os.path.realpath(filename)
-    return not path.startswith((str(_PACKAGE) + os.sep, *_LIBRARIES))
+    return not path.startswith((str(_PACKAGE) + os.sep, *_LIBRARIES)) and not _is_installed(Path(path))
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a file lies where packages are installed: for one user, by a distribution, or in a folder that pip was told of."""
+    if not _INSTALLED.isdisjoint(file.parts):
+        return True
+    folder = file.parent
+    while (folder / "__init__.py").exists() and folder.parent != folder:
+        folder = folder.parent
+    return _has_packages(folder)
+
+
+@lru_cache(maxsize=256)
+def _has_packages(folder: Path) -> bool:
+    """Whether pip has installed packages into a folder: what it knows of each stands beside it."""
+    return next(folder.glob("*.dist-info"), None) is not None
 
 
 def may_be_users(filename: str) -> bool:

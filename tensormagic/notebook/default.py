@@ -18,6 +18,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
+from tensormagic.notebook.awaiting import awaits, waits
 from tensormagic.notebook.display import Page, Views
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.widgets.strips import Banner
@@ -84,7 +85,9 @@ class TensorDefault(Magics):
     def captures(self, text: str) -> bool:
         """Whether a cell of this text is captured."""
         first = text.partition("\n")[0]
-        return "--plain" not in first.split() if first.startswith("%%tensor") else self.on and _is_meant(text)
+        if not first.startswith("%%tensor"):
+            return self.on and _is_meant(text)
+        return "--plain" not in first.split() and not waits(text)
 
     def marked(self, cell: str) -> bool:
         """Whether the first line of a captured cell of this text is the user's own."""
@@ -123,15 +126,7 @@ def _is_meant(text: str) -> bool:
         tree = ast.parse(text)
     except SyntaxError:  # shown as Python shows it
         return False
-    return bool(tree.body) and not _awaits(tree)
-
-
-def _awaits(tree: ast.AST) -> bool:
-    """Whether code waits outside functions, which only IPython's own cells may."""
-    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        return False
-    waits = isinstance(tree, ast.Await | ast.AsyncFor | ast.AsyncWith)
-    return waits or any(map(_awaits, ast.iter_child_nodes(tree)))
+    return bool(tree.body) and not awaits(tree)
 
 
 def _remembered(path: str) -> bool:

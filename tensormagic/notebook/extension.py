@@ -22,6 +22,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors, hints, offers
+from tensormagic.notebook.awaiting import told_plain
 from tensormagic.notebook.classes_asked import tell_of_classes
 from tensormagic.notebook.default import TensorDefault
 from tensormagic.notebook.handed_on import HandedOn
@@ -79,7 +80,7 @@ class Extension:
         shell.register_magics(self.magics, self.looks, self.rewriting, self.default)
         shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
-        shell.input_transformers_cleanup.extend([self.help_asked, comments_first, self.default.transformer])
+        shell.input_transformers_cleanup.extend([self.help_asked, comments_first, told_plain, self.default.transformer])
         shell.Completer.custom_matchers.append(self.matcher)
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
@@ -107,7 +108,7 @@ class Extension:
         self.rewriting.close()
         shell.events.unregister("pre_run_cell", self.before_cell)
         shell.events.unregister("post_run_cell", self.after_cell)
-        for transformer in (self.help_asked, comments_first, self.default.transformer):
+        for transformer in (self.help_asked, comments_first, told_plain, self.default.transformer):
             shell.input_transformers_cleanup.remove(transformer)
         shell.Completer.custom_matchers.remove(self.matcher)
         del shell.Completer.completions

@@ -1,4 +1,4 @@
-"""Cells whose graph grows too large are run again as ordinary Python, where a second run is not seen."""
+"""Cells that no graph holds, or a graph too large, are run again as ordinary Python, where a second run is not seen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensormagic.capture.pythons import REPEATABLE
 from tensormagic.capture.staging.source import code_as_written, syntax_of
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.errors import LimitError, PlainRunWarning
+from tensormagic.ir.errors import CaptureError, LimitError, PlainRunWarning, TensorError
 from tensormagic.ir.modules import PURE, module_of
 from tensormagic.notebook.handed_on import numbers
 from tensormagic.notebook.options import Options
@@ -58,13 +58,13 @@ _HEARD = 1 << 20  # characters of what a cell prints that are kept
 
 
 def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
-    """Capture and run a cell; where its graph grows too large and nothing but its values is asked for, run it as ordinary Python.
+    """Capture and run a cell; where no graph holds it, or it grows too large, and only its values are asked for, run it as ordinary Python.
 
     What it had done until then is taken back, and what it had printed is not printed again.
 
     Raises
     ------
-    LimitError
+    TensorError
         Where that might be seen: the cell reads or writes files, draws, or calls what is not known to be without effects.
     """
     if not _asks_for_values(options):
@@ -81,19 +81,36 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
     try:
         with redirect_stdout(heard):
             return run(code, shell, options, again, hurried=code.cell.source in _given_up)
-    except LimitError as error:
-        if not again():
+    except TensorError as error:
+        refused = isinstance(error, CaptureError) and error.pythons
+        if not refused or not (again() if isinstance(error, LimitError) else _again(code, notebook, heard, error)):
             raise
         why = error
-    _given_up.append(code.cell.source)
+    if isinstance(why, LimitError):
+        _given_up.append(code.cell.source)
     read = taken.marks_of({n: notebook[n] for n in free_names(code, notebook)})
     with redirect_stdout(_After(sys.stdout, heard.kept or "")), _as_arrays(code, shell.user_ns):
         outcome = run_plain(code, shell, options)
     _tell(code, why)
     for name in code.parsed.binds & shell.user_ns.keys():
         for path, value in numbers(shell.user_ns[name], name):
-            taken.note_computed(path, value, read, (code.filename, why.line or 1), "was computed here as plain Python")
+            taken.note_computed(path, value, read, (code.filename, _line(why)), "was computed here as plain Python")
     return outcome
+
+
+def _again(code: Code, notebook: Mapping[str, Any], heard: _Heard, error: TensorError) -> bool:
+    """Whether a cell that was refused can be run as a whole, as far as it had come."""
+    trace, line = error.__traceback__, None
+    while trace is not None and line is None:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == code.filename else None
+        trace = trace.tb_next
+    return heard.kept is not None and is_repeatable(code, notebook, line)
+
+
+def _line(why: TensorError) -> int:
+    """The line that a warning names."""
+    site = getattr(why, "tensor_site", None)
+    return (why.line if isinstance(why, LimitError) else getattr(site, "line", 0)) or 1
 
 
 def _asks_for_values(options: Options) -> bool:
@@ -102,16 +119,22 @@ def _asks_for_values(options: Options) -> bool:
     return options == plain and options.math in {"", "exact", "stable"}
 
 
-def _tell(code: Code, error: LimitError) -> None:
-    why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
-    after = ", and print after it" if "print()" in why else ""
+def _tell(code: Code, error: TensorError) -> None:
+    label = code.cell.label
+    if isinstance(error, LimitError):
+        why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
+        told = f"it has a loop that goes into a graph only one iteration at a time, and that would take long{why}"
+        after = ", and print after it" if "print()" in why else ""
+        advice = f"write the loop with array operations{after}"
+    else:
+        told = f"no graph holds what it does: {error.message}"
+        advice = f"{error.hint[:1].lower()}{error.hint[1:].rstrip('.')}" if error.hint else "leave that out"
     warnings.warn_explicit(
-        f"{code.cell.label} was run as ordinary Python: it has a loop that goes into a graph only one iteration at a time, and that "
-        f"would take long{why}. The results are those of Python, but they have no graph, and gradients in later cells take them for "
-        f"constants. If you want a graph, write the loop with array operations{after}; if not, leave out %%tensor",
+        f"{label} was run as ordinary Python: {told}. The results are those of Python, but they have no graph, and gradients in later "
+        f"cells take them for constants. If you want a graph, {advice}; if not, leave out %%tensor",
         PlainRunWarning,
-        code.cell.label,
-        error.line or 1,
+        label,
+        _line(error),
     )
 
 

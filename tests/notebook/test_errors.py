@@ -67,7 +67,7 @@ BAD = {
         ["line 2", "        ^^^^^^^^^^", "unsupported operand type(s) for *: 'int' and 'NoneType'"],
     ),
     "an unsupported call": (
-        "%%tensor\nz = X.resize(3)",
+        "%%tensor --grad w\nz = X.resize(3)",
         CaptureError,
         ["line 2", "        ^^^^^^^^^^^", "x.resize is not captured", "Hint: "],
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError, DifferentiationError
+from tensormagic.ir.errors import CaptureError, DifferentiationError, PlainRunWarning
 
 numba = pytest.importorskip("numba")
 
@@ -111,7 +111,13 @@ def test_stores_into_such_a_part_and_into_its_array(notebook):
     assert np.array_equal(notebook["u"], [0, 7, 2, 3, 4, 8])
     assert np.array_equal(notebook["z"], [7, 5, 12])
     for text in ["as_strided(v * 1, (4, 3), (8, 8))[0, 1] = 7.0", "as_strided(v * 1, (4, 3), (80, 8))"]:
-        assert isinstance(notebook(f"%%tensor -q\n{text}").error, CaptureError)
+        assert isinstance(notebook(f"%%tensor -q --grad v\n{text}\nv.sum()").error, CaptureError)
+    with pytest.warns(PlainRunWarning, match="windows that share elements"):
+        notebook.ok("%%tensor -q\nu = v * 1\nas_strided(u, (4, 3), (8, 8))[0, 1] = 7.0")
+    assert np.array_equal(notebook["u"], [0, 7, 2, 3, 4, 5])
+    assert isinstance(
+        notebook("%%tensor -q\nas_strided(v * 1, (4, 3), (80, 8))").error, CaptureError
+    )  # not the array's memory
 
 
 def test_a_cell_hands_addresses_to_functions_of_c(notebook):

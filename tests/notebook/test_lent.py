@@ -132,6 +132,7 @@ def with_calls(seed: int) -> list[tuple[bool, str]]:
     return cells
 
 
+@pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
 @pytest.mark.parametrize("seed", range(24))
 def test_programs_that_store_on_both_sides(notebook: Notebook, seed: int):
     compare(notebook, drawn(seed))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, PlainRunWarning
 
 SETUP = """
 y = np.arange(24.0).reshape(2, 3, 4) + 1
@@ -85,10 +85,18 @@ def test_computed_arrays_keep_the_order_of_their_operands(expression, tier, note
     np.testing.assert_array_equal(notebook["u"][1], notebook["v"])
 
 
-def test_what_machine_code_lays_out_is_refused_by_name(notebook):
+LAID_OUT = "a = np.exp(q)\nfor i in range(2):\n    a = a * 2\nt = a.strides"
+
+
+def test_how_machine_code_lays_out_an_array_python_says(notebook):
     notebook["np"] = np
     notebook(SETUP)
-    error = notebook("%%tensor -q\na = np.exp(q)\nfor i in range(2):\n    a = a * 2\nt = a.strides").error
+    notebook.ok(LAID_OUT)
+    expected = notebook["t"]
+    with pytest.warns(PlainRunWarning, match="memory layout"):
+        notebook.ok(f"%%tensor -q\n{LAID_OUT}")
+    assert notebook["t"] == expected
+    error = notebook(f"%%tensor -q --grad q\n{LAID_OUT}\na.sum()").error
     assert isinstance(error, CaptureError)
     assert "memory layout" in str(error)
 

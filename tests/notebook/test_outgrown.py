@@ -223,20 +223,22 @@ def test_an_error_of_the_second_run_is_pythons(small):
 
 
 LIBRARIES = {  # NumPy and libraries raise an error of their own where a value that they ask for is refused
-    "solve_ivp": "a = integrate.solve_ivp(lambda t, u: [u[0] * v[0], -u[1]], (0, 1), [1.0, 2.0]).y",
-    "odeint": "a = integrate.odeint(lambda u, t: [u[0] * v[0], -u[1]], [1.0, 2.0], [0.0, 0.5, 1.0])",
-    "quad": "a = integrate.quad(lambda t: (v * t).sum() + (t > 0.3), 0, 1)[0]",
+    "solve_ivp": "a = integrate.solve_ivp(lambda t, u: at.append(t) or [u[0] * v[0], -u[1]], (0, 1), [1.0, 2.0]).y",
+    "odeint": "a = integrate.odeint(lambda u, t: at.append(t) or [u[0] * v[0], -u[1]], [1.0, 2.0], [0.0, 0.5, 1.0])",
+    "quad": "a = integrate.quad(lambda t: at.append(t) or (v * t).sum() + (t > 0.3), 0, 1)[0]",
 }
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_a_library_that_tells_of_another_error(small, monkeypatch, name):
-    monkeypatch.setattr("tensormagic.capture.limits.SEVERAL", 20)
+    monkeypatch.setattr("tensormagic.capture.limits.SEVERAL", 8)
     monkeypatch.setattr("tensormagic.capture.limits.PATIENCE", 0.0)
-    small.ok("from scipy import integrate")
+    small.ok("from scipy import integrate\nat = []")
     space, _ = python(small, LIBRARIES[name])
+    small.ok("at = []")
     outgrown(small, "%%tensor\n" + LIBRARIES[name])
     assert np.array_equal(small["a"], space["a"])
+    assert len(small["at"]) == len(space["at"])
 
 
 LAZY = {  # what a cell does with arrays of the notebook that are lazy, and that others have, too
@@ -409,3 +411,41 @@ def test_functions_that_call_themselves_as_data_decide_end_soon(notebook, monkey
         warnings.simplefilter("ignore", tm.PlainRunWarning)
         notebook.ok("%%tensor\n" + cell)
     np.testing.assert_array_equal(np.asarray(notebook["z"]), space["z"])
+
+
+REFUSED = {  # what no graph holds, and what it says
+    "a list that grows": (
+        "u = v.copy()\ns = [u]\nfor n in range(20):\n    u[1:] = u[:-1] / 2\n    if n % 5 == 0: s.append(u.copy())\nr = s[0] is u",
+        "a list that grows",
+    ),
+    "another dtype": ("i = np.arange(4, dtype=np.int32)\ni.dtype = np.int16\nprint(i.size)", "another dtype"),
+    "whether numbers are one": (
+        "p = 1.5\nx = p if v[0] > -9 else 2.5\nsame = x is p\nprint(same)",
+        "`is` between two numbers",
+    ),
+    "in a function": ("def f(a):\n    a.dtype = np.int64\n    return a\nprint('once')\nr = f(v * 1)", "another dtype"),
+    "after a store": ("v[0] = 7.0\nw = v * 2\nw.dtype = np.uint8\nr = w[:3]", "another dtype"),
+    "in a loop": ("for k in range(3):\n    print(k)\n    t = v * k\n    t.dtype = np.int64", "another dtype"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_graph_holds(small, name):
+    cell, why = REFUSED[name]
+    small.ok("keep = v.copy()")
+    space, printed = python(small, cell, v=small["v"].copy())
+    with pytest.warns(tm.PlainRunWarning, match=f"was run as ordinary Python: no graph holds what it does: .*{why}"):
+        ran = small.ok("%%tensor -q\n" + cell)
+    for changed in ("u", "s", "i", "same", "r", "t", "v", "x"):
+        if changed in space:
+            np.testing.assert_array_equal(np.asarray(small[changed], dtype=None), np.asarray(space[changed]))
+    assert printed in ran.out
+    assert ran.out.count("once") == printed.count("once")
+    small["v"] = small["keep"]
+    assert isinstance(small(f"%%tensor -q --grad v\n{cell}\nv.sum()").error, tm.CaptureError)
+
+
+def test_what_files_see_is_refused(small, tmp_path):
+    small["path"] = str(tmp_path / "a.txt")
+    error = small("%%tensor\nnp.savetxt(path, v)\nt = v * 1\nt.dtype = np.int64").error
+    assert isinstance(error, tm.CaptureError)

@@ -133,6 +133,7 @@ def test_gradients_of_arrays_that_share_memory_that_is_stored_into(notebook, cel
     assert np.asarray(notebook["grad_v"]).tolist() == gradient
 
 
+@pytest.mark.filterwarnings("ignore:.*was run as ordinary Python")
 @pytest.mark.parametrize("value", ["G.ravel()[:4]", "G[0]", "G.T.ravel()[:4]"])
 def test_a_store_into_flat_of_a_part_of_itself(notebook, value):
     """NumPy changes such a part while it reads it."""

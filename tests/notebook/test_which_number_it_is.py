@@ -1,12 +1,17 @@
-"""Numbers in cells: whether two are one object is refused, powers of complex ones are as in Python, and texts show objects as they are."""
+"""Numbers in cells: whether two are one object Python says, powers of complex ones are as in Python, and texts show objects as they are."""
+
+import pytest
 
 import tensormagic as tm
 from tests.notebook.conftest import Notebook
 
 
-def test_whether_two_numbers_are_one_object_is_refused_by_name(notebook: Notebook) -> None:
+def test_whether_two_numbers_are_one_object_python_says(notebook: Notebook) -> None:
     notebook.ok("a, t = 1.5, 2.0")
-    ran = notebook("%%tensor\nx = a if t > 0 else 2.5\nsame = x is a")
+    with pytest.warns(tm.PlainRunWarning, match="`is` between two numbers"):
+        notebook.ok("%%tensor\nx = a if t > 0 else 2.5\nsame = x is a")
+    assert notebook["same"] is True
+    ran = notebook("%%tensor --grad a\nx = a if t > 0 else 2.5\nsame = x is a\nx")
     assert isinstance(ran.error, tm.CaptureError)
     assert "`is` between two numbers" in str(ran.error)
     notebook.ok("%%tensor\nk = None\nif t > 0:\n    k = a\nnone, own = k is None, a is a")

@@ -1,8 +1,8 @@
-"""Functions that NumPy calls for each element and that are not captured, as Python runs them: what they read is lent to them once.
+"""Functions that NumPy and SciPy call again and again, and that are not captured, as Python runs them: what they read is lent once.
 
-The graph of such a call holds one number and is of no use to the next one; to make, rewrite and run it takes a hundred times what Python
-takes for the call. Functions are run so that have no effect but what they print, and reach only arrays, numbers, texts, functions of
-NumPy's that store nothing, and such functions of the user's.
+The graph of such a call holds a few numbers and is of no use to the next one; to make, rewrite and run it takes a hundred times what
+Python takes for the call. Functions are run so that have no effect but what they print, store into nothing but arrays and lists that they
+have made, and reach only arrays, numbers, texts, functions of NumPy's and SciPy's that store nothing, and such functions of the user's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from tensormagic.capture import namespace, pythons
 from tensormagic.capture.home import content
 from tensormagic.capture.lending import Loan
-from tensormagic.capture.staging import source
+from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.ordinary import is_among_numpys
 from tensormagic.capture.staging.trees import walk
 from tensormagic.capture.value import Tensor
@@ -30,7 +30,8 @@ _PARTS = (
     ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Return, ast.Raise,
     ast.Assert, ast.Break, ast.Continue, ast.Pass, ast.Expr, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call,
     ast.keyword, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Constant, ast.Name, ast.JoinedStr,
-    ast.FormattedValue,
+    ast.FormattedValue, ast.Starred, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.comprehension,
+    ast.Try, ast.ExceptHandler,
 )  # fmt: skip
 _OF_ITS_OWN = (
     ast.Constant,
@@ -39,10 +40,16 @@ _OF_ITS_OWN = (
     ast.Compare,
     ast.JoinedStr,
 )  # what gives an object that nobody else has
+_MANY = 99
+_DISPLAYS = (ast.List, ast.ListComp, ast.Dict, ast.DictComp)  # so do these, whose parts somebody may have
+_MAKERS = {
+    "zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like", "array", "copy", "arange", "linspace", "eye",
+}  # fmt: skip
 _METHODS = {
     "copy", "astype", "reshape", "ravel", "flatten", "transpose", "min", "max", "any", "all", "item", "dot", "sum", "mean", "std", "var",
     "argmin", "argmax", "get", "keys", "values", "items", "format", "upper", "lower", "strip", "split", "join", "replace", "startswith",
-    "endswith", "find", "count", "index", "isdigit", "tolist",
+    "endswith", "find", "count", "index", "isdigit", "tolist", "round", "cumsum", "cumprod", "prod", "trace", "diagonal", "conj", "clip",
+    "nonzero", "argsort", "squeeze",
 }  # fmt: skip
 _BUILTIN = pythons.called(pythons.READING) | {
     *(ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError),
@@ -65,13 +72,10 @@ def as_written(function: Any, loan: Loan) -> FunctionType | None:
     loan
         Lends the arrays that it reads.
     """
-    try:
-        return _Lent(loan).function(function) if type(function) is FunctionType else None
-    except (_NotKnownError, RecursionError):  # a list may hold itself
-        return None
+    return Lent(loan).written(function)
 
 
-class _Lent:
+class Lent:
     """What a function reaches.
 
     Parameters
@@ -83,9 +87,24 @@ class _Lent:
     def __init__(self, loan: Loan) -> None:
         self._loan = loan
         self._made: dict[FunctionType, FunctionType] = {}
+        self.names: set[str] = set()  # of the notebook's data that is read
+        self.lent: set[int] = set()  # whose identities these are
+
+    def written(self, function: Any) -> FunctionType | None:
+        """A function of the user's without staging, over what is lent; None where it may do more than is known here."""
+        try:
+            return self.function(function) if type(function) is FunctionType else None
+        except (_NotKnownError, RecursionError):  # a list may hold itself
+            return None
 
     def function(self, function: FunctionType) -> FunctionType:
-        """A function over what is lent."""
+        """The same.
+
+        Raises
+        ------
+        _NotKnownError
+            Where it may do more than is known here.
+        """
         function = namespace.original_of(function)
         if function in self._made:
             return self._made[function]
@@ -96,28 +115,31 @@ class _Lent:
         space: dict[str, Any] = {}
         cells = {name: CellType() for name in code.co_freevars}
         made = self._made[function] = source.rebound(function, code, space, cells)  # now: it may call itself
-        for name in asked.keys() & set(code.co_names):
+        for name in asked.keys() & _globals_of(code):
             if name in function.__globals__:
+                self.names.add(name)
                 space[name] = self._value(function.__globals__[name], asked[name])
             else:
-                self._value(getattr(builtins, name, _Lent), asked[name])
+                self._value(getattr(builtins, name, Lent), asked[name])
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             cells[name].cell_contents = self._value(content(cell), asked.get(name, ()))
         made.__defaults__ = tuple([self._value(v, ()) for v in function.__defaults__ or ()]) or None
         return made
 
-    def _value(self, value: Any, attributes: Iterable[tuple[str, int]]) -> Any:
+    def _value(self, value: Any, asked: Iterable[tuple[str, int]]) -> Any:
         value = namespace.original_of(value)
+        attributes = [(name, count) for name, count in asked if name]
         if isinstance(value, namespace.Module | ModuleType):
             module = value.__wrapped__ if isinstance(value, namespace.Module) else value
             if not all(_is_of_module(module, *a) for a in attributes):
                 raise _NotKnownError
             return module
         if self._is_data(value) and all(name in _METHODS or name in _ATTRIBUTES for name, _ in attributes):
+            self.lent.add(id(value))
             return self._loan.lent(value)
-        if type(value) is FunctionType and is_users(value.__code__.co_filename) and not attributes:
+        if not attributes and type(value) is FunctionType and is_users(value.__code__.co_filename):
             return self.function(value)
-        if isinstance(value, BuiltinFunctionType | type) and value in _BUILTIN and not attributes:
+        if not attributes and _is_known(value, asked):
             return value
         raise _NotKnownError
 
@@ -129,12 +151,38 @@ class _Lent:
         return type(value) in {Tensor, np.ndarray} or isinstance(value, _ATOMS)
 
 
-def _is_of_module(module: ModuleType, attribute: str, count: int) -> bool:
-    """Whether what is asked of a module, and called with so many arguments, has no effect."""
-    value = getattr(module, attribute, None)
-    if module is math:
+def _is_known(function: Any, asked: Iterable[tuple[str, int]]) -> bool:
+    """Whether a function, called with so many arguments, is one of Python's, of ``math`` or of NumPy's without an effect."""
+    if isinstance(function, BuiltinFunctionType | type) and (
+        function in _BUILTIN or getattr(function, "__self__", None) is math
+    ):
         return True
-    return module is np and (isinstance(value, float | None) or is_among_numpys(value, count))
+    counts = [count for _, count in asked]
+    return bool(counts) and all(_has_no_effect(function, count) for count in counts)
+
+
+def _is_of_module(module: ModuleType, attribute: str, count: int) -> bool:
+    """Whether what is asked of a module, and called with so many arguments, has no effect; ``linalg.norm`` is asked of ``np``."""
+    *inner, name = attribute.split(".")
+    if module is math:
+        return not inner
+    for part in inner:
+        module = getattr(module, part, math)
+    value = getattr(module, name, None)
+    if module is np and (isinstance(value, float | None) or value in _TYPES):
+        return True
+    if module in {np.linalg, np.fft} and name in numpys.OF_MODULES[module.__name__.rpartition(".")[2]]:
+        return True
+    return _has_no_effect(value, count)
+
+
+def _has_no_effect(function: Any, count: int) -> bool:
+    if isinstance(function, np.ufunc):
+        return count <= function.nin
+    return is_among_numpys(function, count)
+
+
+_TYPES = (np.float64, np.float32, np.int64, np.int32, np.complex128, np.bool_)
 
 
 @lru_cache(maxsize=1024)
@@ -147,19 +195,52 @@ def _asked(code: CodeType) -> dict[str, tuple[tuple[str, int], ...]] | None:
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         return None
     parts = [n for part in (node.body if isinstance(node, ast.FunctionDef) else [node.body]) for n in walk(part)]
+    own = {*code.co_varnames, *(n.arg for n in parts if isinstance(n, ast.arg)), *_bound(parts)}
     augmented = {n.target.id for n in parts if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    stored = _stored_into(parts)
     got = [(t, n.value) for n in parts if isinstance(n, ast.Assign) for t in n.targets]
-    got += [(n.target, n) for n in parts if isinstance(n, ast.For)]
-    others = {name for target, value in got if not isinstance(value, _OF_ITS_OWN) for name in _names(target)}
-    if not augmented.isdisjoint(others | set(code.co_varnames[: code.co_argcount])):
-        return None  # it may be an array, which is stored into
-    known = all(isinstance(n, _PARTS) and not _has_effect(n) for n in parts)
-    return _by_name(parts, set(code.co_varnames)) if known else None
+    got += [(n.target, n) for n in parts if isinstance(n, ast.For | ast.comprehension)]
+    others = {name for target, value in got if not _is_new(target, value) for name in _names(target)}
+    given = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+    if stored is None or not (augmented | stored).isdisjoint(others | given | (stored - own)):
+        return None  # it may be an array of somebody else's, which is stored into
+    known = all(isinstance(n, (*_PARTS, ast.arg, ast.arguments)) and not _has_effect(n) for n in parts)
+    return _by_name(parts, own) if known else None
+
+
+def _is_new(target: ast.AST, value: ast.AST) -> bool:
+    """Whether an assignment gives a name an object that nobody else has."""
+    if not isinstance(target, ast.Name):
+        return isinstance(target, ast.Subscript)  # it gives no name
+    if isinstance(value, ast.Call):
+        called = value.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return name in _MAKERS and not any(k.arg == "copy" for k in value.keywords)
+    return isinstance(value, _OF_ITS_OWN + _DISPLAYS)
+
+
+def _bound(parts: list[ast.AST]) -> set[str]:
+    """The names that are bound, those of comprehensions too."""
+    return {n.id for n in parts if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+
+
+def _stored_into(parts: list[ast.AST]) -> set[str] | None:
+    """The names of what is stored into by an index; None for a store into something that has none."""
+    bases = [n.value for n in parts if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return None if any(not isinstance(b, ast.Name) for b in bases) else {b.id for b in bases if isinstance(b, ast.Name)}
+
+
+def _globals_of(code: CodeType) -> set[str]:
+    """The names that code, and the code inside it, looks up where functions have their globals."""
+    inner = (_globals_of(part) for part in code.co_consts if isinstance(part, CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _has_effect(node: ast.AST) -> bool:
-    if isinstance(node, ast.Attribute | ast.Subscript):
+    if isinstance(node, ast.Attribute):
         return not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Del)
     return isinstance(node, ast.keyword) and node.arg in {None, "out", "file"}
 
 
@@ -169,13 +250,30 @@ def _names(target: ast.AST) -> set[str]:
 
 def _by_name(parts: list[ast.AST], own: set[str]) -> dict[str, tuple[tuple[str, int], ...]] | None:
     found: dict[str, list[tuple[str, int]]] = {n.id: [] for n in parts if isinstance(n, ast.Name) and n.id not in own}
-    counts = {n.func: len(n.args) for n in parts if isinstance(n, ast.Call)}
+    counts = {n.func: _count(n) for n in parts if isinstance(n, ast.Call)}
     if any(not isinstance(f, ast.Attribute | ast.Name) or (isinstance(f, ast.Name) and f.id in own) for f in counts):
         return None
+    inner = {n.value for n in parts if isinstance(n, ast.Attribute)}  # of longer names
     for node in parts:
-        if isinstance(node, ast.Attribute):
-            if isinstance(node.value, ast.Name) and node.value.id in found:
-                found[node.value.id].append((node.attr, counts.get(node, 0)))
+        if isinstance(node, ast.Name) and node in counts:
+            found[node.id].append(("", counts[node]))
+        elif isinstance(node, ast.Attribute) and node not in inner:
+            name, dotted = _dotted(node)
+            if name in found:
+                found[name].append((dotted, counts.get(node, 0)))
             elif node in counts and node.attr not in _METHODS:
                 return None
     return {name: tuple(asked) for name, asked in found.items()}
+
+
+def _count(call: ast.Call) -> int:
+    """With how many arguments a function is called: many, where it is not to be seen."""
+    return _MANY if any(isinstance(a, ast.Starred) for a in call.args) else len(call.args)
+
+
+def _dotted(node: ast.Attribute) -> tuple[str, str]:
+    """The name that attributes are asked of, and these: ``np`` and ``linalg.norm``; an empty name where there is none."""
+    dotted, value = node.attr, node.value
+    while isinstance(value, ast.Attribute):
+        dotted, value = f"{value.attr}.{dotted}", value.value
+    return (value.id if isinstance(value, ast.Name) else ""), dotted

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context, usercode
-from tensormagic.capture.hooks import run_time
+from tensormagic.capture.hooks import hooks, run_time
 from tensormagic.capture.namespace import original_of
 from tensormagic.capture.number_classes import is_number, noted
 from tensormagic.capture.one_of import OneOf
@@ -22,6 +22,7 @@ from tensormagic.capture.refusal import refuse, refuse_python, values_are_there
 from tensormagic.capture.staging import compared_parts, raising, special, told
 from tensormagic.capture.staging.branches import staged_branch
 from tensormagic.capture.staging.calls import called, indexed
+from tensormagic.capture.staging.calls_back import CallsBack
 from tensormagic.capture.staging.choices import both, chosen, either, is_settled, taken_for
 from tensormagic.capture.staging.comprehensions import comprehended, generated
 from tensormagic.capture.staging.growing import growing, retyped
@@ -287,6 +288,7 @@ def there(value: Any) -> Any:
 
 
 run_time.module = sys.modules[__name__]
+hooks.calls_back = CallsBack
 formatted, text = told.formatted, told.text
 attempting, managed, raised = raising.Attempt, raising.managed, raising.raising
 

@@ -10,6 +10,7 @@ from tensormagic.capture import context
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import refuse
 from tensormagic.capture.value import Tensor, wrap
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.gather import gather
@@ -39,7 +40,11 @@ def window(lazy: Tensor, lies: Array, strides: tuple[int, ...], shape: tuple[int
     ordered = places.reshape(-1)[order]
     at = np.minimum(np.searchsorted(ordered, wanted), max(ordered.size - 1, 0))
     if wanted.size and (not ordered.size or not np.array_equal(ordered[at], wanted)):
-        refuse("memory outside of this array", "Use parts of the whole array: x.base, or the array itself.")
+        error = CaptureError(
+            "memory outside of this array is not captured", "Use parts of the whole array: x.base, or the array itself."
+        )
+        error.pythons = False  # nobody is to read there
+        raise error
     index = order[at] if wanted.size else np.zeros(shape, np.intp)
     return _taken(lazy, index, once=np.unique(index).size == index.size)
 

@@ -227,11 +227,11 @@ def _quiet(capture: Capture | None) -> tuple[str, ...]:
     """Of which floating-point errors the code says otherwise than usual: which it ignores, and which a function is to raise."""
     errors = errstate.asked()
     quiet = tuple([kind for kind, how in errors.items() if how == "ignore" and kind != "under"])
-    if capture is None or not capture.abstract or "raise" not in errors.values():
+    if capture is None or "raise" not in errors.values():
         return quiet
     raised = tuple(f"raise {k}" for k, how in errors.items() if how == "raise" != capture.attempts.errors.get(k))
     capture.attempts.raising |= bool(raised)
-    return quiet + raised
+    return quiet + raised if capture.abstract else quiet
 
 
 _built: WeakSet[Node] = WeakSet()  # what expressions have given

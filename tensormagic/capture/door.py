@@ -187,12 +187,12 @@ def is_itself(value: Any) -> bool:
     return kind_of(value) is Kind.USERS
 
 
-def lazily(value: Any) -> Any:
+def lazily(value: Any, **options: Any) -> Any:
     """What the ``__array__`` of an object gives that is of a class of the user's: it may be lazy. None where there is none."""
     method = getattr(type(value), "__array__", None)
     if not isinstance(method, FunctionType) or package_of(type(value)) in {"tensormagic", "pandas", "numpy", "scipy"}:
         return None
-    return run_time.staged(getattr(method, "__wrapped__", method))(value)
+    return run_time.staged(getattr(method, "__wrapped__", method))(value, **options)
 
 
 def read_by(function: Callable[..., Any], value: Any) -> Any:

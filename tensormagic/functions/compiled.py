@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tensormagic import session
+from tensormagic.capture import errstate, floating
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.glance import Calls
@@ -262,6 +264,8 @@ class Compiled(Made):
             args = self.by_position(args, named)
         if not self._record.holds():
             self.refuse_changes()
+        if self._asks():
+            return self._first(args, out)
         last = self._calls.last
         values = last.match(args)
         try:
@@ -372,7 +376,21 @@ class Compiled(Made):
         self._calls.note(args, values, sizes)
         if out is not None:
             return self._filled(values, sizes, out)
-        return self.built(self.executable.run(sizes, *values))
+        return self.built(self.computed(sizes, values))
+
+    def _asks(self) -> bool:
+        """Whether floating-point errors are to raise: in the function, or around its call."""
+        return self.traced.raising or errstate.raises()
+
+    def computed(self, sizes: dict[Any, int], values: Sequence[Any]) -> list[Any]:
+        """What the graph gives: by the tier that is ready; by NumPy, where floating-point errors are to raise."""
+        if not self._asks():
+            return self.executable.run(sizes, *values)
+        with floating.inside(self.traced.lens) if self.traced.raising else nullcontext():
+            return self.executable.by_numpy(sizes, *values)
+
+    def _into(self, sizes: dict[Any, int], values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        return self.computed(sizes, values) if self._asks() else self.executable.into(sizes, values, arrays)
 
     def bound_to(self, args: tuple[Any, ...]) -> tuple[Sequence[Any], dict[Any, int]]:
         """The values of the graph's parameters for arguments, and the sizes."""
@@ -390,12 +408,12 @@ class Compiled(Made):
 
     def _filled(self, values: Sequence[Any], sizes: dict[Any, int], out: Any) -> Any:
         if self._single and type(out) is np.ndarray and fits(out, self.graph.results[0].type, sizes, values):
-            result, *_ = self.executable.into(sizes, values, [out, *self._unasked])
+            result, *_ = self._into(sizes, values, [out, *self._unasked])
             return out if result is out else filled([out], [result])[0]
         types = [node.type for node in self.graph.results]
         arrays = arrays_for(out, types, single=self._single)
         check_shapes(arrays, types, sizes)
-        results = self.executable.into(sizes, values, [*usable(arrays, types, values), *self._unasked])
+        results = self._into(sizes, values, [*usable(arrays, types, values), *self._unasked])
         return self.built(filled([*arrays, *self._unasked], results), arrays)
 
     @cached_property

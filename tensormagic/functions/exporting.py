@@ -153,6 +153,8 @@ def refuse(function: Compiled) -> None:
         raise NotInCError(
             "it is compiled for the GPU, and exported C code runs on the processor", 'Compile it with device="cpu".'
         )
+    if function.traced.raising:
+        raise NotInCError("it asks for floating-point errors by np.errstate", "Test the results: np.isfinite(y).all().")
     graph = _exported(function)
     if graph.is_wide:
         raise NotInCError("it computes sizes that may need more than 64 bits", "Pass these sizes as arguments.")

@@ -274,6 +274,11 @@ def _computed(function: Function, primals: tuple[Any, ...], key: Any, derive: Ma
                 "its value and its derivative would come from two different runs",
                 "Make a new array, w = w - g, and return it.",
             )
+        if capture.attempts.raising:
+            raise CaptureError(
+                f"{function.name} asks for floating-point errors by np.errstate, which a run for a derivative does not raise",
+                "Put np.errstate around tm.vjp or tm.linearize.",
+            )
         drawn = random.advanced(capture)
         found, put = _values(value, [g.buffer.node for g in drawn], function.math)
     random.commit(drawn, put)

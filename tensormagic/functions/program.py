@@ -31,7 +31,7 @@ from tensormagic.functions.reading import (
     Read,
 )
 from tensormagic.functions.results import refuse_tables, results_of
-from tensormagic.functions.sources import twins_in
+from tensormagic.functions.sources import shows_layout, twins_in
 from tensormagic.functions.space import place_of
 from tensormagic.functions.stores import Stores, same_of, stores_of
 from tensormagic.ir import site
@@ -142,6 +142,8 @@ def trace(
         tensors += fresh
         found = [t.place.buffer.first for t in fresh]  # which were there before stores
         leaves += found
+        if capture.layouts.ordered and shows_layout(gave.leaves):
+            capture.stored()
         matters = capture.layouts.asked or (capture.layouts.stores and capture.layouts.ordered)
         known = [*given.values, *(capture.inputs.values[node] for node in found)]
         same = same_of(known) if capture.callers.alike else ()

@@ -90,6 +90,11 @@ def written(function: Compiled, *, codes: bool = True, small: bool = True) -> by
     """The file of a compiled function; without machine code, or without sizes of 0 and 1, where those are not asked for."""
     function.refuse_changes()
     executable, name = function.executable, function.traced.name
+    if function.traced.raising:
+        raise CaptureError(
+            f"{name} asks for floating-point errors by np.errstate, which cannot be saved in a file",
+            "Put np.errstate around the call of what is loaded.",
+        )
     for graph in (function.traced.graph, executable.graph):
         _refuse_outside(graph, name)
     values = [now() for now in function.traced.outside]

@@ -16,6 +16,7 @@ from tensormagic.capture.tree import is_container, items_of
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size
+from tensormagic.ops.leaf import INPUT, PARAMETER
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,22 @@ def ways_of(
         if ways:
             found[k] = ways
     return found, unknown
+
+
+def shows_layout(results: Sequence[Any]) -> bool:
+    """Whether a result has the elements of an input or of another one: how these lie in memory decides if it is a part or a copy."""
+    arrays = [v for v in results if isinstance(v, Tensor) and v.type.form == "array" and v.type.shape]
+    wholes = [_unmoved(v.node) for v in arrays]
+    is_there = [v.place.parent is None and v.place.buffer.argument for v in arrays]
+    return len({*wholes}) < len(wholes) or any(
+        n.op in {INPUT, PARAMETER} and not there for n, there in zip(wholes, is_there, strict=True)
+    )
+
+
+def _unmoved(node: Node) -> Node:
+    while node.op.kind == "move":
+        node = node.args[0]
+    return node
 
 
 def twins_in(result: Any, results: Sequence[Any]) -> str | None:

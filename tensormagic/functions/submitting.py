@@ -268,7 +268,7 @@ def submit(fun: Any, /, *args: Any, **named: Any) -> Submitted:
 
     def call() -> Any:
         with floating.told(lambda: made.traced.lens):
-            return made.built(made.executable.run(sizes, *owned))
+            return made.built(made.computed(sizes, owned))
 
     return background(made.traced.name, usercode.here(), call)
 

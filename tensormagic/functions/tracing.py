@@ -139,7 +139,8 @@ class Traced:
     """A traced function: its graph, how its results are assembled, the values of parameters that are no arguments, and the names read.
 
     ``before`` is what the function could read before it was captured. ``record`` is what it has read, which tells whether that has changed
-    since, or why that cannot be told. ``outward`` is what the results are beside their values.
+    since, or why that cannot be told. ``outward`` is what the results are beside their values. ``raising`` says whether the code asks for
+    floating-point errors, by ``np.errstate``.
     """
 
     graph: Graph
@@ -152,6 +153,7 @@ class Traced:
     before: Record = field(default_factory=lambda: Record(()), repr=False)
     record: Record = field(default_factory=lambda: Record(()), repr=False)
     outward: Outward = field(default_factory=Outward, repr=False)
+    raising: bool = False
 
     @cached_property
     def lens(self) -> Lens:
@@ -230,7 +232,17 @@ def _trace(
         not np.array_equal(state, encoded(random.global_generator()))
     )  # by code that is not captured
     reads_of = tuple(capture.names.noted.values())
-    return Traced(closed.graph, arrange, outside, reads_of, function.name, closed.mapping, drawn, outward=outward)
+    return Traced(
+        closed.graph,
+        arrange,
+        outside,
+        reads_of,
+        function.name,
+        closed.mapping,
+        drawn,
+        outward=outward,
+        raising=capture.attempts.raising,
+    )
 
 
 def _behind(leaf: Node, read: Read | None) -> Callable[[], Any]:

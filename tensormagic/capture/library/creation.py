@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -150,6 +152,9 @@ def array(
     if dtype is not None:
         door.check_dtype(np.dtype(dtype), "the new array")
     letter = "K" if order is None else order_letter(order)
+    own = None if copy is None else _own_array(value, copy=copy)
+    if own is not None:  # whether it is a copy, NumPy leaves to the object
+        return array(own, dtype, copy=None if copy else False, order=order, ndmin=ndmin)
     value = value if subok and issubclass(type(value), np.ndarray) else as_converted(value, dtype)
     if copy is False:
         if not _is_array(value, dtype) or ndmin > value.ndim:
@@ -175,6 +180,8 @@ def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: boo
 @implements(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
     """``np.asarray``: the array itself, where it is one of this dtype."""
+    own = None if copy else door.lazily(a)
+    a = a if own is None else own
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
         letter = "K" if order is None else order_letter(order)
         lies = _in_order(a, letter) if isinstance(a, Tensor) and letter in {"C", "F"} else a
@@ -182,6 +189,15 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
             raise ValueError(_NO_COPY)
         return lies
     return array(a, dtype, copy=copy is not False, order=order)
+
+
+def _own_array(value: Any, *, copy: bool) -> Any:
+    """What an object of the user's gives as its array, as a copy if that is wanted; None where it does not, or knows of no copies."""
+    method = getattr(type(value), "__array__", None)
+    if not copy:
+        return door.lazily(value)
+    knows = isinstance(method, FunctionType) and "copy" in inspect.signature(method).parameters
+    return door.lazily(value, copy=True) if knows else None
 
 
 def _in_order(x: Tensor, letter: str) -> Tensor:

@@ -22,7 +22,7 @@ from tensormagic.capture.staging.ranges import items_of, used
 from tensormagic.capture.staging.repeating import staged_each
 from tensormagic.capture.staging.trial import attempt, refuse_taken
 from tensormagic.capture.staging.truth import truth
-from tensormagic.capture.staging.world import World
+from tensormagic.capture.staging.world import Reaching, World
 from tensormagic.capture.stand_ins import StandIn, gone_over
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.size import hint, nodes_of
@@ -81,7 +81,7 @@ _CHOSEN = "choosing among values by a condition on data,"
 _FEW = 32  # items of which each is asked for where those before it leave that open
 
 
-class Generated(StandIn):
+class Generated(StandIn, Reaching):
     """A generator expression: Python's, unless a function that goes over all of it at once asks for a list.
 
     Parameters
@@ -107,6 +107,11 @@ class Generated(StandIn):
         self.left = ""  # what has taken a data-dependent number of values, if anything has
         named = hasattr(iterable, "__next__") and not isinstance(iterable, (Generated, *ON_THE_WAY))
         self.takes = type(iterable) in _TAKEN or named
+
+    @property
+    def reached(self) -> tuple[Any, ...]:
+        """What an item is made by, and of."""
+        return self.iteration, self.test, self.iterable
 
     def __iter__(self) -> Any:
         return self

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from tensormagic.capture import context, number_classes
 from tensormagic.capture.deferred import Deferred
@@ -16,6 +18,7 @@ from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ops.effects.raising import put
+from tensormagic.ops.op import as_form
 
 PLAIN = (str, int, float, bool, type(None), bytes)
 LATER = (Tensor, Deferred, GrownList)  # whose texts are known when the graph has run
@@ -43,9 +46,24 @@ def formatted(*pieces: Any) -> str:
     lazy = [p for p in pieces if not isinstance(p, str) and isinstance(p[0], LATER)]
     if not lazy or (trial() is None and not _abstract()):
         return at_once([p if isinstance(p, str) else put(*p) for p in pieces])
+    _refuse_formats(pieces)
     made = Text("".join(p if isinstance(p, str) else "{}" for p in pieces))
     made.pieces = list(pieces)
     return made
+
+
+def _refuse_formats(pieces: Sequence[Any]) -> None:
+    """Raise Python's error where values of their classes have no such format, whatever they are: nobody may ask for the text later."""
+    for value, conversion, form in (p for p in pieces if not isinstance(p, str)):
+        if not form or type(form) is not str or not isinstance(value, Tensor) or _classes(value.node) > 1:
+            continue
+        shape = [s if isinstance(s, int) and s < 2 else 2 for s in value.type.shape]
+        put(as_form(np.ones(shape, value.type.dtype), value.type.form), conversion, form)
+
+
+def _classes(node: Node) -> int:
+    classes = number_classes.noted(node)
+    return 1 if classes is None else len(classes.types)
 
 
 def text(*pieces: Any) -> Any:
@@ -55,6 +73,7 @@ def text(*pieces: Any) -> Any:
     pieces = tuple([q for p in pieces for q in _expanded(p)])
     if any(not isinstance(p, str) and isinstance(p[2], Deferred) for p in pieces):
         raise text_asked_for()
+    _refuse_formats(pieces)
     return text_of([p if isinstance(p, str) else (as_it_is(p[0]), *p[1:]) for p in pieces])
 
 

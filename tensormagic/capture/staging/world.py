@@ -54,6 +54,15 @@ class Journaled:
     state: dict[str, Tensor]
 
 
+class Reaching:
+    """An object of ours that calls functions of the user's."""
+
+    @property
+    def reached(self) -> Iterable[Any]:
+        """These functions, and what they are called with."""
+        return ()
+
+
 class World:
     """What functions can reach: their variables, the containers that these hold, and the functions that they name."""
 
@@ -162,6 +171,8 @@ class World:
             return
         if hasattr(kind, "__next__"):
             self.iterators[id(value)] = value
+        if isinstance(value, Reaching):
+            self._pending += value.reached
         foreign = package_of(type(value)) in _FOREIGN and not is_users_class(type(value))
         for inside in containers_of(value) if not foreign or is_users_module(value) else ():
             self.containers.append((inside, dict(inside)))

@@ -469,13 +469,15 @@ def einsum_view(x: Tensor, letters: str, out: str) -> Tensor | None:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, **options: Any) -> Any:
-    """``np.asfortranarray``: the array itself, or a view of it, where it lies in Fortran order, else a copy."""
+    """``np.asfortranarray``: the array itself where it lies in Fortran order, else a copy."""
     if type(a) is np.ndarray:  # NumPy has computed it with plain values
         return np.asfortranarray(a, dtype)
     x = tensor(a)
     if x.type.form != "array" or x.ndim < 2:
         return ascontiguousarray(a, dtype, **options)
-    return ascontiguousarray(x.transpose(), dtype, **options).transpose()
+    turned = x.transpose()
+    found = ascontiguousarray(turned, dtype, **options)
+    return x if found is turned else found.transpose()
 
 
 @implements(np.ascontiguousarray)
@@ -491,6 +493,9 @@ def ascontiguousarray(a: Any, dtype: Any = None, **options: Any) -> Any:
     if dtype is not None and x.dtype != dtype:
         return x.astype(dtype)
     layout = x.place.layout()
+    capture = context.current()
+    if capture is not None and x.place.buffer.argument:
+        capture.stored()  # as then, it matters how the arguments of a function lie in memory
     lies = layout is not None and layout.flags.c_contiguous
     if layout is None or (not lies and any(hint(s) is None for s in x.type.shape)):  # one row lies in C order
         copy = in_c_order(done(x.node))

@@ -34,7 +34,12 @@ from tensormagic.transform.rewriting import (
     structured,
     triples,
 )
-from tensormagic.transform.rewriting.before_slopes import before_slopes, quotients_as_they_were, quotients_that_vanish
+from tensormagic.transform.rewriting.before_slopes import (
+    before_slopes,
+    quotients_as_they_were,
+    quotients_that_vanish,
+    with_what_grows,
+)
 from tensormagic.transform.rewriting.beyond import BEYOND, applies
 from tensormagic.transform.rewriting.beyond_folds import BEYOND_FOLDS
 from tensormagic.transform.scans import scanned
@@ -287,7 +292,11 @@ def rewrite_nodes(
     folds = base == "exact" or not constants.are_rounded(order)
     used = table(level, (*extra, *own_rules(level)), early=True, folds=folds, differentiated=differentiated)
     nodes, log = _rewrite_nodes(results, used, order=order)
-    if differentiated and any(f.rule in quotients_that_vanish for f in log.fired):
+    grows = with_what_grows(nodes) if differentiated and base != "exact" else None
+    if grows is not None:
+        nodes, more = _rewrite_nodes(nodes, Table([grows]))
+        log = Log([*log.fired, *more.fired], [*log.withheld, *more.withheld])
+    if grows is not None or (differentiated and any(f.rule in quotients_that_vanish for f in log.fired)):
         nodes = _rewrite_nodes(nodes, _AS_THEY_WERE)[0]
     if differentiated and base != "exact" and any(map(identities.has_two_forms, topological(nodes))):
         nodes, more = _rewrite_nodes(nodes, _one_form(level))

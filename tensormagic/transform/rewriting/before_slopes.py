@@ -7,18 +7,21 @@ their sides change together. And a form that is divided by something is divided 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tensormagic.ir.node import Node, is_constant
+from tensormagic.ir.node import Node, is_constant, topological
 from tensormagic.ir.rules import Found, Rule, bare
-from tensormagic.ops.scalars.scalar import add, divide, logical_and, multiply, not_equal, subtract, where
+from tensormagic.ir.within import ops_within, within
+from tensormagic.ops.scalars.scalar import add, divide, log1p, logical_and, multiply, not_equal, subtract, where
+from tensormagic.transform.rewriting.common_factors import factors_of
+from tensormagic.transform.rewriting.divided import over
 from tensormagic.transform.rewriting.explog import cosines, hyperbolic_cosines
 from tensormagic.transform.rewriting.notation import exact, stable
 from tensormagic.transform.rewriting.series import NAMED
 from tensormagic.transform.rewriting.singular import roots_of_squares_less_a_number
 from tensormagic.transform.rewriting.terms import number_of, written
-from tensormagic.transform.rewriting.vanishing import one_series
+from tensormagic.transform.rewriting.vanishing import beside_what_grows, one_series
 
 _MOST = 64
 """How many nodes of a side are looked through; what goes on further counts as dependent on everything."""
@@ -32,6 +35,7 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
         yield _dependent(rule) if rule.cancels else rule
     yield from quotients_that_vanish
     yield from quotients_of_forms
+    yield from quotients_of_logarithms
     yield from forms_beside_quotients
 
 
@@ -85,6 +89,35 @@ def quotients_that_vanish(node: Node) -> Found | None:
     return Found(where(near, found.value, _same(node, node.args[0], where(near, 1, node.args[1]))))
 
 
+@stable(roots="multiply", fuel=1, judged=True)
+def products_with_what_grows(node: Node) -> Found | None:
+    """``y * log1p(x / y) -> x * log1p(r) / r for r = x / y, where that is near 0, for all functions of what is divided by a factor``."""
+    found = beside_what_grows(node)
+    if found is None:
+        return None
+    near = found.near
+    return Found(where(near, found.value, node.args[0] * where(near, 1, node.args[1])))
+
+
+def with_what_grows(nodes: Sequence[Node]) -> Rule | None:
+    """That rule for the products of a graph that are no sides of a form: these have slopes of their own. None where there are none."""
+    order = topological(nodes)
+    forms = [sides for n in order if n.op is where and (sides := written(n)) is not None]
+    left = {bare(side) for sides in forms for side in sides}
+    found: dict[Node, Found] = {}
+    (rule,) = products_with_what_grows
+    for node in reversed(order):
+        if node.op is multiply and node not in left and within(node) & _DIVIDED and node.type.dtype.kind == "f":
+            one = rule.apply(node)
+            if one is not None:
+                found[node] = one
+                left.update(factors_of(node).within)
+    return replace(rule, apply=found.get) if found else None
+
+
+_DIVIDED = ops_within(("divide",))
+
+
 def _same(node: Node, first: Node, second: Node) -> Node:
     """A product or quotient of these, as ``node`` is one."""
     return first / second if node.op is divide else first * second
@@ -107,10 +140,23 @@ def quotients_of_forms(node: Node) -> Found | None:
     if node.type.dtype.kind != "f" or form.type.shape != node.type.shape or written(form) is None:
         return None
     (near, value, text), below = form.args, node.args[1]
-    other = _without(bare(value), bare(below))
+    other = _without(bare(value), bare(below)) or over(value, below)
     if other is None:
         return Found(where(near, value / below, text / below), absorbs=(form,))
     return Found(where(logical_and(near, not_equal(below, 0)), other, text / below), absorbs=(form,))
+
+
+@stable(roots="divide", heads="where", within="expm1", fuel=1, judged=True)
+def quotients_of_logarithms(node: Node) -> Found | None:
+    """``log1p(x * expm1(y * z)) / y -> by log1p(r) / r and expm1(y * z) / y, for all logarithms of what is near 1 for a small y``."""
+    form, below = bare(node.args[0]), node.args[1]
+    if form.op is not where or form.type.shape != node.type.shape or bare(form.args[1]).op is not log1p:
+        return None
+    value = over(form.args[1], below)
+    if value is None:
+        return None
+    near = logical_and(form.args[0], not_equal(below, 0))
+    return Found(where(near, value, form.args[2] / below), absorbs=(form,))
 
 
 @stable(roots="multiply", heads="divide", fuel=1, judged=True)

@@ -51,6 +51,7 @@ from tensormagic.transform.rewriting.terms import (
     conjugates,
     difference,
     key_of,
+    log_of_quotient,
     number_of,
     raised,
     squared,
@@ -259,11 +260,20 @@ def _of_expm1(a: Image, b: Image, inner: Apart) -> _Form:
     return value, logical_or(low, near) if isinstance(near, Node) else low
 
 
+def _log_of(power_: Image, more: Node | float) -> Node:
+    """The logarithm of a base that is 1 and ``more``: of a quotient, ``more`` has digits only near 1."""
+    base = None if power_.argument is None else bare(power_.argument)
+    return log1p(more) if base is None or base.op is not divide else log_of_quotient(*base.args)
+
+
 def _of_power(a: Image, b: Image, inner: Apart) -> _Form:
     exponent = next(raised(i.node).args[1] for i in (a, b) if bare(i.node).args)
     if number_of(bare(b.node)) == 1:
-        rise = exponent * log1p(inner.value)
+        rise = exponent * _log_of(a, inner.value)
         return expm1(rise), within(rise, 0.5)
+    if number_of(bare(a.node)) == 1:
+        rise = exponent * _log_of(b, -inner.value)
+        return -expm1(rise), within(rise, 0.5)
     rise = exponent * log1p(inner.value / b.at())
     return b.node * expm1(rise), both(within(inner.value, b.at() * 0.5), within(rise, 0.5))
 

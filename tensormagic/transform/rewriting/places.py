@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import bare
-from tensormagic.ops.scalars.scalar import divide, exp, log, negative, subtract
+from tensormagic.ops.scalars.scalar import divide, exp, log, multiply, negative, subtract
 from tensormagic.transform.rewriting.power_series import NoSeriesError, Series, exponential, number, power_of_x
-from tensormagic.transform.rewriting.terms import key_of, sum_of
+from tensormagic.transform.rewriting.terms import key_of, number_of, sum_of
 
 _Powers = frozenset[tuple[Node, Fraction]]
 NEAR = 2.0**-6
@@ -196,6 +196,13 @@ def _is_difference(node: Node, other: Node) -> int:
     return (own == sides) - (own == sides[::-1])
 
 
+def _multiple_of(node: Node, other: Node) -> Fraction | None:
+    """What multiple of another node a product with a number is; None for others."""
+    if node.op is not multiply or other not in map(bare, node.args):
+        return None
+    return next((value for a in node.args if bare(a) is not other and (value := number_of(bare(a)))), None)
+
+
 @dataclass(frozen=True)
 class Product(Place):
     """A small product, or quotient, of two operands: ``base`` is read by it and the other one, ``over``."""
@@ -220,6 +227,8 @@ class Product(Place):
         if self.below is not None:
             return {self.over: _ELSEWHERE, self.below: given * given}
         found = {self.over: _ELSEWHERE, self.base: given}
+        if self.base.op is multiply:
+            found |= {bare(a): given / float(t) for a in self.base.args if (t := _multiple_of(self.base, bare(a)))}
         if self.base.op is subtract:  # as the same operands elsewhere have it
             first, second = map(bare, self.base.args)
             found = {first: 2 * _ELSEWHERE + given, second: 2 * _ELSEWHERE} | found
@@ -240,6 +249,10 @@ class Product(Place):
         if abs(self.power) == 1 and (sign := _is_difference(node, self.base)):
             series = power_of_x(self.power, known)
             return {_one((self.over, -self.other * self.power)): series if sign > 0 else -series}
+        if abs(self.power) == 1 and (times := _multiple_of(self.base, node)):
+            return {
+                _one((self.over, -self.other * self.power)): power_of_x(self.power, known) * number(1 / times, known)
+            }
         if node is self.below and abs(self.power) == 1:
             return {_one((self.over, -2 * self.other * self.power)): power_of_x(2 * self.power, known)}
         if key_of(node) == ("square", self.base) and abs(self.power) == 2:

@@ -21,6 +21,25 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import absolute, add, isfinite, less, logical_and, multiply, square, where
 from tensormagic.transform.rewriting.factors import factored, square_less_square, squares_of_differences
+from tensormagic.transform.rewriting.polynomials import (
+    NOTHING,
+    ONE,
+    Polynomial,
+    TooLarge,
+    as_node,
+    by_turns,
+    degree,
+    is_exact,
+    is_linear,
+    loses_terms,
+    magnitudes,
+    monomial,
+    multiplied,
+    plus,
+    scaled,
+    to_power,
+    with_squares,
+)
 from tensormagic.transform.rewriting.rational_looks import (
     ARITHMETIC,
     ATOMS,
@@ -31,54 +50,20 @@ from tensormagic.transform.rewriting.rational_looks import (
 )
 from tensormagic.transform.rewriting.terms import Apart, in_range, key_of, number_of, written
 
-_MONOMIALS = 12
 _PRICE = 2
 """How many times the operations of the text its form may take."""
 
-_Powers = tuple[int, ...]
-_Coefficient = Fraction | int
-_Polynomial = dict[_Powers, _Coefficient]
-_NOTHING: _Powers = (0,) * ATOMS
-_ONE: _Polynomial = {_NOTHING: 1}
 _PRODUCTS = frozenset(("multiply", "divide", "square", "reciprocal", "power"))
-
-
-class _TooLarge(Exception):  # noqa: N818 (no error: there is no form)
-    """More than is looked at."""
+_SQUARES = frozenset(("add", "subtract", "multiply", "square"))
+"""What roots are of that are read as what they are of."""
 
 
 @dataclass(frozen=True)
 class _Quotient:
     """A polynomial over a product of nodes."""
 
-    top: _Polynomial
+    top: Polynomial
     below: Counter[Node]
-
-
-def _plus(p: _Polynomial, q: _Polynomial, times: int = 1) -> _Polynomial:
-    found = dict(p)
-    for powers, c in q.items():
-        found[powers] = found.get(powers, 0) + times * c
-    return _bounded({k: c for k, c in found.items() if c})
-
-
-def _times(p: _Polynomial, q: _Polynomial) -> _Polynomial:
-    found: _Polynomial = {}
-    for one, c in p.items():
-        for other, d in q.items():
-            powers = tuple(map(int.__add__, one, other))
-            found[powers] = found.get(powers, 0) + c * d
-    return _bounded({k: c for k, c in found.items() if c})
-
-
-def _bounded(p: _Polynomial) -> _Polynomial:
-    if len(p) > _MONOMIALS:
-        raise _TooLarge
-    return p
-
-
-def _degree(p: _Polynomial) -> int:
-    return max(map(sum, p), default=0)
 
 
 @dataclass
@@ -87,7 +72,7 @@ class _Reading:
 
     atoms: list[Node] = field(default_factory=list[Node])
     through: dict[Node, None] = field(default_factory=dict[Node, None])
-    _factors: dict[Node, _Polynomial] = field(default_factory=dict[Node, _Polynomial])
+    _factors: dict[Node, Polynomial] = field(default_factory=dict[Node, Polynomial])
     _known: dict[Node, _Quotient] = field(default_factory=dict[Node, _Quotient])
 
     def of(self, node: Node, depth: int = DEEP) -> _Quotient:
@@ -96,7 +81,7 @@ class _Reading:
         found = self._known.get(inner)
         if found is None:
             if len(self._known) > NODES:
-                raise _TooLarge
+                raise TooLarge
             found = self._known[inner] = self._read(inner, depth)
         return found
 
@@ -104,7 +89,7 @@ class _Reading:
         value = number_of(node)
         if value is not None:
             number = value.numerator if value.denominator == 1 else value
-            return _Quotient({_NOTHING: number} if number else {}, Counter())
+            return _Quotient({NOTHING: number} if number else {}, Counter())
         sides = written(node)
         name = node.op.name
         power = number_of(bare(node.args[1])) if name == "power" else None
@@ -121,22 +106,22 @@ class _Reading:
             return _product(first, self.of(node.args[-1], depth - 1))
         if name == "power":
             return self._raised(first, node.args[0], int(power or 0))
-        one = _Quotient(_ONE, Counter())
+        one = _Quotient(ONE, Counter())
         return self._over(one, first, node.args[0]) if name == "reciprocal" else self._divided(first, node, depth)
 
     def _divided(self, top: _Quotient, node: Node, depth: int) -> _Quotient:
         return self._over(top, self.of(node.args[1], depth - 1), node.args[1])
 
-    def _atom(self, node: Node) -> _Polynomial:
+    def _atom(self, node: Node) -> Polynomial:
         if node not in self.atoms:
             if len(self.atoms) == ATOMS:
-                raise _TooLarge
+                raise TooLarge
             self.atoms.append(node)
         at = self.atoms.index(node)
         return {tuple(int(k == at) for k in range(ATOMS)): 1}
 
     def _raised(self, base: _Quotient, node: Node, power: int) -> _Quotient:
-        found = one = _Quotient(_ONE, Counter())
+        found = one = _Quotient(ONE, Counter())
         for _ in range(abs(power)):
             found = _product(found, base)
         return found if power > 0 else self._over(one, base, node, -power)
@@ -152,111 +137,51 @@ class _Reading:
         value = number_of(inner)
         if value is not None:
             if not value:
-                raise _TooLarge
+                raise TooLarge
             return _Quotient({k: Fraction(c) / value**power for k, c in top.top.items()}, top.below)
         if below.below or not below.top:
-            raise _TooLarge
+            raise TooLarge
         self._factors[inner] = below.top
         return _Quotient(top.top, top.below + Counter({inner: power}))
 
     def sum(self, a: _Quotient, b: _Quotient, times: int) -> _Quotient:
         """``a + times * b`` over their common denominator."""
         below = a.below | b.below
-        return _Quotient(_plus(self.widened(a, below), self.widened(b, below), times), below)
+        return _Quotient(plus(self.widened(a, below), self.widened(b, below), times), below)
 
-    def widened(self, a: _Quotient, below: Counter[Node]) -> _Polynomial:
+    def widened(self, a: _Quotient, below: Counter[Node]) -> Polynomial:
         """The numerator of ``a`` over ``below``."""
         top = a.top
         for factor, power in (below - a.below).items():
             for _ in range(power):
-                top = _times(top, self._factors[factor])
+                top = multiplied(top, self._factors[factor])
         return top
 
 
 def _product(a: _Quotient, b: _Quotient) -> _Quotient:
-    return _Quotient(_times(a.top, b.top), a.below + b.below)
+    return _Quotient(multiplied(a.top, b.top), a.below + b.below)
 
 
 # as nodes -------------------------------------------------------------------------------------------------------------
 
 
-def _raise(node: Node, power: int) -> Node:
-    found = node if power % 2 else None
-    if power > 1:
-        half = square(_raise(node, power // 2))
-        found = half if found is None else half * found
-    return found if found is not None else node
-
-
-def _sum(p: _Polynomial, atoms: list[Node]) -> Node | float:
-    """A polynomial as nodes, its most frequent atom taken out first."""
-    if len(p) == 1:
-        ((powers, c),) = p.items()
-        return _monomial(powers, c, atoms)
-    count = [sum(powers[k] > 0 for powers in p) for k in range(ATOMS)]
-    most = max(range(ATOMS), key=count.__getitem__)
-    if not count[most]:
-        return float(p[_NOTHING])
-    least = min(powers[most] for powers in p if powers[most])
-    inside = {_less(q, most, least): c for q, c in p.items() if q[most]}
-    outside = {q: c for q, c in p.items() if not q[most]}
-    factor = _raise(atoms[most], least)
-    sign = -1 if all(c < 0 for c in inside.values()) else 1
-    part = _scaled(_sum({q: sign * c for q, c in inside.items()}, atoms), factor)
-    if not outside:
-        return -part if sign < 0 else part
-    if sign < 0:
-        return _sum(outside, atoms) - part
-    if all(c < 0 for c in outside.values()):
-        return part - _sum({q: -c for q, c in outside.items()}, atoms)
-    return part + _sum(outside, atoms)
-
-
-def _less(powers: _Powers, at: int, by: int) -> _Powers:
-    return tuple(n - by * (k == at) for k, n in enumerate(powers))
-
-
-def _scaled(part: Node | float, factor: Node) -> Node:
-    if isinstance(part, Node):
-        return factor * part
-    return factor if part == 1 else -factor if part == -1 else factor * part
-
-
-def _monomial(powers: _Powers, c: _Coefficient, atoms: list[Node]) -> Node | float:
-    found: Node | float = float(c)
-    for atom, power in zip(atoms, powers, strict=False):
-        if power:
-            found = _scaled(found, _raise(atom, power))
-    return found
-
-
 def _without_common(
-    p: _Polynomial, below: Counter[Node], atoms: list[Node]
-) -> tuple[_Polynomial, list[Node], Counter[Node]]:
+    p: Polynomial, below: Counter[Node], atoms: list[Node]
+) -> tuple[Polynomial, list[Node], Counter[Node]]:
     """A numerator without the atoms that all of it has, these atoms, and the denominator without those of them that it has."""
     common = [min(powers[k] for powers in p) for k in range(ATOMS)]
     core = {tuple(n - m for n, m in zip(powers, common, strict=True)): c for powers, c in p.items()}
     own = Counter({atom: power for atom, power in zip(atoms, common, strict=False) if power})
-    return core, _by_turns(own - below), below - own
+    return core, by_turns(own - below), below - own
 
 
-def _by_turns(factors: Counter[Node]) -> list[Node]:
-    """The factors of a product, equal ones apart from each other: a square may run under or over where ``x * y`` does not."""
-    return [n for k in range(max(factors.values(), default=0)) for n, times in factors.items() if times > k]
-
-
-def _magnitudes(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node]]:
-    """A polynomial and its atoms without signs: what the monomials are together."""
-    return {powers: abs(c) for powers, c in p.items()}, [absolute(a) for a in atoms]
-
-
-def _by_factors(p: _Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node | float, Node | float] | None:
+def _by_factors(p: Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node | float, Node | float] | None:
     """A polynomial by factors that are 0 where it is, and its size by the magnitudes of what is no such factor.
 
     ``roots``: whether it was one of roots, so that a sum without products is better than they are.
     """
-    if roots and _linear(p):
-        total_ = _sum(p, atoms)
+    if roots and is_linear(p):
+        total_ = as_node(p, atoms)
         return total_, total_
     squares = squares_of_differences(p)
     if squares is not None:
@@ -272,7 +197,7 @@ def _by_factors(p: _Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node
     found = factored(p)
     if found is None:
         return None
-    parts = [_raise(part, n) for f, n in found.factors if isinstance(part := _sum(f, atoms), Node)]
+    parts = [to_power(part, n) for f, n in found.factors if isinstance(part := as_node(f, atoms), Node)]
     number = float(found.number)
     value = (
         reduce(multiply, parts)
@@ -281,13 +206,13 @@ def _by_factors(p: _Polynomial, atoms: list[Node], *, roots: bool) -> tuple[Node
         if number == -1
         else reduce(multiply, parts) * number
     )
-    if found.rest == _ONE:
+    if found.rest == ONE:
         return value, value
-    rest, size = _sum(found.rest, atoms), _sum(*_magnitudes(found.rest, atoms))
+    rest, size = as_node(found.rest, atoms), as_node(*magnitudes(found.rest, atoms))
     return value * rest, value * size
 
 
-def _without_roots(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list[Node], tuple[Node, ...]]:
+def _without_roots(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[Node], tuple[Node, ...]]:
     """A polynomial in which even powers of a root are powers of what it is the root of, and the roots of which it had any.
 
     Its value shows nothing of their roundings: who reads one of them beside it would no longer read the same number as it does.
@@ -299,7 +224,7 @@ def _without_roots(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list
             inner = bare(atom.args[0])
             at = atoms.index(inner) if inner in atoms else k
             atoms[at], had = inner, (*had, atom)
-            found: _Polynomial = {}
+            found: Polynomial = {}
             for q, c in p.items():
                 powers = [0 if m == k else n for m, n in enumerate(q)]
                 powers[at] += q[k] // 2
@@ -308,16 +233,29 @@ def _without_roots(p: _Polynomial, atoms: list[Node]) -> tuple[_Polynomial, list
     return (p, atoms, had) if p else whole
 
 
-def _linear(p: _Polynomial) -> bool:
-    return max(map(sum, p), default=0) == 1
+def _by_what_roots_are_of(
+    reading: _Reading, top: Polynomial, sides: list[Polynomial]
+) -> tuple[Polynomial, list[Polynomial]]:
+    """A difference and its sides without even powers of roots of sums and products, where terms cancel for it: ``1 / s - s``."""
+    for k, atom in enumerate(reading.atoms):
+        inner = bare(atom.args[0]) if atom.op.name == "sqrt" else atom
+        even = any(q[k] for q in top) and not any(q[k] % 2 for p in (top, *sides) for q in p)
+        if inner.op.name not in _SQUARES or not even:
+            continue
+        before = dict(reading.through)
+        try:
+            of = reading.of(inner)
+            new, *parts = (with_squares(p, k, of.top) for p in (top, *sides)) if not of.below else (top,)
+        except TooLarge:
+            new = parts = None
+        if new and parts and loses_terms(new, parts):
+            reading.through[atom] = None
+            return new, parts
+        reading.through = before
+    return top, sides
 
 
-def _is_exact(p: _Polynomial) -> bool:
-    """Whether a sum of two terms, as the difference of what is near each other, has no rounding."""
-    return len(p) == 2 and _linear(p) and all(abs(c) == 1 for powers, c in p.items() if any(powers))
-
-
-def _are_given(p: _Polynomial, atoms: list[Node]) -> bool:
+def _are_given(p: Polynomial, atoms: list[Node]) -> bool:
     """Whether a sum is of numbers that were given: of what was computed, roundings are as large as those that are saved."""
     return all(_is_given(atoms[k]) for powers in p for k, power in enumerate(powers) if power)
 
@@ -330,25 +268,25 @@ def _is_given(node: Node) -> bool:
     return True
 
 
-def _plain(a: Node, b: Node, core: _Polynomial, below: Counter[Node]) -> bool:
+def _plain(a: Node, b: Node, core: Polynomial, below: Counter[Node]) -> bool:
     """A difference of two squares, which has a rule of its own; that from a number is left as it is."""
     if any(isinstance(key_of(bare(u)), tuple) and number_of(bare(v)) is not None for u, v in ((a, b), (b, a))):
         return True
     return not below and len(core) == 2 and max(map(sum, core)) <= 2
 
 
-def _read(a: Node, b: Node) -> tuple[_Reading, _Quotient, list[_Polynomial]] | None:
+def _read(a: Node, b: Node) -> tuple[_Reading, _Quotient, list[Polynomial]] | None:
     """``a - b`` and both sides over one denominator; None where there is none, or the code works with roundings."""
     reading = _Reading()
     try:
         first, second = reading.of(a), reading.of(b)
         whole = reading.sum(first, second, -1)
         sides = [reading.widened(q, whole.below) for q in (first, second)]
-    except _TooLarge:
+    except TooLarge:
         return None
     if any(cancels_with(x, y) for x, y in permutations(reading.atoms, 2)):
         return None
-    if not whole.top or (not whole.below and max(map(_degree, sides)) < 2):
+    if not whole.top or (not whole.below and max(map(degree, sides)) < 2):
         return None
     return reading, whole, sides
 
@@ -363,11 +301,12 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     if found is None:
         return None
     reading, whole, sides = found
-    core, factors, below = _without_common(whole.top, whole.below, reading.atoms)
+    top, sides = _by_what_roots_are_of(reading, whole.top, sides)
+    core, factors, below = _without_common(top, whole.below, reading.atoms)
     core, atoms, squared = _without_roots(core, reading.atoms)
     split = _split(a, b, core, whole.below, atoms, squared=bool(squared))
-    cancels = split is not None or _loses_terms(whole.top, sides)
-    exact = not cancels and bool(whole.below) and _is_exact(core) and _are_given(core, atoms)
+    cancels = split is not None or loses_terms(top, sides)
+    exact = not cancels and bool(whole.below) and is_exact(core) and _are_given(core, atoms)
     looks = len(core) == 2 and split is None if cancels else bool(whole.below)
     inner = _of_functions(core, atoms, known) if looks else None
     if not cancels and not exact and inner is None:
@@ -389,27 +328,22 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     return Apart(value, near, parts, known=True, local=local or (inner is None and tops[0] is not tops[1]))
 
 
-def _loses_terms(top: _Polynomial, sides: list[_Polynomial]) -> bool:
-    """Whether at least half of a term that both sides have is gone from their difference."""
-    return any(abs(top.get(m, 0)) * 2 <= abs(c) for m, c in sides[0].items() if m in sides[1])
-
-
 def _split(
-    a: Node, b: Node, core: _Polynomial, below: Counter[Node], atoms: list[Node], *, squared: bool
+    a: Node, b: Node, core: Polynomial, below: Counter[Node], atoms: list[Node], *, squared: bool
 ) -> tuple[Node | float, Node | float] | None:
     """A numerator as a product of factors, with what bounds it; None where it stays the sum that the text has."""
-    stays = _plain(a, b, core, below) and not (squared and _linear(core))
+    stays = _plain(a, b, core, below) and not (squared and is_linear(core))
     return None if stays else _by_factors(core, atoms, roots=squared)
 
 
-def _as_sum(core: _Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
+def _as_sum(core: Polynomial, atoms: list[Node]) -> tuple[Node | float, Node | float]:
     """A numerator as a sum of its terms, with what bounds it: their magnitudes, where they may cancel again."""
     sizes = {Fraction(abs(c)) for c in core.values()}
-    if len(core) == 2 and len(sizes) == 1 and sizes != {1} and _linear(core):  # exact, where both are near each other
-        value = _sum({powers: 1 if c > 0 else -1 for powers, c in core.items()}, atoms) * float(sizes.pop())
+    if len(core) == 2 and len(sizes) == 1 and sizes != {1} and is_linear(core):  # exact, where both are near each other
+        value = as_node({powers: 1 if c > 0 else -1 for powers, c in core.items()}, atoms) * float(sizes.pop())
         return value, value
-    value = _sum(core, atoms)
-    return value, value if len(core) == 1 or _is_exact(core) else _sum(*_magnitudes(core, atoms))
+    value = as_node(core, atoms)
+    return value, value if len(core) == 1 or is_exact(core) else as_node(*magnitudes(core, atoms))
 
 
 def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | None) -> Node:
@@ -421,9 +355,9 @@ def _near(bound: Node | float, a: Node, below: Counter[Node], inner: Apart | Non
     return logical_and(near, inner.near) if inner is not None and inner.near is not None else near
 
 
-def _is_number(core: _Polynomial, atoms: list[Node]) -> Node:
+def _is_number(core: Polynomial, atoms: list[Node]) -> Node:
     """Where a difference of two numbers that were given is one: over one denominator it is then as near as the text, or nearer."""
-    difference = _sum(core, atoms)
+    difference = as_node(core, atoms)
     return isfinite(difference) if isinstance(difference, Node) else constant(True)
 
 
@@ -431,16 +365,18 @@ def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> N
     """Products and quotients by turns, so that as little as may be runs over."""
     value = top
     divisors, factors = list(below.elements()), list(factors)
+    if factors and not isinstance(value, Node):
+        value = scaled(value, factors.pop(0))
     while divisors or factors:
         if divisors:
             divisor = divisors.pop(0)
             value = value / divisor
         if factors:
-            value = _scaled(value, factors.pop(0))
+            value = scaled(value, factors.pop(0))
     return value
 
 
-def _of_functions(core: _Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
+def _of_functions(core: Polynomial, atoms: list[Node], known: Callable[[Node, Node], Apart | None]) -> Apart | None:
     """A numerator of two terms as a difference that is known."""
     if len(core) != 2:
         return None
@@ -448,7 +384,7 @@ def _of_functions(core: _Polynomial, atoms: list[Node], known: Callable[[Node, N
     if c * d > 0:
         return None
     times = abs(c) if abs(c) == abs(d) else 1  # once, behind the difference
-    left, right = (_monomial(m, Fraction(abs(k)) / times, atoms) for m, k in ((p, c), (q, d)))
+    left, right = (monomial(m, Fraction(abs(k)) / times, atoms) for m, k in ((p, c), (q, d)))
     found = known(*(s if isinstance(s, Node) else constant(s) for s in (left, right)))
     factor = float(times) if c > 0 else -float(times)
     if found is None or factor == 1:

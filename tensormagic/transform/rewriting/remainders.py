@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -178,9 +179,10 @@ def _is_mean(x: Node, y: Node) -> bool:
     return bare(x).op is SUM and size.op is SIZE
 
 
-@stable(roots="log", fuel=1, judged=True, extends="0 where x and y are infinite and differ by a number")
+@stable(roots="log log2 log10", fuel=1, judged=True, extends="0 where x and y are infinite and differ by a number")
 def logarithms_of_quotients(node: Node) -> Found | None:
     """``log(x / y) -> log1p((x - y) / y) where x and y are near each other``."""
+    function = next(f for f in UNITS if f is node.op)
     quotient = bare(node.args[0])
     negated = quotient.op is negative  # as quotients by what has become -expm1(x) are
     quotient = bare(quotient.args[0]) if negated else quotient
@@ -194,25 +196,31 @@ def logarithms_of_quotients(node: Node) -> Found | None:
     total, rest = first.minus(second.times(-1)), first.minus(second)
     if not total.terms and total.number and rest.terms and not rest.number:
         odds = 2 * arctanh(Sum(tuple((k, n, t / total.number) for k, n, t in rest.terms), rest.number).node())
-        return Found(odds, absorbs=(quotient, *(n for n in map(bare, quotient.args) if n.args)))
+        return Found(_to_base(function, odds), absorbs=(quotient, *(n for n in map(bare, quotient.args) if n.args)))
     apart = factors_apart(x, y, 0) or known(x, y)
     if apart is not None and apart.rough:
         apart = over_common(x, y, known) or apart
     if apart is None and not negated and (both := near_one(quotient)) is not None:
-        return Found(where(both.near, both.value, log(where(both.near, 1, quotient))), absorbs=(quotient, *both.parts))
+        far = function(where(both.near, 1, quotient))
+        return Found(where(both.near, _to_base(function, both.value), far), absorbs=(quotient, *both.parts))
     difference = x - y if apart is None else apart.value
     r = difference / y
     if (
-        apart is None
+        apart is None and function is log
     ):  # as far as a difference has no rounding, since `x / y - 1` beside the logarithm has none there either
         near = logical_and(less_equal(-0.5, r), less_equal(r, 1))
     else:
         near = less(absolute(difference), absolute(y) * 0.5)
-        near = near if apart.near is None else logical_and(apart.near, near)
+        near = near if apart is None or apart.near is None else logical_and(apart.near, near)
     ratio = node.args[0]
-    far = log(where(near, 1, ratio))
+    far = function(where(near, 1, ratio))
     parts = (quotient, *(apart.parts if apart is not None else ()))
-    return Found(where(near, log1p(r), far), absorbs=parts)
+    return Found(where(near, _to_base(function, log1p(r)), far), absorbs=parts)
+
+
+def _to_base(function: Any, natural: Node) -> Node:
+    """A logarithm to the base that ``function`` has."""
+    return natural if function is log else natural * UNITS[function]
 
 
 @real(roots="sigmoid", assumes=("0 < x < 1",))
@@ -256,9 +264,10 @@ _LEAST = 16
 def powers_near_one(node: Node) -> Found | None:
     """``(1 + x) ** y -> exp(y * log1p(x)) where x is near 0``."""
     base, exponent = bare(node.args[0]), bare(node.args[1])
-    if base.op not in {add, subtract} or node.type.dtype.kind != "f":
+    sides = written(base)  # 1 - x / y has a form
+    if (base.op not in {add, subtract} and sides is None) or node.type.dtype.kind != "f":
         return None
-    total, n = sum_of(base), number_of(exponent)
+    total, n = sum_of(base, text=sides is not None), number_of(exponent)
     if total.number != 1 or not total.terms or (n is not None and abs(n) < _LEAST):
         return None
     x = Sum(total.terms, total.number - 1).node()
@@ -266,7 +275,8 @@ def powers_near_one(node: Node) -> Found | None:
     near = logical_and(less(absolute(x), 0.25), less(absolute(rise), _log_of_most(node.type.dtype)))
     if n is None:
         near = logical_and(near, less(_SHOWN, absolute(node.args[1])))
-    return Found(where(near, exp(rise), power(where(near, 1, node.args[0]), node.args[1])), absorbs=(base,))
+    own = (base, *(n for n in (bare(base.args[2]), *map(bare, sides)) if n.args)) if sides else (base,)
+    return Found(where(near, exp(rise), power(where(near, 1, node.args[0]), node.args[1])), absorbs=own)
 
 
 def _log_of_most(dtype: np.dtype[np.floating]) -> float:

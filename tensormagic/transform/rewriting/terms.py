@@ -19,8 +19,12 @@ from tensormagic.ops.scalars.scalar import (
     less,
     log,
     log1p,
+    log2,
+    log10,
     logical_and,
     logical_or,
+    multiply,
+    negative,
     power,
     square,
     subtract,
@@ -297,14 +301,34 @@ def _guarded(form: Node, operand: Node, k: int) -> Node | None:
     return None
 
 
+def _beside_one(form: Node) -> Node | None:
+    """The logarithm of 1 less something that ``form`` is, by its accurate form where that is small; else None."""
+    function, small = bare(form.args[1]), bare(form.args[2])
+    if small.op is multiply:
+        small = bare(small.args[0])
+    of = next((f for f in (log, log2, log10) if f is function.op), None)
+    rest = bare(small.args[0]) if of is not None and small.op is log1p else form
+    guard = bare(rest.args[0]) if rest.op is negative else form
+    if of is None or guard.op is not where or bare(guard.args[0]) is not bare(form.args[0]):
+        return None
+    return of(1 - guard.args[2]) if number_of(bare(guard.args[1])) == 0 else None
+
+
+_FUNCTIONS = (log, log2, log10, erfcx)
+"""Functions whose forms are read as they were written."""
+
+
 def as_text(node: Node) -> Node:
     """A function that ``node`` has become another form of, near somewhere or where it runs over, as it was written; else ``node``."""
     inner = raised(node)
     if inner is bare(node) and inner.op is where:
+        if (beside := _beside_one(inner)) is not None:
+            return beside
         for k in (1, 2):
             text = bare(inner.args[k])
-            if (text.op is log or text.op is erfcx) and (of := _guarded(inner, text.args[0], k)) is not None:
-                return (log if text.op is log else erfcx)(of)
+            function = next((f for f in _FUNCTIONS if f is text.op), None)
+            if function is not None and (of := _guarded(inner, text.args[0], k)) is not None:
+                return function(of)
         return in_range(inner)
     return inner
 

@@ -36,7 +36,7 @@ from tensormagic.transform.rewriting.common_factors import factors_of
 from tensormagic.transform.rewriting.expansions import Expansion, Part, Read, of_part
 from tensormagic.transform.rewriting.looks import Look, is_deep, is_function, look_at, of_product, places, read
 from tensormagic.transform.rewriting.numbers_near import number_at
-from tensormagic.transform.rewriting.places import NEAR, Beside, Place, Product
+from tensormagic.transform.rewriting.places import NEAR, Beside, Over, Place, Product
 from tensormagic.transform.rewriting.places import Near as NearAnother
 from tensormagic.transform.rewriting.power_series import NoSeriesError, Series
 from tensormagic.transform.rewriting.series import dear
@@ -101,6 +101,30 @@ def _of_two_factors(node: Node) -> Vanishing | None:
     return None
 
 
+def beside_what_grows(node: Node) -> Vanishing | None:
+    """``y * log1p(x / y)``, by the series in ``x / y``: what ``y`` is as a multiple of it goes."""
+    if node.op is not multiply:
+        return None
+    factors = factors_of(node)
+    for function in [n for n, t in factors.powers.items() if t == 1 and n.args]:
+        below = _divisors(function)
+        for large, times in factors.powers.items():
+            if times > 0 and large is not function and large in below:
+                found = _of_quotient(divide(function, divide(1, reduce(multiply, [large] * times))))
+                if found is not None:
+                    return replace(found, value=found.value * factors.without({function: 1, large: times}))
+    return None
+
+
+def _divisors(function: Node) -> set[Node]:
+    """What is divided by within a function, but for numbers."""
+    found: set[Node] = set()
+    for node in _nodes(function):
+        if node.op is divide and is_function(function) | (function.op is where):
+            found.update(factors_of(bare(node.args[1])).powers)
+    return found
+
+
 def _is_looked_at(quotient: Node, others: Sequence[Node]) -> bool:
     """Whether it is not plain, or has an operand in common with what it is multiplied by: else the slope is a sum that has a form."""
     return not _is_plain(quotient) or bool(
@@ -113,7 +137,11 @@ def _of_quotient(quotient: Node) -> Vanishing | None:
     found = _at(quotient, _of_roots(quotient))
     if found is not None or is_deep(quotient) or (look := look_at(quotient, products=True)) is None:
         return found
-    near = [p for p in _places(quotient, look) if isinstance(p, Beside | Product | NearAnother)]
+    near = [
+        p
+        for p in _places(quotient, look)
+        if isinstance(p, Beside | Product | NearAnother) or (isinstance(p, Over) and p.at)
+    ]
     return _at(quotient, near) or _by_products(quotient, near, look)
 
 
@@ -321,4 +349,4 @@ def _part(others: Any, own: Series, small: Node, near: Node, radius: float, bits
     return of_part(Part(others, own, ()), small, near, radius, bits)
 
 
-__all__ = ["Vanishing", "one_series"]
+__all__ = ["Vanishing", "beside_what_grows", "one_series"]

@@ -80,10 +80,13 @@ class Reach:
         What a cell reads.
     home
         The notebook's variables: what their functions have for globals.
+
+    ``holders`` are the lists and dictionaries with lazy values in them, those of objects' attributes too.
     """
 
     def __init__(self, values: Iterable[Any], home: Mapping[str, Any]) -> None:
         self.home = home
+        self.holders: list[list[Any] | dict[Any, Any]] = []
         self.reads: set[str] = set()
         self.binds: set[str] = set()
         self._seen: set[int] = set()
@@ -100,8 +103,10 @@ class Reach:
         elif (names := next((names for kinds, names in _PARTS if isinstance(value, kinds)), None)) is not None:
             self._pending += [getattr(value, n, None) for n in names]
         elif isinstance(value, list | tuple | set | frozenset | dict):
-            items = islice(value.values() if isinstance(value, dict) else value, _MOST)
+            items = [*islice(value.values() if isinstance(value, dict) else value, _MOST)]
             self._pending += [v for v in items if not isinstance(v, _ATOMS)]
+            if type(value) in {list, dict} and any(type(v) is Tensor for v in items):
+                self.holders.append(value)  # type: ignore[arg-type]
         elif package_of(type(value)) == "tensormagic":
             self._captured(value)
         elif isinstance(value, type):

@@ -20,6 +20,8 @@ KNOWN = 0.1  # of that, for a cell whose text was given up before
 FIRST = 16  # elements of an array that is gone over, after which the time of the others is taken
 NODE = 0.0005  # seconds that a node takes later on, to be rewritten and run
 DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
+CALLS = 1024  # calls, after which the time is taken
+FEW = 8  # calls to a node, from which on they are for nothing that is in the graph
 ENOUGH = 20  # times so long such a capture may take
 
 
@@ -41,18 +43,72 @@ def built(capture: Capture) -> None:
         refuse(capture)
 
 
-def foreseen(capture: Capture | None, more: int) -> None:
-    """Count the nodes that a loop will have, as one iteration that Python has run tells.
+class Ahead:
+    """How large the graph of iterations that Python runs will be, and how long they will take: foreseen by the first ones.
+
+    Parameters
+    ----------
+    count
+        How many there are, where that is known.
+    listed
+        Whether they make a list: Python decides nothing in them, and a graph of them is given up where it would take long.
+    """
+
+    __slots__ = ("_begun", "_count", "_listed", "_nodes", "_since")
+
+    def __init__(self, count: int | None, *, listed: bool = False) -> None:
+        self._count, self._listed = count, listed
+        self._begun = self._nodes = 0
+        self._since = 0.0
+
+    def begin(self, capture: Capture) -> None:
+        """Begin an iteration: the second one begins as the later ones do, and tells how large the graph of all of them will be.
+
+        Where it puts nothing into the graph, more of them tell how long all of them will take.
+
+        Raises
+        ------
+        LimitError
+            Where that is much, and the code can be run without a graph.
+        """
+        self._begun += 1
+        if self._begun == 2:
+            self._nodes, self._since = capture.effort.nodes, time.thread_time()
+        elif self._begun == 3 and self._count is not None:
+            self._foresee(capture, (capture.effort.nodes - self._nodes) * (self._count - 2))
+        elif self._begun > FIRST and self._nodes == capture.effort.nodes and not self._begun & (self._begun - 1):
+            self._wait(capture, self._begun if self._count is None else self._count - self._begun)
+
+    def _foresee(self, capture: Capture, more: int) -> None:
+        if capture.heap.trials or not (self._listed or capture.effort.driven):
+            return
+        nodes = capture.effort.nodes + more
+        many = NODE * more > _patience(capture) if self._listed else nodes > MANY
+        if many and _can_do_without(capture):
+            refuse(capture, nodes)
+
+    def _wait(self, capture: Capture, left: int) -> None:
+        if capture.abstract or capture.heap.trials:
+            return
+        each = (time.thread_time() - self._since) / (self._begun - 2)
+        if each * left > _patience(capture) and _can_do_without(capture):
+            refuse(capture, empty=True)
+
+
+def called(capture: Capture) -> None:
+    """Count a call of a function of the user's.
 
     Raises
     ------
     LimitError
-        Where they are many, and the code can be run without a graph.
+        Where many have taken long, have put nothing into the graph, and the code can be run without one.
     """
-    if capture is None or capture.heap.trials or not capture.effort.driven:
+    effort = capture.effort
+    effort.calls += 1
+    if effort.calls % CALLS or effort.nodes * FEW > effort.calls or capture.abstract or capture.heap.trials:
         return
-    if capture.effort.nodes + more > MANY and _can_do_without(capture):
-        refuse(capture, capture.effort.nodes + more)
+    if time.thread_time() - effort.begun > _patience(capture) and _can_do_without(capture):
+        refuse(capture, empty=True)
 
 
 def _is_endless(capture: Capture) -> bool:
@@ -135,8 +191,8 @@ def _yes() -> bool:
     return True
 
 
-def refuse(capture: Capture, nodes: int = 0) -> None:
-    """Give up, whatever the code does with the error: there are so many ``nodes``, or will be."""
+def refuse(capture: Capture, nodes: int = 0, *, empty: bool = False) -> None:
+    """Give up, whatever the code does with the error: there are so many ``nodes``, or will be; or none that take the time."""
     places = list(capture.effort.unstaged.items())[:3]
     why = "; ".join(f"{place}: {reason}" for place, reason in places)
     count = min(LIMIT, nodes or capture.effort.nodes)
@@ -145,5 +201,6 @@ def refuse(capture: Capture, nodes: int = 0) -> None:
         "Use fewer iterations, or array operations instead of the loop; %%tensor --plain runs the cell as it is.",
         why,
         next((place.line for place, _ in places if place.line), 0),
+        empty=empty,
     )
     raise capture.refusals.refused

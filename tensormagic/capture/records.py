@@ -31,8 +31,8 @@ class Effort:
         How many nodes there are.
     driving, iterations, driven
         In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
-    asked, begun
-        How many values the code has asked for on the way, and when its thread has begun.
+    asked, calls, begun
+        How many values the code has asked for on the way, how often it has called functions of the user's, and when its thread has begun.
     again
         Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
     hurried
@@ -50,6 +50,7 @@ class Effort:
     iterations: int = 0
     driven: int = 0
     asked: int = 0
+    calls: int = 0
     begun: float = field(default_factory=time.thread_time)
     again: Callable[[], bool] | None = None
     hurried: bool = False

@@ -179,12 +179,15 @@ class LimitError(CaptureError):
         Why Python runs the iterations that build them.
     line
         The line of the first such loop; 0 where it is not known.
+    empty
+        Whether what takes long puts nothing into the graph.
     """
 
-    def __init__(self, message: str = "", hint: str = "", why: str = "", line: int = 0) -> None:
+    def __init__(self, message: str = "", hint: str = "", why: str = "", line: int = 0, *, empty: bool = False) -> None:
         super().__init__(message, hint)
         self.why = why
         self.line = line
+        self.empty = empty
 
 
 class MissingAttributeError(CaptureError, AttributeError):

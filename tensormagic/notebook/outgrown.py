@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import random
 import sys
 import types
 import warnings
@@ -48,6 +49,7 @@ _DATA = (
     types.NoneType, bool, int, float, complex, str, bytes, range, slice, types.EllipsisType, np.generic, np.dtype, np.ufunc,
     np.random.Generator, np.random.RandomState, Tensor,
 )  # fmt: skip
+_SHARED = random.random.__self__  # what the functions of `random` draw from; it goes back, as NumPy's generators do
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _OF_CLASSES = {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__"}
 _MOST = 10_000  # values of containers and objects that are looked at
@@ -124,8 +126,10 @@ def _tell(code: Code, error: TensorError) -> None:
     if isinstance(error, LimitError):
         why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
         told = f"it has a loop that goes into a graph only one iteration at a time, and that would take long{why}"
+        if error.empty:
+            told = f"it has iterations or calls that put nothing into a graph, and would take long for that{why}"
         after = ", and print after it" if "print()" in why else ""
-        advice = f"write the loop with array operations{after}"
+        advice = f"write {'this' if error.empty else 'the loop'} with array operations{after}"
     else:
         told = f"no graph holds what it does: {error.message}"
         advice = f"{error.hint[:1].lower()}{error.hint[1:].rstrip('.')}" if error.hint else "leave that out"
@@ -140,25 +144,39 @@ def _tell(code: Code, error: TensorError) -> None:
 
 @contextmanager
 def _as_arrays(code: Code, space: dict[str, Any]) -> Generator[None]:
-    """Have the names that a cell reads stand for NumPy's arrays and numbers while it runs, where they are lazy values.
+    """Have what a cell reads stand for NumPy's arrays and numbers while it runs, where it is lazy: names, attributes, items of lists.
 
     An array is the memory of the lazy one, as ``np.asarray`` of it is in plain code: what is stored into either is seen in both.
     """
     names = free_names(code, space)
-    reads = {*names, *Reach([space[n] for n in names], space).reads}
-    lazy = {n: v for n, v in space.items() if n in reads and type(v) is Tensor}
-    given = {n: found for n, v in lazy.items() if (found := _array_of(v)) is not None}
-    space.update(given)
+    reach = Reach([space[n] for n in names], space)
+    lazy = [(space, n, v) for n, v in space.items() if n in reach.reads.union(names) and type(v) is Tensor]
+    lazy += [(holder, k, v) for holder in reach.holders for k, v in _items(holder) if type(v) is Tensor]
+    found = {id(v): _array_of(v) for v in {id(v): v for _, _, v in lazy}.values()}
+    given: list[tuple[Any, Any, Tensor]] = [each for each in lazy if found[id(each[2])] is not None]
+    for holder, key, value in given:
+        holder[key] = found[id(value)]
     try:
         yield
     finally:
-        kept = {n for n, found in given.items() if isinstance(found, np.ndarray) or n not in code.parsed.binds}
-        space.update({n: lazy[n] for n in kept if space.get(n) is given[n]})
+        for holder, key, value in given:
+            array = found[id(value)]
+            rebound = holder is space and key in code.parsed.binds and not isinstance(array, np.ndarray)
+            if not rebound and dict(_items(holder)).get(key) is array:
+                holder[key] = value
+
+
+def _items(holder: list[Any] | dict[Any, Any]) -> list[tuple[Any, Any]]:
+    """What a list or a dictionary holds, each with its place."""
+    return list(holder.items() if isinstance(holder, dict) else enumerate(holder))
 
 
 def _array_of(value: Tensor) -> Any:
-    """What NumPy would have in place of a lazy value; None where its memory cannot be had."""
-    found = value.numpy()
+    """What NumPy would have in place of a lazy value; None where that, or its memory, cannot be had."""
+    try:
+        found = value.numpy()
+    except Exception:  # noqa: BLE001 (of its computation: raised where it is read)
+        return None
     if type(found) is not np.ndarray or value.type.form != "array":
         return found
     memory = lent(value.place, found)
@@ -280,7 +298,7 @@ class _Look:
 
     def _value(self, value: Any) -> bool:
         """Whether a value, and what it leads to, are data or known functions."""
-        if isinstance(value, _DATA) or id(value) in self._seen:
+        if isinstance(value, _DATA) or value is _SHARED or id(value) in self._seen:
             return True
         self._seen[id(value)] = value
         self._room -= 1

@@ -55,7 +55,7 @@ def test_an_array_that_python_made_has_no_graph_of_its_own(there):
     ("cell", "line"),
     [
         ("solve_ivp(lambda t, u: -u, (0, 4), [2.0])", f"OdeResult of scipy, {MADE}"),
-        ("k = 3 * y[0]\nsolve_ivp(lambda t, u: -k * u, (0, 1), [2.0])", "OdeResult of scipy, computed by Python · graph: of k (computed when it is read)"),  # noqa: E501 (a line that is compared)
+        ("k = 3 * y[0]\nsolve_ivp(lambda t, u: -k * u, (0, 1), [2.0])", "OdeResult of scipy, computed by Python · run on values: solve_ivp · graph: of k (computed)"),  # noqa: E501 (a line that is compared)
         ("minimize(lambda v: (v[0] - 1) ** 2, [0.0])", f"OptimizeResult of scipy, {MADE}"),
         ("for k in range(2):\n    v = fractions.Fraction(k, 3)\nv", f"Fraction of fractions, {MADE}"),
         ("Fit(2.0)", f"Fit, {MADE}"),

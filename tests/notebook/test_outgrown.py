@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,6 +258,67 @@ LAZY = {  # what a cell does with arrays of the notebook that are lazy, and that
 }
 
 
+IDLE = {  # cells whose iterations and calls put nothing into the graph
+    "a number of random's": "rolls = []\nfor k in range(3000):\n    rolls.append(randint(1, 6) + randint(1, 6))",
+    "a function": """
+def digits(n):
+    return sum(int(d) for d in str(n))
+found = []
+for k in range(3000):
+    if digits(k) == 7:
+        found.append(str(k))
+""",
+    "recursion": "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nf = fib(16)",
+    "a method": """
+class Tree:
+    def depth(self, n):
+        return 0 if n < 1 else 1 + max(self.depth(n // 2), self.depth(n - 9))
+d = Tree().depth(300)
+""",
+    "texts": "words = []\nfor k in range(2000):\n    words.append(f'{k:05d}'.replace('0', 'o').upper())\nlast = words[-1]",
+}
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_what_puts_nothing_into_the_graph_ends_soon(notebook, monkeypatch, name):
+    """Time decides: with no patience, all that takes any."""
+    monkeypatch.setattr(limits, "PATIENCE", 0.0)
+    start = "import random\nfrom random import randint\nrandom.seed(4)"
+    notebook.ok(start)
+    space, _ = python(notebook, IDLE[name])
+    notebook.ok(start)
+    with pytest.warns(tm.PlainRunWarning, match="iterations or calls that put nothing into a graph"):
+        notebook.ok("%%tensor\n" + IDLE[name])
+    for known in space.keys() & {"rolls", "found", "f", "d", "words", "last"}:
+        assert notebook[known] == space[known]
+        assert type(notebook[known]) is type(space[known])
+
+
+LISTS = {  # comprehensions of which Python runs each iteration, where a graph of all takes long
+    "products": "B = [[sum(A[i][k] * A[k][j] for k in range(n)) for j in range(n)] for i in range(n)]",
+    "rows": "B = [[max(A[i]) - A[i][j] for j in range(n)] for i in range(n)]",
+    "by a function": "def inner(u, v):\n    return sum(a * b for a, b in zip(u, v))\nB = [[inner(r, A[k]) for k in range(n)] for r in A]",
+    "by a loop": "B = []\nfor i in range(n):\n    B.append([sum(A[i][k] * A[k][j] for k in range(n)) for j in range(n)])",
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_whose_graph_would_take_long_are_pythons(notebook, monkeypatch, name):
+    monkeypatch.setattr(limits, "PATIENCE", 0.1)
+    cell = "n = 24\nA = [[i * j % 7 for j in range(n)] for i in range(n)]\n" + LISTS[name]
+    space, _ = python(notebook, cell)
+    with pytest.warns(tm.PlainRunWarning, match="was run as ordinary Python"):
+        notebook.ok("%%tensor\n" + cell)
+    assert notebook["B"] == space["B"]
+
+
+def test_iterations_that_build_a_graph_are_kept_however_long_they_take(notebook, monkeypatch):
+    monkeypatch.setattr(limits, "PATIENCE", 0.0)
+    notebook["v"] = np.arange(3.0)
+    notebook.ok("%%tensor\nnames = []\nfor k in range(40):\n    v = v * 1.5 + k\n    names.append(str(k))\nv")
+    assert type(notebook["v"]) is tm.Tensor
+
+
 @pytest.mark.parametrize("name", LAZY)
 def test_lazy_arrays_of_the_notebook_are_arrays_there(small, name):
     start = "w = {v} * 2.0\nn = {v}.sum()\npart = w[1:]\npair = [w, part]\ndef put(k, a):\n    w[k] = w[k] * 0 + a"
@@ -271,6 +333,66 @@ def test_lazy_arrays_of_the_notebook_are_arrays_there(small, name):
     assert [np.asarray(p).tolist() for p in small["pair"]] == [p.tolist() for p in space["pair"]]
     small.ok("w[0] = 77.0")
     assert (float(small["pair"][0][0]) == 77.0) == (name != "binds anew")
+
+
+HELD = """
+class Layer:
+    def __init__(self, w):
+        self.w, self.scale, self.seen = w, w.sum(), []
+    def forward(self, x):
+        self.x = x
+        return np.tanh(self.w * x)
+    def step(self, g):
+        self.w -= 0.1 * g * self.x
+        self.scale = self.scale * 0.5 + g.sum()
+        self.seen.append(self.w.sum())
+w = {v} * 2.0
+layer = Layer(w)
+net = [layer, Layer({v} + 1.0)]
+params = {{"w": w, "b": w.sum(), "parts": [w[1:], {v} * 3.0]}}
+def total():
+    return sum(p.sum() for p in params["parts"]) + params["b"]
+"""
+HOLDERS = {  # what a cell does with what objects, lists and dictionaries of the notebook hold
+    "attributes": "for k in range(400):\n    layer.w[int(v[k % 4])] = k + layer.scale",
+    "methods": "for k in range(100):\n    x = v[int(v[k % 4])]\n    for a in net:\n        x = a.forward(x)\n    "
+    "for a in net[::-1]:\n        a.step(x)",
+    "a list": "for k in range(400):\n    net[k % 2].w = net[k % 2].w + v[int(v[k % 4])]",
+    "a dictionary": "for k in range(400):\n    params['w'] = params['w'] * 0.5 + v[int(v[k % 4])]\n    params['b'] += v[int(v[k % 4])]",
+    "lists within": "for k in range(400):\n    params['parts'][k % 2][int(v[k % 3])] = k",
+    "what a function reads": "s = 0.0\nfor k in range(400):\n    s = s + v[int(v[k % 4])] * total()",
+    "a list that grows": "for k in range(400):\n    net[0].seen.append(net[0].w[int(v[k % 4])])",
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_lazy_arrays_in_objects_and_lists_are_arrays_there(small, name, monkeypatch):
+    space: dict[str, Any] = {"np": np, "v": np.array([0.5, 1.5, 2.5, 3.5])}
+    exec(HELD.format(v="v"), space)
+    exec(HOLDERS[name], space)
+    small.ok("%%tensor\n" + HELD.format(v="v"))
+    assert type(small["layer"].w) is tm.Tensor
+    assert type(small["params"]["b"]) is tm.Tensor
+    outgrown(small, "%%tensor\n" + HOLDERS[name])
+
+    def held(of):
+        layers = [[np.asarray(n.w), np.asarray(n.scale), np.asarray(n.seen)] for n in of["net"]]
+        found = [
+            of["params"]["w"],
+            of["params"]["b"],
+            *of["params"]["parts"],
+            of["w"],
+            *(part for layer in layers for part in layer),
+        ]
+        return [np.asarray(f).tolist() for f in found], of["layer"].w is of["w"], of["params"]["w"] is of["w"]
+
+    assert held(small) == held(space)
+
+
+def test_lazy_values_that_fail_are_left_alone(small):
+    small.ok("%%tensor\nsquare = np.zeros((2, 2))\nnet = {'bad': np.linalg.inv(square), 'good': v * 2.0}")
+    outgrown(small, "%%tensor\ns = 0.0\nfor k in range(400):\n    s = s + net['good'][int(v[k % 4])]")
+    assert small["s"] == 100 * (1.0 + 3.0 + 5.0 + 7.0)
 
 
 def test_a_loop_over_lazy_elements_ends_soon(small, monkeypatch):

@@ -16,7 +16,7 @@ import tensormagic as tm
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ops.draws.quantiles import beta_slopes, von_mises_slopes
 from tensormagic.ops.draws.slopes import gamma_slopes
-from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, put_back
+from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, left_by, put_back
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
 FAMILIES: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
@@ -265,6 +265,25 @@ def test_states_are_words_and_back(kind: str, legacy: bool) -> None:
     assert np.array_equal(generator_at(words, legacy=legacy).standard_normal(9), again.standard_normal(9))
     put_back(again, words)
     assert np.array_equal(generator.standard_normal(9), again.standard_normal(9))
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_the_state_after_a_draw_is_numpys(legacy: bool) -> None:
+    """The twister's is read from its memory: a draw of any kind, and as many as it takes to begin its numbers anew."""
+    generator = fresh("MT19937", legacy=legacy, seed=5)
+    generator.standard_normal()
+    words = encoded(generator)
+    methods = {
+        "random": (), "uniform": (1.0, 2.0), "standard_normal": (), "normal": (), "choice": (5,), "permutation": (4,), "bytes": (3,),
+        "exponential": (), "gamma": (0.5,), **({"randint": (7,), "rand": (), "random_sample": ()} if legacy else {"integers": (7,)}),
+    }  # fmt: skip
+    for _ in range(90):
+        for method, args in methods.items():
+            own = generator_at(words, legacy=legacy)
+            getattr(own, method)(*args)
+            words = left_by(own, words, method, legacy=legacy)
+            assert np.array_equal(words, encoded(own)), method
+            assert not words.flags.writeable
 
 
 @pytest.mark.parametrize("tier", ["numpy", "numba"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, deprecated, loud, names, namespace, pythons, usercode
+from tensormagic.capture import context, deprecated, limits, loud, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself, read_by
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -70,6 +70,8 @@ def _in_capture(function: Any, capture: context.Capture) -> Any:
     if capture.heap.trials and any(t.iterators for t in capture.heap.trials) and not is_staged(function):
         return leaving(function, _called(function))
     kind = type(function)
+    if kind is MethodType:
+        limits.called(capture)
     if kind is not BuiltinFunctionType and kind is not FunctionType:
         return _called(function)
     key = function, capture.abstract, bool(capture.heap.trials)  # what decides it for a library's functions
@@ -78,6 +80,8 @@ def _in_capture(function: Any, capture: context.Capture) -> Any:
         found = _called(function)
         if _is_settled(function) and _is_settled(found):
             _settled[key] = found
+        elif kind is FunctionType:
+            limits.called(capture)
     return found
 
 

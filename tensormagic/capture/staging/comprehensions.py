@@ -8,6 +8,7 @@ from types import GeneratorType
 from typing import Any
 
 from tensormagic.capture import context
+from tensormagic.capture.limits import Ahead
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging import raising
 from tensormagic.capture.staging.ahead import ahead, behind
@@ -57,8 +58,15 @@ def comprehended(
     found = _filled(iterable, iteration, one)
     if found is not None:
         return found
+    capture, ahead_of = context.current(), Ahead(len(iterable) if type(iterable) in _KNOWN else None, listed=True)
+
+    def each(item: Any) -> Any:
+        if capture is not None:
+            ahead_of.begin(capture)
+        return one(item)
+
     with holding(iterable):
-        return [one(item) for item in iterable]
+        return [each(item) for item in iterable]
 
 
 def _of_one(iteration: Iteration, single: bool) -> Iteration:

@@ -95,12 +95,15 @@ def is_put_together(value: Any) -> bool:
     return holds_lazy(value) or (_abstract() and objects.has_own_text(value))
 
 
-def _expanded(piece: Any) -> list[Any]:
-    """A piece of a text; of a container with lazy values, and of an object of the user's, those that Python puts together."""
+def _expanded(piece: Any, *, percent: bool = False) -> list[Any]:
+    """A piece of a text; of a container with lazy values, and of an object of the user's, those that Python puts together.
+
+    An item of ``%`` stays of whatever class its method gave it.
+    """
     if isinstance(piece, str) or not isinstance(piece[2], str):
         return [piece]
     if (converted := _converted(*piece)) is not None:
-        return _expanded(converted)
+        return _expanded(converted, percent=piece[1].startswith("%"))
     if piece[1] not in {"", "r", "s"}:
         return [piece]
     if isinstance(piece[0], Text) and piece[1] in {"", "s"} and not piece[2]:
@@ -110,7 +113,8 @@ def _expanded(piece: Any) -> list[Any]:
     own = objects.own_text(*piece) if _abstract() else None
     if own is None:
         return [piece]
-    own = [(p, "", "") if piece[1] and isinstance(p, str) and type(p) is not str else p for p in own]  # f"{v!s}"
+    if piece[1] and not percent:  # f"{v!s}"
+        own = [(p, "", "") if isinstance(p, str) and type(p) is not str else p for p in own]
     return [q for p in own for q in _expanded(p)]
 
 

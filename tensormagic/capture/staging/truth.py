@@ -8,7 +8,7 @@ import numpy as np
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.known import static_value
-from tensormagic.capture.limits import foreseen
+from tensormagic.capture.limits import Ahead
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.perhaps import Perhaps, truth_of
 from tensormagic.capture.refusal import refuse, values_are_there
@@ -22,7 +22,7 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
 
 if TYPE_CHECKING:
-    from tensormagic.capture.context import Capture
+    pass
 
 
 def truth(value: Any) -> bool | Node:
@@ -92,10 +92,10 @@ class Driving:
     """
 
     def __init__(self, lazy: int, count: int | None = None) -> None:
-        self.lazy, self.count = lazy, count
+        self.lazy = lazy
         self.decides = False
         self.capture = context.current()
-        self._begun = self._nodes = 0
+        self._ahead = Ahead(count)
 
     def __enter__(self) -> Self:
         if self.capture is not None:
@@ -114,16 +114,8 @@ class Driving:
             self.capture.effort.iterations += 1
             self.decides = self.capture.effort.iterations > self.lazy
             self.capture.effort.driven += self.decides
-        if self.capture is not None and self.count is not None:
-            self._foresee(self.capture, self.count)
-
-    def _foresee(self, capture: Capture, count: int) -> None:
-        """Tell by the second iteration, which begins as the later ones do, how large the graph of all of them will be."""
-        self._begun += 1
-        if self._begun == 2:
-            self._nodes = capture.effort.nodes
-        elif self._begun == 3:
-            foreseen(capture, (capture.effort.nodes - self._nodes) * (count - 2))
+        if self.capture is not None:
+            self._ahead.begin(self.capture)
 
 
 def unstaged(error: Exception) -> None:

@@ -42,7 +42,7 @@ def _drawn(state: Any, *values: Any, **params: Any) -> tuple[Any, Any]:
     if params["size"] is not None:
         options["size"] = params["size"]
     sample = getattr(generator, params["method"])(**options)
-    return left_by(generator, legacy=params["legacy"]), sample
+    return left_by(generator, np.asarray(state), params["method"], legacy=params["legacy"]), sample
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

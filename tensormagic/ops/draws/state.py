@@ -140,7 +140,7 @@ def _moved(generator: Any, before: Words) -> Words:
     memory = _own.memory.get(legacy)
     if memory is None:
         address = bits_of(generator).ctypes.state_address
-        memory = _own.memory[legacy] = np.frombuffer((ctypes.c_uint32 * 625).from_address(address), np.uint32)
+        memory = _own.memory[legacy] = np.ctypeslib.as_array((ctypes.c_uint32 * 625).from_address(address))
     words = np.array(before)
     words[1:626] = memory
     return words

@@ -71,6 +71,8 @@ class Ahead:
         LimitError
             Where that is much, and the code can be run without a graph.
         """
+        if capture.effort.again is _yes and not capture.heap.trials:  # what was given up when it was tried as a region
+            refuse(capture)
         self._begun += 1
         if self._begun == 2:
             self._nodes, self._since = capture.effort.nodes, time.thread_time()

@@ -312,6 +312,44 @@ def test_lists_whose_graph_would_take_long_are_pythons(notebook, monkeypatch, na
     assert notebook["B"] == space["B"]
 
 
+LIFE = """
+import random
+random.seed(1)
+N = 10
+g = [[random.random() < 0.3 for _ in range(N)] for _ in range(N)]
+for t in range(3):
+    new = [[False] * N for _ in range(N)]
+    for i in range(N):
+        for j in range(N):
+            {count}
+            new[i][j] = s == 3 or (g[i][j] and s == 2)
+    g = new
+"""
+COUNTS = {
+    "sum": "s = sum(g[(i + a) % N][(j + b) % N] for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0))",
+    "list": "s = len([1 for a in (-1, 0, 1) for b in (-1, 0, 1) if (a or b) and g[(i + a) % N][(j + b) % N]])",
+    "loops": "s = -g[i][j]\n            for a in (-1, 0, 1):\n                for b in (-1, 0, 1):\n                    "
+    "s += g[(i + a) % N][(j + b) % N]",
+    "row sums": "s = sum(sum(g[(i + a) % N][(j + b) % N] for b in (-1, 0, 1)) for a in (-1, 0, 1)) - g[i][j]",
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_what_was_given_up_on_trial_is_given_up(small, name):
+    """Iterations that are all Python's make no nodes: the cell ends with them, not after each was tried as a region."""
+    cell = LIFE.format(count=COUNTS[name])
+    space, _ = python(small, cell)
+    tried = []
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(limits, "refuse", lambda *a, given=limits.refuse, **k: tried.append(1) or given(*a, **k))
+            small.ok("%%tensor\n" + cell)
+    assert len(tried) < 20
+    assert bool(tried) == any(isinstance(w.message, tm.PlainRunWarning) for w in told)
+    assert small["g"] == space["g"]
+
+
 def test_iterations_that_build_a_graph_are_kept_however_long_they_take(notebook, monkeypatch):
     monkeypatch.setattr(limits, "PATIENCE", 0.0)
     notebook["v"] = np.arange(3.0)

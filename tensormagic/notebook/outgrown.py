@@ -127,7 +127,7 @@ def _tell(code: Code, error: TensorError) -> None:
         why = f" ({error.why.replace(_UNCAPTURED, '')})" if error.why else ""
         told = f"it has a loop that goes into a graph only one iteration at a time, and that would take long{why}"
         if error.empty:
-            told = f"it has iterations or calls that put nothing into a graph, and would take long for that{why}"
+            told = f"its iterations or calls put nothing into a graph, and run much slower while they are captured{why}"
         after = ", and print after it" if "print()" in why else ""
         advice = f"write {'this' if error.empty else 'the loop'} with array operations{after}"
     else:

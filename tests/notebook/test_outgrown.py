@@ -9,6 +9,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture import limits
+from tensormagic.capture.staging import calls
 from tensormagic.ir.errors import ConstantGradientWarning
 from tensormagic.session import demand
 from tensormagic.session.programs import executable
@@ -348,6 +349,27 @@ def test_what_was_given_up_on_trial_is_given_up(small, name):
     assert len(tried) < 20
     assert bool(tried) == any(isinstance(w.message, tm.PlainRunWarning) for w in told)
     assert small["g"] == space["g"]
+
+
+MANY_ITEMS = [
+    "max(a for _, a in out)", "min(a * 2 for _, a in out)", "max((a for _, a in out), default=0.0)", "min({a for _, a in out})",
+    "max(dict(out).values())", "max(map(abs, [a for _, a in out]))", "min(filter(None, (a for _, a in out)))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MANY_ITEMS)
+def test_extremes_of_many_items_compare_values(notebook, monkeypatch, text):
+    picked = []
+    monkeypatch.setattr(calls, "chosen", lambda *a, own=calls.chosen: picked.append(1) or own(*a))
+    cell = (
+        "th, om, out = 0.5, 0.0, []\nfor k in range(200):\n    om = om - 0.1 * math.sin(th)\n"
+        f"    th = th + om * 0.1\n    out.append((k, th))\nfound = {text}"
+    )
+    notebook.ok("import math")
+    space, _ = python(notebook, cell)
+    notebook.ok("%%tensor\n" + cell)
+    assert float(notebook["found"]) == pytest.approx(space["found"], rel=1e-13)
+    assert len(picked) < 10
 
 
 def test_iterations_that_build_a_graph_are_kept_however_long_they_take(notebook, monkeypatch):

@@ -317,6 +317,8 @@ def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
         several = len(args) == 1 and hasattr(type(args[0]), "__iter__")
         values = list(args[0]) if several else list(args)
         args = (values,) if several else args
+        if several and is_long(values):  # what a generator gave
+            return on_values(plain)(values, **options)
         if values and not values_are_there() and set(options) <= {"default", "key"} and _by_parts(values, options):
             return ordering.extreme(plain, values, key=options.get("key"), smaller=smaller)
         if set(options) - {"default"} or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):

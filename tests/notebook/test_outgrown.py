@@ -362,12 +362,12 @@ def test_extremes_of_many_items_compare_values(notebook, monkeypatch, text):
     picked = []
     monkeypatch.setattr(calls, "chosen", lambda *a, own=calls.chosen: picked.append(1) or own(*a))
     cell = (
-        "th, om, out = 0.5, 0.0, []\nfor k in range(200):\n    om = om - 0.1 * math.sin(th)\n"
-        f"    th = th + om * 0.1\n    out.append((k, th))\nfound = {text}"
+        "import math\ng, L, dt = 9.81, 1.0, 0.001\nth, om, t = 0.5, 0.0, 0.0\nout = []\nwhile t < 0.3:\n    om -= g / L * math.sin(th) * dt\n"
+        f"    th += om * dt\n    t += dt\n    out.append((t, th))\nfound = {text}"
     )
-    notebook.ok("import math")
     space, _ = python(notebook, cell)
     notebook.ok("%%tensor\n" + cell)
+    assert isinstance(notebook["out"][5][1], tm.Tensor)
     assert float(notebook["found"]) == pytest.approx(space["found"], rel=1e-13)
     assert len(picked) < 10
 

@@ -362,7 +362,8 @@ def test_extremes_of_many_items_compare_values(notebook, monkeypatch, text):
     picked = []
     monkeypatch.setattr(calls, "chosen", lambda *a, own=calls.chosen: picked.append(1) or own(*a))
     cell = (
-        "import math\ng, L, dt = 9.81, 1.0, 0.001\nth, om, t = 0.5, 0.0, 0.0\nout = []\nwhile t < 0.3:\n    om -= g / L * math.sin(th) * dt\n"
+        "import math\ng, L, dt = 9.81, 1.0, 0.001\nth, om, t = 0.5, 0.0, 0.0\nout = []\n"
+        "while t < 0.3:\n    om -= g / L * math.sin(th) * dt\n"
         f"    th += om * dt\n    t += dt\n    out.append((t, th))\nfound = {text}"
     )
     space, _ = python(notebook, cell)

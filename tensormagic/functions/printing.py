@@ -1,7 +1,7 @@
 """Calls with lazy arguments of functions that print in loops: run at once, by one program that prints as it runs.
 
 Captured as a part of what is around it, each iteration of such a loop would go into the graph by itself, since what is printed has to
-come in its turn.
+come in order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that print in loops, called with lazy arguments: one program that prints once, in its turn, and a graph that prints nothing."""
+"""Functions that print in loops, called with lazy arguments: one program that prints once, in order, and a graph that prints nothing."""
 
 from __future__ import annotations
 

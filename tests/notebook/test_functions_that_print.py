@@ -1,4 +1,4 @@
-"""Functions of ``tm.tensor`` that print in loops, called in cells: in their turn, at once, and with a graph for gradients."""
+"""Functions of ``tm.tensor`` that print in loops, called in cells: in order, at once, and with a graph for gradients."""
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import hint, nodes_of
 from tensormagic.ops.form import to_form
 from tensormagic.ops.pointwise import astype
-
-if TYPE_CHECKING:
-    pass
 
 
 def truth(value: Any) -> bool | Node:

@@ -143,8 +143,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--times", type=Path, default=ROOT / "tests" / ".times.txt")
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--each", type=float, default=1)
-    parser.add_argument("--least", type=int, default=10)
+    parser.add_argument("--each", type=float, default=0.5)
+    parser.add_argument("--least", type=int, default=12)
     asked = parser.parse_args()
     if asked.report is not None:
         whole = defaultdict[str, list[float]](list)

@@ -1,11 +1,11 @@
 """Hold the cells of notebooks against plain IPython: ``check_notebooks.py NOTEBOOK... [--as NAME@COMMIT] [--keep FOLDER] [--write]``.
 
 Each notebook runs three times, in processes of their own: twice as it is, and once with every cell as a ``%%tensor`` cell. Compared
-are, cell by cell, the variables, the cell's value, what was printed, the figures, and errors. What differs between the two plain
+are, cell by cell, the variables, the cell's value, what was printed, the figures, warnings, and errors. What differs between the two plain
 runs (clocks, addresses, unseeded draws, and memory that nobody has written, which `np.empty` gives filled otherwise in the second
 one) is not counted, nor is a cell that raises in both alike; one that is refused by name runs plainly afterwards.
 
-A cell is called slow if capturing it took the processor more than three times what the quicker plain run took, and half a second more.
+A cell is called slow if capturing it took the processor more than three times what the quicker plain run took, and 0.3 s more.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.notebook.sameness import difference, form, names_of, text_difference 
 
 PAGE = ROOT / "benchmarks" / "results" / "notebooks.md"
 SECONDS = 60  # of the processor, for a cell
-TIMES, MORE = 3, 0.5  # from which on a captured cell is slow: times what Python takes, and seconds more
+TIMES, MORE = 3, 0.3  # from which on a captured cell is slow: times what Python takes, and seconds more
 PATIENCE = 1800  # for a notebook
 KINDS = ("same", "digits", "refused", "different", "raise alike", "not determined")
 _LEFT_OUT = ("%matplotlib", "%pylab", "%load_ext", "%timeit", "%time ", "%config", "%precision", "!", "%%")
@@ -156,11 +156,27 @@ def figures() -> list[Any]:
     return found
 
 
+@contextlib.contextmanager
+def heard(row: dict[str, Any]) -> Generator[None]:
+    """Keep in ``row`` which warnings come in the block, each once; ours say what Python does not, and are left out."""
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter("always")
+        yield
+    ours = [w for w in record if not w.category.__module__.startswith("tensormagic")]
+    row["warned"] = sorted({*row.get("warned", []), *(f"{w.category.__name__}: {w.message}" for w in ours)})
+
+
 def run_cell(shell: Any, text: str) -> dict[str, Any]:
     """What a cell gave."""
+    row: dict[str, Any] = {}
+    with heard(row):
+        row |= _run(shell, text)
+    return row
+
+
+def _run(shell: Any, text: str) -> dict[str, Any]:
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         try:
             with alarm(SECONDS):
                 result = shell.run_cell(text, store_history=True)
@@ -179,8 +195,7 @@ def run_cell(shell: Any, text: str) -> dict[str, Any]:
 def form_or_error(value: Any) -> Any:
     """A value to be compared; one that does not let itself be computed is a difference."""
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(io.StringIO()):
             return form(value)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is told)
         return ("atom", type(error).__name__, str(error))
@@ -206,8 +221,9 @@ def one(path: Path, kind: str, out: Path, math: str) -> None:
         if row["error"] is not None and captured:
             figures()
             row["again"] = run_cell(shell, text)["error"]
-        row["value"] = form_or_error(row.get("value"))
-        row["space"] = {n: form_or_error(v) for n, v in names_of(shell.user_ns, first).items()}
+        with heard(row):  # of what is computed now
+            row["value"] = form_or_error(row.get("value"))
+            row["space"] = {n: form_or_error(v) for n, v in names_of(shell.user_ns, first).items()}
         row["figures"] = figures()
         rows.append({"text": text, **row})
         with out.open("wb") as file:
@@ -228,6 +244,8 @@ def compared(plain: dict[str, Any], other: dict[str, Any]) -> list[str]:
     for name in sorted({*plain["space"], *other["space"]}):
         missing = ("missing", name)
         found += difference(plain["space"].get(name, missing), other["space"].get(name, missing), f"`{name}`")
+    if plain["warned"] != other["warned"]:
+        found.append("warnings: {} | {}".format(*(str(run["warned"])[:120] for run in (plain, other))))
     return [*found, *_drawn(plain["figures"], other["figures"])]
 
 

@@ -411,7 +411,7 @@ def restored(value: Any) -> Any:
     """What is handed back to the notebook: modules, distributions and generators as they are."""
     if value is namespace.proxy(np.random):
         return np.random
-    value = handed_back(namespace.original_of(value))
+    value = handed_back(value)
     return value.__wrapped__ if isinstance(value, namespace.Module | namespace.densities.Distribution) else value
 
 

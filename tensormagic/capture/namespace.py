@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from tensormagic.capture.library import applying, densities, kernel_density, mat
 from tensormagic.capture.names import find, unknown
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import values_are_there
-from tensormagic.capture.stand_ins import real_of
+from tensormagic.capture.stand_ins import noted, real_of
 from tensormagic.capture.stores import attributes, storing, views
 from tensormagic.capture.value import owned
 from tensormagic.ir.errors import CaptureError
@@ -235,26 +234,9 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-_originals: WeakKeyDictionary[FunctionType, Any] = (
-    WeakKeyDictionary()
-)  # what functions that captured code has seen are there for
-
-
-def original_of(value: Any) -> Any:
-    """What captured code has seen ``value`` for; itself, where it is nothing of ours."""
-    return _originals.get(value, value) if isinstance(value, FunctionType) else value
-
-
 def value_of(value: Any, *, staged: bool = True) -> Any:
     """What captured code, whose calls are ``staged`` or not, sees for a value of the notebook that is no input."""
     return noted(_seen(value, staged), value)
-
-
-def noted(seen: Any, value: Any) -> Any:
-    """What is ``seen`` for a function: handed back as what it is."""
-    if seen is not value and isinstance(seen, FunctionType):
-        _originals[seen] = value
-    return seen
 
 
 def _seen(value: Any, staged: bool) -> Any:

@@ -14,6 +14,7 @@ from tensormagic.capture.random import DRAWING, LazyGenerator, bits_stand_in, gl
 from tensormagic.capture.random_bits import LazyBits, seeded_by
 from tensormagic.capture.random_methods import FUNCTIONS, METHODS, free_method
 from tensormagic.capture.refusal import refuse
+from tensormagic.capture.stand_ins import noted
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.ops.draws.random import seeded
 from tensormagic.ops.draws.state import KINDS, bits_of, encoded, fresh
@@ -64,13 +65,13 @@ class Random:
     def __getattr__(self, name: str) -> Any:
         if context.current() is None:
             return getattr(np.random, name)
-        if name in _MADE:
-            return _MADE[name]
-        if name in METHODS[True] or name in FUNCTIONS:
-            return _call(FUNCTIONS.get(name, name))
         value = getattr(np.random, name)
+        if name in _MADE:
+            return noted(_MADE[name], value)
+        if name in METHODS[True] or name in FUNCTIONS:
+            return noted(_call(FUNCTIONS.get(name, name)), value)
         if isinstance(getattr(value, "__self__", None), np.random.RandomState):
-            return _call(name)
+            return noted(_call(name), value)
         return value
 
     def __dir__(self) -> list[str]:
@@ -82,7 +83,8 @@ class Random:
 
 def _call(name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
-        return getattr(_module_generator(), name)(*args, **options)
+        of = np.random if context.current() is None else _module_generator()  # a cell's object may have kept it
+        return getattr(of, name)(*args, **options)
 
     call.__name__ = name
     return call

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping
+from types import FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -44,6 +46,28 @@ def real_of(value: Any) -> Any:
     return value.real() if issubclass(type(value), StandIn) else value  # a lazy value says that it is of another class
 
 
+_originals: WeakKeyDictionary[FunctionType, Any] = (
+    WeakKeyDictionary()
+)  # what functions that captured code has seen are there for
+
+
+def original_of(value: Any) -> Any:
+    """What captured code has seen ``value`` for; itself, where it is nothing of ours."""
+    return _originals.get(value, value) if isinstance(value, FunctionType) else value
+
+
+def noted(seen: Any, value: Any) -> Any:
+    """What is ``seen`` for a function: handed back as what it is."""
+    if seen is not value and isinstance(seen, FunctionType):
+        _originals[seen] = value
+    return seen
+
+
+def own_of(value: Any) -> Any:
+    """The object, or the function, for what stands for it; anything else as it is."""
+    return original_of(real_of(value))
+
+
 def gone_over(value: Any) -> Any:
     """What a loop that takes all of it goes over."""
     return value.gone_over() if isinstance(value, StandIn) else value
@@ -64,7 +88,7 @@ Seen = dict[int, tuple[Any, Any]]
 
 def handed_back(
     value: Any,
-    real: Callable[[Any], Any] = real_of,
+    real: Callable[[Any], Any] = own_of,
     seen: Seen | None = None,
     attributes: Callable[[Any], Iterable[MutableMapping[str, Any]]] = _nothing,
 ) -> Any:
@@ -118,4 +142,14 @@ def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
     return tuple(parts) if type(value) is tuple else value
 
 
-__all__ = ["Seen", "StandIn", "handed_back", "identity_of", "real_of", "replaced_in"]
+__all__ = [
+    "Seen",
+    "StandIn",
+    "handed_back",
+    "identity_of",
+    "noted",
+    "original_of",
+    "own_of",
+    "real_of",
+    "replaced_in",
+]

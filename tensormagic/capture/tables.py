@@ -110,13 +110,13 @@ class Labelled(AsPandas):
         alike = name in (_ALIKE if self.columns is None else _ALIKE_IN_TABLES) or not hasattr(kind, name)
         if alike:
             found = super().__getattr__(name)
-            return self._labelling(found) if name in _ALIKE else found
+            return self._labelling(found) if name in _ALIKE and name != "searchsorted" else found  # which gives places
         if capture is None or values_are_there():
             self.detached = True  # what pandas computes is a constant of the graph
             if name in _ACCESSORS:
                 return Accessor(self, name)
             table, said = self.own_table(), f"{self.place.buffer.name or 'table'}.{name}"
-            found = _lifting(getattr(table, name), said)
+            found = _lifting(getattr(table, name), said, made=name not in _THE_USERS)
             return self._changing(found, table) if self.owned and isinstance(found, FunctionType) else found
         if not hasattr(np.ndarray, name):
             refuse(f"{kind.__name__}.{name}", "Call it outside, or write it with NumPy: s.to_numpy().")
@@ -345,7 +345,7 @@ _AXES = {_ABSENT: 0, "index": 0, "columns": 1}
 _REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
 _RUNNING = {"cumsum", "cumprod"}
 _ALIKE_IN_TABLES = {"dot", "round", "clip"} | _RUNNING  # methods that mean the same in NumPy
-_ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "repeat", "conj"}
+_ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "conj"}
 
 
 def _of_array(name: str) -> Callable[..., Any]:
@@ -473,14 +473,27 @@ _ACCESSORS = {"loc", "iloc", "at", "iat"}
 _PLAINLY = "Store in a separate cell without %%tensor, or into s.to_numpy().copy()."
 
 
-def _lifting(value: Any, name: str) -> Any:
-    """What pandas gives: tables as inputs of their own."""
+_THE_USERS = {"pipe", "attrs"}  # what gives what the user's code has given it
+
+
+def _lifting(value: Any, name: str, *, made: bool = True) -> Any:
+    """What pandas gives: tables as inputs of their own, which nobody else has, or is changed with, if they are ``made`` here."""
     if is_table(value):
         found = labelled(value, name)
+        if found is not None:
+            found.owned = made and _shares_no_changes()
         return value if found is None else found
     if isinstance(value, FunctionType | MethodType):  # no accessor as ``s.plot``, which has parts
-        return lambda *args, **options: _lifting(on_values(value)(*args, **options), f"{name}()")
+        return lambda *args, **options: _lifting(on_values(value)(*args, **options), f"{name}()", made=made)
     return value
+
+
+@functools.cache
+def _shares_no_changes() -> bool:
+    """Whether pandas' tables are copies of one another as soon as one of them is changed, as from its version 3 on."""
+    import pandas as pd  # which is there, since it has made a table
+
+    return int(pd.__version__.partition(".")[0]) >= 3
 
 
 def structure_of(table: Any) -> Any:

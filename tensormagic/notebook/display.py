@@ -18,6 +18,7 @@ from tensormagic.capture.summary import is_computed
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
+from tensormagic.ir.graph import every_node
 from tensormagic.ir.plain_texts import plain_text
 from tensormagic.notebook.beneath import as_html, beneath, is_numbers, plainly, told
 from tensormagic.notebook.forms import Drawn
@@ -242,9 +243,10 @@ class Report:
     def _large(self) -> str:
         """What is said of a graph that is drawn only where that is asked for."""
         shown = self.portrait
-        if shown is None or not self._graph or self.outcome.options.opened or len(shown.graph.nodes) <= _MOST_UNASKED:
+        if shown is None or not self._graph or self.outcome.options.opened:
             return ""
-        return f"a graph of {len(shown.graph.nodes):,} nodes, which %%tensor --show graph draws"
+        count = sum(1 for _ in every_node(shown.graph))  # those of loops and branches are drawn, too
+        return f"a graph of {count:,} nodes, which %%tensor --show graph draws" if count > _MOST_UNASKED else ""
 
     @property
     def _bare(self) -> str:

@@ -18,7 +18,7 @@ from tensormagic.capture.home import seen
 from tensormagic.capture.inputs import Snapshot
 from tensormagic.capture.items import changed_roots
 from tensormagic.capture.staging.merged import Partial
-from tensormagic.capture.stand_ins import Seen, handed_back, real_of, replaced_in
+from tensormagic.capture.stand_ins import Seen, handed_back, own_of, replaced_in
 from tensormagic.capture.stores.holding import Recast, attributes_of, notebooks_array
 from tensormagic.capture.stores.outside import asked, outside, undecided
 from tensormagic.capture.tree import flatten, tensors_in
@@ -326,7 +326,7 @@ def _identified(outcome: Outcome) -> Callable[[Any], Any]:
 
     def real(value: Any) -> Any:
         if type(value) is not Tensor or outcome.options.dtype:
-            return real_of(value)
+            return own_of(value)
         place = outside(value.place, _holds)
         array = None if place is None else notebooks_array(place, session.number_of)
         return value if array is None else array

@@ -23,7 +23,7 @@ from tensormagic.capture.library import kernel_density
 from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random_methods import Stateful
 from tensormagic.capture.refusal import refuse, text_asked_for, values_are_there
-from tensormagic.capture.stand_ins import StandIn
+from tensormagic.capture.stand_ins import StandIn, noted
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
@@ -309,7 +309,7 @@ class Distribution(StandIn):
             except CaptureError as error:
                 return librarys(value, args, options, error)
 
-        return call
+        return noted(call, value)
 
     def __repr__(self) -> str:
         return f"{self.__wrapped__!r} (captured)"
@@ -403,7 +403,7 @@ class Frozen(StandIn, Deferred):
             title = f"scipy.stats.{self._of.title}.{name}"
             return librarys(partial(self._made, name), operands, named, _refusal(title, name, self._of.title))
 
-        return call
+        return call if self.__wrapped__ is None else noted(call, getattr(self.__wrapped__, name))
 
     def _made(self, name: str, *operands: Any, **named: Any) -> Any:
         """What SciPy's own method gives."""

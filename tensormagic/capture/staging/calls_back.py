@@ -15,8 +15,8 @@ from typing import Any
 
 from tensormagic.capture.home import Reach, content
 from tensormagic.capture.lending import Loan
-from tensormagic.capture.namespace import original_of
 from tensormagic.capture.staging.each_element import Lent
+from tensormagic.capture.stand_ins import original_of
 from tensormagic.capture.steps import named
 
 _STORES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL")

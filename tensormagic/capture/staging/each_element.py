@@ -23,6 +23,7 @@ from tensormagic.capture.lending import Loan
 from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.ordinary import is_among_numpys
 from tensormagic.capture.staging.trees import walk
+from tensormagic.capture.stand_ins import original_of
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users
 
@@ -105,7 +106,7 @@ class Lent:
         _NotKnownError
             Where it may do more than is known here.
         """
-        function = namespace.original_of(function)
+        function = original_of(function)
         if function in self._made:
             return self._made[function]
         code = source.code_as_written(function)
@@ -127,7 +128,7 @@ class Lent:
         return made
 
     def _value(self, value: Any, asked: Iterable[tuple[str, int]]) -> Any:
-        value = namespace.original_of(value)
+        value = original_of(value)
         attributes = [(name, count) for name, count in asked if name]
         if isinstance(value, namespace.Module | ModuleType):
             module = value.__wrapped__ if isinstance(value, namespace.Module) else value

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, names, namespace
+from tensormagic.capture import context, names
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.library.applying import Vectorized
 from tensormagic.capture.staging import source
 from tensormagic.capture.staging.special import in_class
 from tensormagic.capture.staging.unread import as_caught
+from tensormagic.capture.stand_ins import noted, original_of
 
 _NUMPYS = (np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.piecewise, np.vectorize, np.mask_indices)
 _PYTHONS: frozenset[Any] = frozenset(
@@ -44,7 +45,7 @@ def staged(function: Any) -> Any:
         if capture is not None and function in capture.running.beside:
             return capture.running.beside[function].body
         own = source.staged(function)
-        return as_caught(function) if own is function else namespace.noted(own, function)
+        return as_caught(function) if own is function else noted(own, function)
     if kind is MethodType:
         own = staged(function.__func__)
         return function if own is function.__func__ else MethodType(own, function.__self__)
@@ -61,7 +62,7 @@ run_time.staged = staged
 
 def takes_functions(function: Any) -> bool:
     """Whether a function of a library calls functions that it is given."""
-    function = namespace.original_of(function)
+    function = original_of(function)
     if isinstance(function, BuiltinFunctionType | type | FunctionType):
         owner = getattr(function, "__self__", None)
         if isinstance(owner, list):

@@ -15,9 +15,9 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.hooks import Form, hooks
-from tensormagic.capture.namespace import original_of
 from tensormagic.capture.operands import input_tensor
 from tensormagic.capture.staging.calls import called
+from tensormagic.capture.stand_ins import original_of
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from tensormagic.capture import context, usercode
 from tensormagic.capture.hooks import hooks, run_time
-from tensormagic.capture.namespace import original_of
 from tensormagic.capture.number_classes import is_number, noted
 from tensormagic.capture.one_of import OneOf
 from tensormagic.capture.operands import node_of
@@ -37,7 +36,7 @@ from tensormagic.capture.staging.repeating import each
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.staging.truth import computed, decided, truth, unstaged
 from tensormagic.capture.staging.whiles import repeat
-from tensormagic.capture.stand_ins import identity_of
+from tensormagic.capture.stand_ins import identity_of, original_of
 from tensormagic.capture.stores.alias import may_share
 from tensormagic.capture.stores.outside import callers, one_of_callers, whole_array
 from tensormagic.capture.value import Tensor, wrap

@@ -23,6 +23,7 @@ from tensormagic.capture.staging.made import PART, RUNTIME
 from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import Staging
 from tensormagic.capture.staging.trees import cloned, copied, placed, walk
+from tensormagic.capture.stand_ins import own_of
 from tensormagic.capture.usercode import is_stageable
 from tensormagic.ir.alive import Alive
 
@@ -203,6 +204,10 @@ def written_again(function: FunctionType) -> None:
         if function.__qualname__ == function.__code__.co_qualname:
             function.__qualname__ = code.co_qualname
         function.__code__ = code
+    if function.__defaults__:
+        function.__defaults__ = tuple(map(own_of, function.__defaults__))
+    if function.__kwdefaults__:
+        function.__kwdefaults__ = {n: own_of(v) for n, v in function.__kwdefaults__.items()}
 
 
 # functions ------------------------------------------------------------------------------------------------------------

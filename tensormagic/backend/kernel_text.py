@@ -441,7 +441,7 @@ class KernelText:
             ends += [(f"{place}[{k}] = at_{name}", None) for k, name in enumerate(known)]
         body = [*self.head, *self.lines, *ends] or [("pass", None)]
         source = "def kernel(table):\n" + "".join(f"    {text}\n" for text, _ in body)
-        shown = shown_names(self.names, names)
+        shown = shown_names(self.names, names, source)
         pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
 
         def readable(line: Line) -> str:
@@ -471,9 +471,9 @@ def float_literal(value: float) -> str:
     return repr(value) if np.copysign(1.0, value) > 0 else f"({value!r})"
 
 
-def shown_names(own: Mapping[Any, str], names: Mapping[Node, str]) -> dict[str, str]:
-    """What the user calls the arrays that have a name, as identifiers that nothing else has."""
-    taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *INNER}
+def shown_names(own: Mapping[Any, str], names: Mapping[Node, str], source: str) -> dict[str, str]:
+    """What the user calls the arrays that have a name, as identifiers that nothing else in the kernel's text has."""
+    taken = {"table", "kernel", "np", "math", "start", "stop", "i", "tile", *INNER, *re.findall(r"[^\W\d]\w*", source)}
     shown: dict[str, str] = {}
     for key, name in own.items():
         wanted = re.sub(r"\W", "_", names.get(key, "")) if isinstance(key, Node) else ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tensormagic import session
 from tensormagic.capture.tree import flatten
 from tensormagic.config import config, leveled
 from tensormagic.functions.callables import of_callable
+from tensormagic.functions.function import Function
 from tensormagic.functions.inside import undoing
 from tensormagic.functions.record import Record
 from tensormagic.functions.tensor import checked_place
@@ -57,12 +60,32 @@ def compile(fun: Any, *types: Any, device: str = "", math: str | None = None, wi
     >>> f.run(np.zeros(3))
     array([0., 0., 0.])
     """
+    if not types and not isinstance(fun, Graph):
+        _refuse_untyped(of_callable(fun))
     if without:
         math = leveled(math or getattr(fun, "math", "") or config.math, without)
     made = _of_graph(fun, types, device, math) if isinstance(fun, Graph) else _made(fun, types, device, math)
     if config.tier != "numpy" and made.executable.device == "cpu":
         made.executable.compile().wait()
     return made
+
+
+def _refuse_untyped(function: Function) -> None:
+    """Refuse a function that needs arguments and is given no types of any."""
+    with suppress(ValueError):  # no signature is known
+        try:
+            inspect.signature(function).bind()
+        except TypeError:
+            needed = True
+        else:
+            needed = function.fills and bool(function.parameters)  # a cell, which here reads nothing from the notebook
+        if needed:
+            name, listed = function.name, ", ".join(function.parameters)
+            shown = name if name.isidentifier() else "f"
+            raise ArgumentError(
+                f"tm.compile is given the arguments' types beside the function, and none were given: {name} has {listed}",
+                f"Write what is like each of them: tm.compile({shown}, {listed}).",
+            )
 
 
 def captured_for(fun: Any, args: tuple[Any, ...]) -> Compiled:

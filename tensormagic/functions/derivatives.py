@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -14,7 +15,7 @@ from tensormagic.capture import context
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import build, node_of
 from tensormagic.capture.tree import flatten
-from tensormagic.capture.value import wrap
+from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions.callables import of_callable
 from tensormagic.functions.closed import Closed
 from tensormagic.functions.constant import warn_constant
@@ -22,6 +23,7 @@ from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form, value_and_gradient_nodes
 from tensormagic.functions.results import numbers_alone
 from tensormagic.functions.travel import maker
+from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import DifferentiationError, ShapeError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import hint
@@ -37,27 +39,64 @@ ArgNums = int | str | Sequence[int | str]
 
 def argument_positions(function: Function, argnums: ArgNums, count: int) -> list[int]:
     """The positions that ``argnums`` means in a call with ``count`` arguments."""
-    wanted = argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
     found: list[int] = []
-    for item in wanted:
+    for item in _each(argnums):
         if isinstance(item, str):
-            if item not in function.parameters:
-                raise DifferentiationError(
-                    f"{function.name} has no argument {item!r}; it has {', '.join(function.parameters)}"
-                )
-            found.append(function.parameters.index(item))
+            found.append(_named(function, item))
             if found[-1] >= count:
                 raise DifferentiationError(
                     f"{item} of {function.name} was not given: there is no derivative with respect to a default value",
                     f"Pass {item}.",
                 )
         else:
-            found.append(
-                operator.index(item) % count if -count <= item < count else _no_argument(function, item, count)
-            )
+            number = _number(function, item)
+            found.append(number % count if -count <= number < count else _no_argument(function, item, count))
     if len(set(found)) < len(found):
         raise DifferentiationError(f"argnums {argnums!r} name an argument of {function.name} twice")
     return found
+
+
+def asked(function: Function, argnums: ArgNums) -> ArgNums:
+    """What is asked for, as it is now: what no call of ``function`` could mean is refused before there is one."""
+    for item in _each(argnums):
+        _named(function, item) if isinstance(item, str) else _number(function, item)
+    return deepcopy(argnums)
+
+
+def _each(argnums: ArgNums) -> Sequence[int | str]:
+    return argnums if isinstance(argnums, Sequence) and not isinstance(argnums, str) else [argnums]
+
+
+def _named(function: Function, name: str) -> int:
+    """The position of the argument of this name."""
+    if name in function.parameters:
+        return function.parameters.index(name)
+    several = [part for part in re.split(r"[\s,]+", name) if part]
+    near = alike(name, function.parameters)
+    way = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if len(several) > 1 and set(several) <= set(function.parameters):
+        way = f"Several names are a tuple: ({', '.join(map(_quoted, several))})."
+    raise DifferentiationError(
+        f"{function.name} has no argument {name!r}; it has {', '.join(function.parameters) or 'none'}", way
+    )
+
+
+def _number(function: Function, item: Any) -> int:
+    """A position, which may be a number of NumPy's."""
+    if not isinstance(item, Tensor) and hasattr(type(item), "__index__"):
+        try:
+            return operator.index(item)
+        except TypeError:  # an array that is no integer
+            pass
+    listed = f": {function.name} has {', '.join(map(_quoted, function.parameters))}" if function.parameters else ""
+    raise DifferentiationError(
+        "which arguments are meant is told by their names or positions, not by their values",
+        f"Write the names in quotes, several as a tuple{listed}.",
+    )
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
 
 
 def _no_argument(function: Function, item: int, count: int) -> int:
@@ -152,7 +191,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
     (10.0, 6.0)
     """
     function = of_callable(fun)
-    single, argnums = isinstance(argnums, int | str), deepcopy(argnums)  # as they are now
+    single, argnums = isinstance(argnums, int | str), asked(function, argnums)
 
     def body(*args: Any, **options: Any) -> Any:
         closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))

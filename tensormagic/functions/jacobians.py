@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -12,7 +11,7 @@ from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import wrap
 from tensormagic.functions.callables import of_callable
 from tensormagic.functions.closed import Closed
-from tensormagic.functions.derivatives import ArgNums, argument_positions, derived, grad
+from tensormagic.functions.derivatives import ArgNums, argument_positions, asked, derived, grad
 from tensormagic.functions.function import Function
 from tensormagic.functions.gradient_nodes import normal_form
 from tensormagic.functions.results import numbers_alone
@@ -82,7 +81,8 @@ def jacobian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function |
     >>> derivative.colours(np.ones(1000))
     2
     """
-    function, argnums = of_callable(fun), deepcopy(argnums)  # as they are now
+    function = of_callable(fun)
+    argnums = asked(function, argnums)
     if sparse:
         return SparseJacobian(function, argnums, "jacobian", _check)
     return _jacobian(function, argnums, None)
@@ -128,7 +128,8 @@ def hessian(fun: Any, argnums: ArgNums = 0, sparse: bool = False) -> Function | 
     array([[4., 2.],
            [2., 0.]])
     """
-    function, argnums = of_callable(fun), deepcopy(argnums)  # as they are now
+    function = of_callable(fun)
+    argnums = asked(function, argnums)
     if sparse:
         return SparseJacobian(grad(function, argnums), argnums, "hessian", _check, function)
     return _jacobian(_jacobian(function, argnums, "reverse"), argnums, "forward", "hessian")

@@ -6,9 +6,12 @@ part are yellow, and say so.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -36,6 +39,8 @@ _MARKED = "yellow, *: NumPy runs a part of it"
 _WIDE = 820.0
 _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
+_WORD = re.compile(r"[^\W\d]\w*")
+_ARRAY = re.compile(r"([^\W\d]\w*) = (?:array|growing)\(")  # what a kernel is given by the user's name
 _SHORT = 40  # lines of a kernel that is shown whole
 _HEADS = ("becomes", "flops", "runs in")
 _HEAD = f"<span></span>{''.join(f'<span>{head}</span>' for head in _HEADS)}"
@@ -84,7 +89,7 @@ class Line:
 def annotate(shown: Portrait, source: str) -> Drawn:
     """The panel."""
     kernels = list(shown.outline.kernels)
-    found = by_line(shown, kernels)
+    found, yours = by_line(shown, kernels), _variables(source)
     whole = sum(line.cost.flops for line in found.values()) or 1
     gone = merged(shown, found)
     texts = [(k, text) for k, text in enumerate(source.splitlines(), 1) if k > 1 or text.strip()]
@@ -99,7 +104,7 @@ def annotate(shown: Portrait, source: str) -> Drawn:
             pages.append(f'<div class="bare">{_summary(number, text, None, 0.0)}{told}</div>')
             continue
         summary = _summary(number, text, line, line.cost.flops / whole)
-        body = "".join(_code(shown, kernels[k - 1], k, number) for k in sorted(line.kernels)) + _calls(line)
+        body = "".join(_code(shown, kernels[k - 1], k, number, yours) for k in sorted(line.kernels)) + _calls(line)
         kind = (
             "yellow" if line.yellow else "other"
         )  # no class that a page may have, as nbconvert's classic one has `row`
@@ -245,7 +250,22 @@ def statements(shown: Portrait, kernel: PlannedKernel) -> list[tuple[str, int | 
     ]
 
 
-def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str:
+def _variables(source: str) -> set[str]:
+    """The names that a cell has for values."""
+    try:
+        tree = ast.parse("\n".join(f"#{row}" if row.startswith("%%") else row for row in source.splitlines()))
+    except SyntaxError:
+        return set()
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - {"np", *dir(builtins)}
+
+
+def _not_yours(texts: Sequence[str], whole: str, yours: AbstractSet[str]) -> list[str]:
+    """The names in a kernel's lines that the cell has for something else: no arrays that the user calls so."""
+    words = {word for text in texts for word in _WORD.findall(text.partition("  # ")[0])}
+    return sorted(words & yours - set(_ARRAY.findall(whole)))
+
+
+def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int, yours: AbstractSet[str]) -> str:
     """A kernel's source, with the statements that are for this line marked; of a long one, these and what is around them."""
     texts, lines = zip(*statements(shown, kernel), strict=True)
     kept = (
@@ -264,7 +284,13 @@ def _code(shown: Portrait, kernel: PlannedKernel, number: int, line: int) -> str
     others = sorted({n for n in lines if n is not None} - {line})
     shared = f", shared with line{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
     code = "\n".join(rows)
-    told = f"kernel {number}{shared}; the code of this line is marked; its names are the compiler's"
+    same = _not_yours([text for k, text in enumerate(texts) if k in kept], kernel.source, yours)
+    names = (
+        f"the compiler's, {' and '.join(filter(None, [', '.join(same[:-1]), same[-1]]))} too"
+        if same
+        else "the compiler's"
+    )
+    told = f"kernel {number}{shared}; the code of this line is marked; its names are {names}"
     return f'<p>{told}</p><pre tabindex="0">{code}</pre>'
 
 

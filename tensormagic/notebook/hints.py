@@ -207,7 +207,7 @@ def _has(module: Any, name: str) -> bool:
 
 
 def _of_attribute(name: str, owner: Any, line: Line) -> str:
-    if isinstance(owner, Tensor) and name in METHODS:
+    if isinstance(owner, Tensor | np.ndarray | np.generic) and name in METHODS:
         return METHODS[name]
     if said := function(name, owner):
         return said
@@ -221,13 +221,21 @@ def _of_attribute(name: str, owner: Any, line: Line) -> str:
 
 
 def _of_key(key: object, line: Line) -> str:
-    name = line.holding(lambda value: isinstance(value, Mapping) and key not in value)
+    name = line.holding(lambda value: _has_keys(value) and key not in value)
     if not name:
         return ""
-    keys = list(line.space[name])
+    keys: list[Any] = list(line.space[name].keys())
     said = ", ".join(map(repr, keys[:8])) + (", …" if len(keys) > 8 else "")
     close = _nearest(str(key), map(str, keys)) if isinstance(key, str) else ""
-    return f"{close} {name} has the keys {said}.".strip() if keys else f"{name} has no keys."
+    what = "keys" if isinstance(line.space[name], Mapping) else "columns"
+    return f"{close} {name} has the {what} {said}.".strip() if keys else f"{name} has no {what}."
+
+
+def _has_keys(value: Any) -> bool:
+    """Whether a value is a dictionary, or a table: what has rows and columns, and names these."""
+    return isinstance(value, Mapping) or (
+        len(getattr(value, "shape", ())) == 2 and callable(getattr(value, "keys", None))
+    )
 
 
 # shapes ---------------------------------------------------------------------------------------------------------------
@@ -393,6 +401,10 @@ def _always(text: str) -> Callable[[re.Match[str], Line], str]:
 
 # what messages say, and what to do; the first that matches counts
 _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
+    (
+        r"^'(?:Tensor|numpy\.\w+)' object has no attribute '(\w+)'",
+        lambda found, _: METHODS.get(found[1], ""),
+    ),  # stored into
     (r"index -?\d+ is out of bounds for axis \d+ with size (\d+)", _bounds),
     (r"axis -?\d+ is out of bounds for array of dimension", _axes),
     (r"too many indices for array", _too_many),

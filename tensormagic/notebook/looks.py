@@ -129,7 +129,9 @@ class TensorLooks(Magics):
                 what = (
                     f"{name} is {type(value).__name__}" if known else f"there is no variable {name}{self._near(name)}"
                 )
-            raise UsageError(f"%{magic.__name__} takes the name of a lazy value; {what}")
+            raise UsageError(
+                f"%{magic.__name__} takes the name of a lazy value; {what}. %%tensor cells compute lazy values."
+            )
         return name or "_", value
 
     def _last(self) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -31,10 +33,11 @@ def checked(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
             raise UsageError(f"%%tensor --output: the cell does not assign {name}{near(name, binds)}")
     for name in map(root_of, options.grad):
         if name not in notebook and name not in binds:
-            said = near(name, [*binds, *notebook]) or _may_be(code, notebook)
+            said = near(name, [*binds, *_data(notebook)]) or _may_be(code, notebook)
             raise UsageError(f"%%tensor --grad: there is no variable {name}{said}")
     if options.of and options.of not in binds and options.of not in notebook:
-        raise UsageError(f"%%tensor --of: there is no variable {options.of}{near(options.of, [*binds, *notebook])}")
+        said = near(options.of, [*binds, *_data(notebook)]) or (f"; the cell assigns {_some(binds)}" if binds else "")
+        raise UsageError(f"%%tensor --of: there is no variable {options.of}{said}")
 
 
 def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> None:
@@ -58,7 +61,18 @@ def _checked_name(code: Code, options: Options, notebook: Mapping[str, Any]) -> 
 def _may_be(code: Code, notebook: Mapping[str, Any]) -> str:
     """What gradients may be asked for: the variables that hold data among those that the cell reads."""
     found = [name for name in sorted(code.parsed.reads) if described(notebook.get(name, len))]
-    return f"; the cell reads {', '.join(found[:_MOST])}{', …' if len(found) > _MOST else ''}" if found else ""
+    return f"; the cell reads {_some(found)}" if found else ""
+
+
+def _data(notebook: Mapping[str, Any]) -> list[str]:
+    """The variables that may hold data: no functions, classes or modules."""
+    none = type | ModuleType
+    return [name for name, value in notebook.items() if not isinstance(value, none) and not inspect.isroutine(value)]
+
+
+def _some(names: Iterable[str]) -> str:
+    found = sorted(names)
+    return f"{', '.join(found[:_MOST])}{', …' if len(found) > _MOST else ''}"
 
 
 def near(word: str, words: Iterable[str]) -> str:

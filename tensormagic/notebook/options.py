@@ -418,6 +418,8 @@ def _explained(message: str, line: str) -> str:
     if found is None:
         return f"%%tensor: {message}; see `%%tensor?`"
     unknown = found[1].split()
+    if "#" in line and any(word.startswith("#") for word in line.split()):
+        return "%%tensor: a comment cannot stand behind the options; put it on the line below"
     option = next((word for word in unknown if word.startswith("-")), "")
     if not option:
         return f"%%tensor takes one NAME before its options; {unknown[0]!r} is one too many in {line!r}"

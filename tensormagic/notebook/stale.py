@@ -22,6 +22,7 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import StaleGradientWarning
 from tensormagic.ir.node import Node, topological
 from tensormagic.notebook.fresh_steps import ANEW, events, free, fresh, named
+from tensormagic.notebook.looked_at import computing
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
 __all__ = ["Gradients", "KnownCell", "Offer", "Origins"]
@@ -69,6 +70,7 @@ class _Bound:
     function: str = ""  # what the cell is called, if it has a name
     source: KnownCell = KnownCell()
     warned: bool = False
+    looked: bool = False  # a cell that only looked at it has been told that it is old
 
 
 class Gradients:
@@ -134,15 +136,23 @@ class Gradients:
         except SyntaxError:
             return None
         changed = {b.name for b in held.values() if not _is(space.get(b.name), b.node, b.name)}
+        variables = {n: b.name for n, b in held.items()}
+        computed = _used_after(computing(tree, variables), set(changed), variables)
+        looked = [n for n in _used_after(tree, set(changed), variables) if n not in computed and not held[n].looked]
         offers: list[Offer | None] = []
-        for group in _by_cell(_used_after(tree, changed, {n: b.name for n, b in held.items()}), held):
-            for name in group:
-                held[name].warned = True
-            lines = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in group]
-            beside = {n: b.name for n, b in held.items() if b.cell == held[group[0]].cell}
-            message, offer = _told({n: held[n] for n in group}, beside, changed, here, space)
-            offers.append(offer)
-            warnings.warn_explicit(message, StaleGradientWarning, label, bool(head) + min(lines, default=1))
+        for group in [*_by_cell(computed, held), *_by_cell(looked, held)]:
+            own = {name: held[name] for name in group}
+            if group[0] in computed:
+                beside = {n: b.name for n, b in held.items() if b.cell == held[group[0]].cell}
+                message, offer = _told(own, beside, changed, here, space)
+                offers.append(offer)
+            else:
+                message = f"{_old(own)}; {next(iter(own.values())).cell}, run again, computes the new."
+            for one in own.values():
+                one.looked, one.warned = True, group[0] in computed
+            lines = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in group] or [1]
+            line = min(lines) if group[0] in computed else max(lines)
+            warnings.warn_explicit(message, StaleGradientWarning, label, bool(head) + line)
         return offers[0] if len(offers) == 1 else None
 
 
@@ -176,12 +186,8 @@ def _told(
         if first.function
         else _UNNAMED.format(function=function, names=",".join(b.name for b in group.values()), start=start)
     )
-    names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
-    several = len(group) > 1
     message = (
-        f"{gradients} {'belong' if several else 'belongs'} to the {names} that {first.cell} read; {names} "
-        f"{'have' if several else 'has'} changed since, but {'these gradients have' if several else gradients + ' has'} not: "
-        f"this cell has computed with {'old gradients' if several else 'an old gradient'}.\n"
+        f"{_old(group)}: this cell has computed with {'old gradients' if len(group) > 1 else 'an old gradient'}.\n"
         f"{advice}:\n{textwrap.indent(shown, '    ')}"
     )
     unnamed = not first.function
@@ -192,6 +198,16 @@ def _told(
     words = f"Changes {both}, as above: the gradient is then computed in every step. It runs nothing, and Undo takes it back."
     after = f"Set {start}, {f'run {first.cell} again, and then this cell' if unnamed else 'and run this cell again'}."
     return message, Offer(words, after, (*cells, (here, f"{head}{better}")))
+
+
+def _old(group: Mapping[str, _Bound]) -> str:
+    """What gradients of one cell belong to."""
+    names, gradients = _listed([b.name for b in group.values()]), _listed(list(group))
+    several = len(group) > 1
+    return (
+        f"{gradients} {'belong' if several else 'belongs'} to the {names} that {next(iter(group.values())).cell} read; {names} "
+        f"{'have' if several else 'has'} changed since, but {'these gradients have' if several else gradients + ' has'} not"
+    )
 
 
 def _written(node: Node) -> str:
@@ -260,8 +276,10 @@ class Origins:
         below = set(nodes)
         for part in nodes:
             for name, origin in self._read.get(part, {}).items():
-                now = self._cells.get(name, "")
                 held = space.get(name)
+                now = (
+                    self._cells.get(name, "") if id(held) == self._held.get(name) else ""
+                )  # else by the cell that runs
                 if name not in space or now == cell or _unchanged(held, part):
                     continue
                 if (
@@ -280,7 +298,7 @@ class Origins:
         Functions of gradients hold what such variables are made of, rewritten, and not these: where no earlier variable is in
         the value, and a later one is made of the same, that is what it comes from.
         """
-        changed = self._times.get(name, 0)
+        changed = self._times.get(name, 0) if id(space.get(name)) == self._held.get(name) else self._ran + 1
         held = [(n, time, space.get(n)) for n, time in self._times.items() if n != name]
         settled = {v.node for _, time, v in held if time >= changed and isinstance(v, Tensor)} - {node}
         if not settled:

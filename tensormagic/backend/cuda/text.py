@@ -88,7 +88,7 @@ class CudaText(KernelText):
         head: Line = (f"def kernel({', '.join(self.own)}):", None)
         lines = [line for part in self.functions for line in (*part, ("", None))]
         lines += [head, *((f"    {text}", node) for text, node in [*self.head, *self.lines] or [("pass", None)])]
-        shown = shown_names(self.names, names)
+        shown = shown_names(self.names, names, "\n".join(text for text, _ in lines))
         pattern = re.compile(r"\b(" + "|".join(map(re.escape, shown)) + r")\b") if shown else None
 
         def readable(line: Line) -> str:

@@ -346,7 +346,7 @@ class _Composer:
         inner = [body for vertex in vertices for body in self.parts.inner.get(vertex.id, ())]
         ops = sum(names.values()) + sum(body.ops for body in inner)
         note = f"{ops} op{'s' * (ops != 1)}"
-        common = counted(dict(names.most_common(4)))
+        common = [item.replace(" ", "\N{NO-BREAK SPACE}") for item in counted(dict(names.most_common(4)))]
         face = group_face(title, note, whole_items(common, 300, 12, more=len(names) > len(common)))
         entries, exits = crossing
         heading = title if vertices[0].place and title.startswith(vertices[0].place) else f"{title}: {note}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, isnan, log10
@@ -380,7 +381,13 @@ def _roofline(found: Speed) -> str:
 
 
 def _notes(told: Sequence[str]) -> str:
-    return "".join(f'<p class="note">{escape(line)}</p>' for line in told)
+    return "".join(f'<p class="note">{escape(_TOGETHER.sub(_HELD, line))}</p>' for line in told)
+
+
+_HELD = "\N{NO-BREAK SPACE}"
+_TOGETHER = re.compile(
+    r" (?=±)|(?<=±) |(?<=\d) (?=(?:ns|µs|ms|s|min|h|B|[kMGT]?B/s|[kMGT]?flop/s|%)(?!\w))"
+)  # a number and its unit
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -403,17 +410,20 @@ def _chart(sheet: Sheet, found: Speed, points: list[tuple[str, _Point]], y: floa
         stops = [(start, bandwidth * start), (ridge, can.flops), (high, can.flops)]
         d = "".join(f"{'L' if k else 'M'}{px:.1f} {py:.1f}" for k, (px, py) in enumerate(axes.at(*s) for s in stops))
         sheet.path(d, kind)
-    x, top = axes.at(high, can.flops)
-    limit = _a_second(can.flops, "flop")
-    long = width(limit, 12)
-    places = [(name, axes.at(point.intensity, point.rate)) for name, point in points]
-    taken: list[_Box] = [(px - 6, py - 6, px + 6, py + 6) for _, (px, py) in places]
+    places = {name: axes.at(point.intensity, point.rate) for name, point in points}
+    _limit(sheet, axes.at(high, can.flops), _a_second(can.flops, "flop"), list(places.values()))
+    for name, at in places.items():
+        _mark(sheet, name, at)
+    _legend(sheet, axes, list(places))
+
+
+def _limit(sheet: Sheet, at: tuple[float, float], text: str, points: Sequence[tuple[float, float]]) -> None:
+    """What the roof is, above its right end, or where no point is."""
+    (x, top), long = at, width(text, 12)
+    taken = [(px - 6, py - 6, px + 6, py + 6) for px, py in points]
     beside = [(x - 4 - long - k, y - 12, x - 4 - k, y + 4) for y in (top - 6, top + 16) for k in (0, 24, 48)]
     chosen = next((box for box in beside if not any(_meet(box, other) for other in taken)), beside[0])
-    sheet.text(chosen[0], chosen[3] - 4, limit, "soft small")
-    taken.append(chosen)
-    for name, at in places:
-        taken.append(_mark(sheet, axes, name, at, taken))
+    sheet.text(chosen[0], chosen[3] - 4, text, "soft small")
 
 
 def _grid(sheet: Sheet, axes: _Axes) -> None:
@@ -429,29 +439,23 @@ def _grid(sheet: Sheet, axes: _Axes) -> None:
     sheet.text(axes.left, axes.top - 8, "flop/s", "soft small")
 
 
-def _mark(sheet: Sheet, axes: _Axes, name: str, at: tuple[float, float], taken: Sequence[_Box]) -> _Box:
-    """A point with its name, which stands beside, above or below it, where nothing else is: a circle is NumPy, a square is tensormagic."""
+def _mark(sheet: Sheet, name: str, at: tuple[float, float]) -> None:
+    """A point: a circle is NumPy, a square is tensormagic."""
     x, y = at
     if name == "NumPy":
         sheet.path(f"M{x - 5:.1f} {y:.1f}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", "numpy")
     else:
         sheet.bar(x - 5, y - 5, 10, 10, "own", round_by=1)
-    long = width(name, 12, bold=True)
-    sides = [x + 9, x - 9 - long, x - long / 2]
-    boxes = [
-        (left, base - 12, left + long, base + 4)
-        for base in (y + 4, y - 10, y + 20, y - 25, y + 35, y + 50)
-        for left in (sides if base != y + 4 else sides[:2])
-    ]
-    inside = [
-        b
-        for b in boxes
-        if b[0] >= axes.left and b[2] <= _NARROW and axes.top - 4 <= b[1] and b[3] <= axes.top + axes.tall
-    ]
-    free = [b for b in inside if not any(_meet(b, other) for other in taken)]
-    box = next(iter(free or inside or boxes))
-    sheet.text(box[0], box[3] - 4, name, "ink small bold over")
-    return box
+
+
+def _legend(sheet: Sheet, axes: _Axes, names: Sequence[str]) -> None:
+    """The points' names above the chart, each behind its mark: in the chart they would lie over its lines."""
+    right, base = axes.left + axes.wide, axes.top - 8
+    for name in reversed(names):
+        left = right - width(name, 12, bold=True)
+        sheet.text(left, base, name, "ink small bold")
+        _mark(sheet, name, (left - 9, base - 4))
+        right = left - 22
 
 
 def _meet(one: _Box, other: _Box) -> bool:

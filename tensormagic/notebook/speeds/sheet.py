@@ -39,11 +39,7 @@ _STROKES = {"axis": "edge", "grid": "opaque", "roof": "ink", "own-line": "strong
 
 def _rules(colour: Callable[[str], str]) -> list[str]:
     rules = [f".{SCOPE} .{name}{{fill:{colour(of)}}}" for name, of in _FILLS.items()]
-    rules += [f".{SCOPE} .{name}{{stroke:{colour(of)};fill:none}}" for name, of in _STROKES.items()]
-    return [
-        *rules,
-        f".{SCOPE} .over{{paint-order:stroke;stroke:{colour('ground')};stroke-width:4px}}",
-    ]  # a name on lines
+    return [*rules, *(f".{SCOPE} .{name}{{stroke:{colour(of)};fill:none}}" for name, of in _STROKES.items())]
 
 
 _PLAIN = [

@@ -21,7 +21,8 @@ function addDrawing(graph) {
     const { title } = graph.table.groups.get(key).g, went = graph.went(key);
     return went ? `${title} \u00b7 ${went}` : title;
   };
-  graph.say = (text) => { graph.live.textContent = text; };
+  // what the page shows elsewhere, too, is only read aloud
+  graph.say = (text, elsewhere = false) => { graph.live.replaceChildren(elsewhere ? node("span", { class: "tm-spoken" }, text || "") : text || ""); };
 
   graph.draw = function draw() {
     const before = graph.spots;

@@ -83,7 +83,7 @@ function makeHeat(panel, view) {
     const style = getComputedStyle(holder), colours = ["strong", "update-line"].map((name) => style.getPropertyValue(`--tm-${name}`));
     fill(maps[0], reading.values, panel.scales[0], colours);
     fill(maps[1], slopes || [], most || 1, colours);
-    title.textContent = slopes ? `slope in ${panel.labels[reading.focus]}, to ${told(Number((most || 1).toPrecision(3)))}` : "";
+    title.textContent = slopes ? `slope in ${panel.labels[reading.focus]}, up to ${told(Number((most || 1).toPrecision(3)))}` : "";
     frames.forEach((frame, k) => {
       frame.setAttribute("x", lefts[k] + side * (reading.element % wide));
       frame.setAttribute("y", head + side * Math.floor(reading.element / wide));
@@ -110,6 +110,6 @@ function makeHistory(panel, view) {
       text.textContent = some && (high > low || !k) ? told(+[low, high][k].toPrecision(3)) : "";
       text.setAttribute("y", some ? up([low, high][k]) + 4 : 0);
     });
-    words.textContent = some ? `${reading.fallen ? `descent: ${seen.length - 1} steps` : `${seen.length} values so far`}, from left to right` : "values that you see are drawn here";
+    words.textContent = some ? `${reading.fallen ? `descent: ${seen.length - 1} steps` : `${seen.length} values so far`}, from left to right` : "each new value is drawn here";
   };
 }

@@ -31,7 +31,7 @@ function addSelection(graph) {
     graph.highlight();
     graph.panel();
     if (key !== null) {
-      graph.say(graph.words(key));
+      graph.say(graph.words(key), true);
       graph.bring(key, center);
     }
     for (const item of graph.tree.querySelectorAll("[role=treeitem]")) item.setAttribute("aria-selected", String(item.dataset.key === key));
@@ -105,7 +105,7 @@ function addSelection(graph) {
     if (before && after) graph.move(graph.zoom.x + (before.x - after.x) * graph.zoom.k, graph.zoom.y + (before.y - before.h / 2 - after.y + after.h / 2) * graph.zoom.k);
     graph.panel();
     if (graph.outline.open) graph.plant();
-    graph.say(`${graph.heading(key)}, ${graph.open.has(key) ? "open" : "closed"}`);
+    graph.say(`${graph.heading(key)}, ${graph.open.has(key) ? "open" : "closed"}`, true);
     then();
   };
 

@@ -18,7 +18,7 @@ function addSteps(graph) {
     if (k < 0 || k >= steps.length) return;
     graph.show(graph.view.name, {
       step: k === steps.length - 1 ? null : k, made: steps[k].made,
-      then: () => graph.say(`step ${k} of ${steps.length - 1}: ${told(steps[k], k).join("; ")}`),
+      then: () => graph.say(`step ${k} of ${steps.length - 1}: ${told(steps[k], k).join("; ")}`, true),
     });
   };
   // the slider and the list say what is shown

@@ -63,7 +63,7 @@ function addValues(graph) {
   slider.addEventListener("input", () => {
     graph.iteration = slider.value === slider.max ? Infinity : slider.valueAsNumber;
     graph.panel();
-    graph.say(graph.told(graph.vertexOf(graph.selected)).iteration);
+    graph.say(graph.told(graph.vertexOf(graph.selected)).iteration, true);
   });
   graph.turned = function turned({ iterations = [], iteration }) {
     graph.tip.dataset.key = ""; // what the pointer tells is told anew

@@ -48,7 +48,7 @@ function addViews(graph) {
     if (graph.outline.open) graph.plant();
     if (!first && graph.search.value) graph.search.dispatchEvent(new Event("input")); // what was found is in the view before
     if (!first && graph.step === null && !graph.made.size) {
-      graph.say(`${graph.view.stage}: ${graph.view.counted}; ${graph.view.told.replace(": ", "")}`);
+      graph.say(`${graph.view.stage}: ${graph.view.counted}; ${graph.view.told.replace(": ", "")}`, true);
     }
   };
 

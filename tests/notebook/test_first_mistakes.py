@@ -1,0 +1,239 @@
+"""What the first hour gets wrong: a magic's line, names where text is meant, a gradient that is only looked at."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tensormagic as tm
+from tensormagic.ir.errors import ArgumentError, DifferentiationError, StaleGradientWarning
+from tensormagic.notebook.looked_at import computing
+
+# which arguments are meant --------------------------------------------------------------------------------------------
+
+
+def loss(w, b):
+    return np.sum(w**2) * b
+
+
+W, B = np.ones(3), 2.0
+MAKERS = [tm.grad, tm.value_and_grad, tm.jacobian, tm.hessian, lambda f, a: tm.jacobian(f, a, sparse=True)]
+VALUES = [(W, B), W, B, [W], None, {"w", "b"}, np.float64(1.0), (0, 2.5)]
+NAMES = [
+    ("w,b", 'Several names are a tuple: ("w", "b").'),
+    ("w b", 'Several names are a tuple: ("w", "b").'),
+    (("w", "bb"), "Did you mean 'b'?"),
+    ("W", "it has w, b"),
+    (("w", "nothing"), "it has w, b"),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=range(len(MAKERS)))
+@pytest.mark.parametrize("argnums", VALUES, ids=range(len(VALUES)))
+def test_values_in_place_of_names_are_refused_where_they_are_written(make, argnums):
+    with pytest.raises(DifferentiationError, match="not by their values") as told:
+        make(loss, argnums)
+    assert 'Write the names in quotes, several as a tuple: loss has "w", "b".' in str(told.value)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=range(len(MAKERS)))
+@pytest.mark.parametrize(("argnums", "said"), NAMES)
+def test_names_that_there_are_not_are_refused_where_they_are_written(make, argnums, said):
+    with pytest.raises(DifferentiationError, match="has no argument") as told:
+        make(loss, argnums)
+    assert said in str(told.value)
+
+
+@pytest.mark.parametrize("argnums", [0, -1, (0, 1), "b", ("w", "b"), np.int64(1), np.array(1), [1, 0], True])
+def test_positions_and_names_are_taken_as_before(argnums):
+    numbers = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
+    expected = [2 * W * B if n in (0, "w") else np.sum(W**2) for n in numbers]
+    found = tm.grad(loss, argnums)(W, B)
+    parts = found if isinstance(found, tuple) else (found,)
+    assert all(np.allclose(one, other) for one, other in zip(parts, expected, strict=True))
+
+
+def test_a_lazy_value_is_no_name_in_a_cell(notebook):
+    said = notebook("%%tensor\ntm.grad(lambda v: np.sum(v**2), w)(w)").out
+    assert "not by their values" in said
+    assert "Cell In[1], line 2" in said
+
+
+def test_a_cell_names_its_inputs(notebook):
+    notebook.ok("%%tensor objective\nnp.sum(X @ w) * b")
+    assert "objective has no argument 'v'; it has X, w, b" in notebook('step = tm.value_and_grad(objective, "v")').out
+    said = notebook("step = tm.value_and_grad(objective, (w, b))").out
+    assert 'objective has "X", "w", "b"' in said
+    assert "Cell In[3], line 1" in said
+
+
+# a gradient that is only looked at -----------------------------------------------------------------------------------
+
+LOOKS = [
+    "print(w, grad_w)",
+    "grad_w, w",
+    "print(f'{grad_w} of {w}')",
+    "print('gradient', grad_w.round(3), len(w))",
+    "for k in range(2):\n    print(k, grad_w[0])",
+    "if True:\n    print(list(grad_w))",
+    "display(grad_w)",
+    "[grad_w, {'w': w}]",
+]
+COMPUTES = [
+    "v = w - 0.1 * grad_w",
+    "print(w - 0.1 * grad_w)",
+    "update(w, grad_w)",
+    "steps.append(grad_w)",
+    "kept = grad_w",
+    "np.subtract(w, grad_w, out=w)",
+    "for k in range(2):\n    print(k)\n    w = w - grad_w",
+]
+
+
+@pytest.mark.parametrize("text", LOOKS)
+def test_what_only_shows_is_left_out(text):
+    left = ast.unparse(computing(ast.parse(text), {"grad_w"}))
+    assert "grad_w" not in left
+
+
+@pytest.mark.parametrize("text", COMPUTES)
+def test_what_computes_stays(text):
+    assert "grad_w" in ast.unparse(computing(ast.parse(text), {"grad_w"}))
+
+
+def told_by(notebook, cell):
+    """What a cell warns of old gradients, and in which line."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        notebook.ok(cell)
+    return [(str(w.message), w.lineno) for w in told if w.category is StaleGradientWarning]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_looking_at_an_old_gradient_says_so_in_one_line(notebook, look):
+    """It was told at length, with another loop; and the loop that computed with it afterwards was told nothing."""
+    notebook.ok("%%tensor cost --show none --grad w\nnp.sum((X @ w - y) ** 2)")
+    notebook.ok("w = w - 0.001 * grad_w")
+    ((said, _),) = told_by(notebook, look)
+    assert said == (
+        "grad_w belongs to the w that In[1] read; w has changed since, but grad_w has not; In[1], run again, computes the new."
+    )
+    assert not told_by(notebook, look)
+    ((said, line),) = told_by(notebook, "for k in range(3):\n    w = w - 0.001 * grad_w")
+    assert "this cell has computed with an old gradient" in said
+    assert 'step = tm.value_and_grad(cost, "w")' in said
+    assert line == 2
+
+
+def test_a_step_and_a_look_in_one_cell(notebook):
+    notebook.ok("%%tensor cost --show none --grad w\nnp.sum((X @ w - y) ** 2)")
+    ((said, line),) = told_by(notebook, "w = w - 0.001 * grad_w\nprint(w, grad_w)")
+    assert line == 2
+    assert "computed with an old gradient" not in said
+
+
+def test_nothing_is_said_of_a_new_gradient(notebook):
+    notebook.ok("%%tensor cost --show none --grad w\nnp.sum((X @ w - y) ** 2)")
+    assert not told_by(notebook, "print(w, grad_w)")
+
+
+# a value that is old in the cell that shows it -----------------------------------------------------------------------
+
+CHANGES = ["w = w + 1", "w = 3.0 * w", "for k in range(2):\n    w = w - 0.1", "w = np.zeros(3)", "w, v = w * 2, 1"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_cell_that_changes_a_variable_and_shows_what_was_computed_of_it(notebook, change):
+    notebook.ok("w = np.ones(3)")
+    notebook.ok("%%tensor --show none\nz = X @ w\nloss = np.sum(z)\nloss")
+    line = notebook.ok(f"{change}\nloss").data["text/plain"].splitlines()[0]
+    assert line.endswith("computed for w of In[1]; w has changed since")
+    assert "w is now from In[3]" in notebook.ok("loss").data["text/plain"]
+
+
+# lines of magics ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["# mine", "--grad w # mine", "name  # two words", "#mine too"])
+def test_a_comment_behind_the_options(notebook, line):
+    assert "a comment cannot stand behind the options" in notebook(f"%%tensor {line}\nnp.sum(w)").out
+
+
+def test_a_name_for_of_that_there_is_not(notebook):
+    """A function of IPython's was offered."""
+    notebook.ok("def open_it(): pass")
+    said = notebook("%%tensor --grad w --of nope\nq = np.sum(w)").out
+    assert said.strip().endswith("there is no variable nope; the cell assigns q")
+    assert "did you mean total?" in notebook("%%tensor --grad w --of totl\ntotal = np.sum(w)").out
+
+
+ENDS = [
+    ("loss = np.sum(w)\nprint(loss)", "end it with loss, or write --of loss"),
+    ("z = X @ w\nloss = np.sum(z)\nprint(loss)", "end it with loss, or write --of loss"),
+    ("for k in range(2):\n    total = np.sum(w) * k\nprint('done')", "end it with total, or write --of total"),
+    ("if b > 9:\n    s = np.sum(w)\nelse:\n    s = np.sum(w**2)\nprint(s)", "end it with s, or write --of s"),
+    ("def f(v):\n    return np.sum(v)\nr = f(w)\nprint(r)", "end it with r, or write --of r"),
+    ("print(X @ w)", "end it with an expression, or name a value with --of"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), ENDS)
+def test_a_cell_that_ends_in_print_has_no_gradient(notebook, text, said):
+    assert f"the cell has no value; {said}" in notebook(f"%%tensor --grad w\n{text}").out
+
+
+# keys, attributes, types ----------------------------------------------------------------------------------------------
+
+KEYS = [
+    ("np.mean(df['agee'])", "Did you mean 'age'? df has the columns 'age', 'income'."),
+    ("np.mean(df['height'])", "df has the columns 'age', 'income'."),
+    ("for k in range(2):\n    s = df['incom'] * k", "Did you mean 'income'?"),
+    ("np.sum(params['weigths'])", "params has the keys 'weights', 'bias'."),
+    ("np.sum(empty['a'])", "empty has no columns."),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), KEYS)
+def test_columns_are_told_as_keys_are(notebook, text, said):
+    notebook["df"], notebook["empty"] = pd.DataFrame({"age": [1.0, 2.0], "income": [3.0, 4.0]}), pd.DataFrame()
+    notebook["params"] = {"weights": np.ones(3), "bias": 2.0}
+    assert said in notebook(f"%%tensor\n{text}").out
+
+
+@pytest.mark.parametrize("text", ["w.requires_grad = True", "w.requires_grad_()", "np.sum(w).backward()", "w.detach()"])
+def test_what_other_libraries_write_of_arrays(notebook, text):
+    said = notebook(f"%%tensor\n{text}").out
+    assert "Hint: " in said
+    assert "tm.stop_gradient" in said or "%%tensor --grad" in said
+
+
+@pytest.mark.parametrize("function", [loss, lambda x: x, lambda x, y=1.0: x * y, lambda *, x: x])
+def test_compile_without_types(function):
+    with pytest.raises(ArgumentError, match="arguments' types beside the function"):
+        tm.compile(function)
+
+
+def test_a_function_that_needs_no_argument_is_compiled():
+    assert tm.compile(lambda: np.arange(3.0).sum()).run() == 3.0
+    assert tm.compile(lambda x=2.0: x * 2).run() == 4.0
+
+
+# a word where rules changed digits -----------------------------------------------------------------------------------
+
+LATER = ["q + 1", "2 * q", "q * X", "[q, q]", "(q, 1.0)"]
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_the_word_says_in_which_cell(notebook, later):
+    """It stood alone: *rewritten*, without where."""
+    notebook.ok("%%tensor --show none\nq = (X.T @ X).sum()")
+    assert "rewritten in In[1]" in notebook.ok(f"%%tensor\n{later}").data["text/plain"]
+
+
+def test_a_cell_without_a_value(notebook):
+    notebook.ok("%%tensor --show none\nq = X.T @ X")
+    assert "rewritten in In[1]" in notebook.ok("%%tensor\nr = q + 1\nprint('done')").data["text/plain"]

@@ -28,6 +28,17 @@ install_with_pip() { # Debian keeps venv's own pip in a package apart; its pytho
   fi
 }
 
+dots() { # a dot for each package of pip's output, and when the last of them is there: minutes without a word look like a fault
+  local line
+  while IFS= read -r line; do
+    case $line in
+      Collecting*) printf . ;;
+      "Installing collected packages"*) printf ' unpacking …' ;;
+    esac
+  done
+  echo
+}
+
 prepare() { # prepare EXTRA: .venv exists and holds tensormagic[EXTRA]
   local extra=$1 stamp wanted
   stamp="$PWD/.venv/.tensormagic-$extra"
@@ -39,8 +50,8 @@ prepare() { # prepare EXTRA: .venv exists and holds tensormagic[EXTRA]
   base_python=${base_python:-$(find_python)} || return
   wanted=$("$venv_python" --version; printf '%s\n' "$PWD"; cksum <pyproject.toml) # an environment does not survive a move
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    echo "Installing tensormagic[$extra] into .venv (a few minutes the first time) …"
-    install_with_pip --quiet --disable-pip-version-check --editable ".[$extra]" || return
+    echo "Installing tensormagic[$extra] into .venv (a few minutes the first time; a dot for each package) …"
+    install_with_pip --disable-pip-version-check --editable ".[$extra]" | dots || return
     printf '%s\n' "$wanted" >"$stamp"
   fi
 }

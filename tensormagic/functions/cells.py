@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from tensormagic.capture.cell import Code, execute, shared
 from tensormagic.capture.door import is_table, whole
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.tables import labelled
+from tensormagic.capture.usercode import user_frame
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.functions import footprint
 from tensormagic.functions.function import Function
@@ -41,6 +43,28 @@ def argument(value: Any, name: str) -> Any:
     return table if table is not None else wrap(node_of(value)) if is_input(value) else value
 
 
+def _tell_of_order(name: str, inputs: Sequence[str], args: Sequence[Any], notebook: Mapping[str, Any]) -> None:
+    """Warn of a variable of the notebook that is given for another one: the order of a cell's inputs is that in which it reads them."""
+    for own, value in zip(inputs, args, strict=False):
+        named = (
+            [n for n in inputs if n in notebook and notebook[n] is value]
+            if isinstance(value, np.ndarray | Tensor)
+            else []
+        )
+        if not named or own in named:
+            continue
+        message = (
+            f"{named[0]} is given for {own}: {name} takes {', '.join(inputs)} in this order. "
+            f"Write the name in the call: {named[0]}={named[0]}."
+        )
+        frame = user_frame()
+        if frame is None:
+            warnings.warn(message, UserWarning, stacklevel=3)
+        else:
+            warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
+        return
+
+
 def of_cell(
     code: Code,
     name: str,
@@ -68,6 +92,8 @@ def of_cell(
             raise ArgumentError(
                 f"{name}() got an unexpected argument {unknown[0]!r}; its inputs are {', '.join(inputs)}"
             )
+        if 0 < len(args) < len(inputs) and context.current() is None:
+            _tell_of_order(name, inputs, args, notebook)
         given = dict(zip(inputs, args, strict=False))
         twice = sorted(set(given) & set(options))
         if twice:

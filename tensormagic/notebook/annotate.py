@@ -40,7 +40,7 @@ _WIDE = 820.0
 _MOST_ROWS = 60
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 _WORD = re.compile(r"[^\W\d]\w*")
-_ARRAY = re.compile(r"([^\W\d]\w*) = (?:array|growing)\(")  # what a kernel is given by the user's name
+_ARRAY = re.compile(r"\b([^\W\d]\w*) = (?:array|growing)\(")  # what a kernel is given by the user's name
 _SHORT = 40  # lines of a kernel that is shown whole
 _HEADS = ("becomes", "flops", "runs in")
 _HEAD = f"<span></span>{''.join(f'<span>{head}</span>' for head in _HEADS)}"

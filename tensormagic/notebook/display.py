@@ -236,7 +236,7 @@ class Report:
         stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
         others = out.results if self.portrait is not None and self.portrait.computes else {}
         plain = plainly(value, actual_type(value), others) if self.is_plain and is_numbers(value) else ""
-        line = " · ".join(filter(None, [text, plain, stored, self._large, self._bare, self.note]))
+        line = " · ".join(filter(None, [text, plain, stored, self._large, "" if plain else self._bare, self.note]))
         return "\n".join(filter(None, [line, self._slip if computed else ""]))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 
 import numpy as np
@@ -184,6 +185,79 @@ ENDS = [
 @pytest.mark.parametrize(("text", "said"), ENDS)
 def test_a_cell_that_ends_in_print_has_no_gradient(notebook, text, said):
     assert f"the cell has no value; {said}" in notebook(f"%%tensor --grad w\n{text}").out
+
+
+# a cell called by position --------------------------------------------------------------------------------------------
+
+BY_POSITION = [
+    ("objective(w)", "w is given for X: objective takes X, w, y in this order."),
+    ("objective(w, y)", "w is given for X"),
+    ("objective(X, y)", "y is given for w"),
+    ("step(w)", "w is given for X"),
+    ("for k in range(2):\n    step(y)", "y is given for X"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BY_POSITION)
+def test_a_variable_that_is_given_for_another_one(notebook, text, said):
+    """The value was that of another computation, without a word: `step(w)` took w for X."""
+    notebook["X"], notebook["w"], notebook["y"] = np.eye(3), np.ones(3), np.arange(3.0)
+    notebook.ok("%%tensor objective --show none\nnp.sum((X @ w - y) ** 2)")
+    notebook.ok('step = tm.value_and_grad(objective, "w")')
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        notebook(text)
+    assert str(told[0].message).startswith(said)
+    assert "Write the name in the call" in str(told[0].message)
+
+
+@pytest.mark.parametrize(
+    "text", ["objective(w=w)", "objective(X, w)", "step(X)", "objective(2 * X)", "objective(w=y, y=w)"]
+)
+def test_a_variable_in_its_own_place(notebook, text):
+    notebook["X"], notebook["w"], notebook["y"] = np.eye(3), np.ones(3), np.arange(3.0)
+    notebook.ok("%%tensor objective --show none\nnp.sum((X @ w - y) ** 2)")
+    notebook.ok('step = tm.value_and_grad(objective, "w")')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notebook.ok(text)
+
+
+# the code of a line ---------------------------------------------------------------------------------------------------
+
+OWN = [
+    ("i = X * 2\ni.sum()", "i"),
+    ("n2 = X + 1\nn2.sum()", "n2"),
+    ("start = X.sum(axis=1)\nstop = start * 2\nstop.sum()", "start and stop"),
+    ("first = X @ w\nfirst.sum()", "first"),
+    ("for k in range(2):\n    last = X * k\nlast.sum()", "last"),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), OWN)
+def test_the_code_of_a_line_says_which_names_are_not_the_cells(notebook, monkeypatch, text, names):
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    page = notebook.ok(f"%%tensor -a --show annotate\n{text}").data["text/html"]
+    told = re.findall(r"its names are the compiler's([^<]*)</p>", page)
+    assert told
+    found = {word for one in told for word in re.findall(r"\w+", one)} - {"too", "and"}
+    assert found <= set(names.split(" and "))
+
+
+@pytest.mark.parametrize("name", ["n2", "n3", "rows_1", "share_2", "x_4"])
+def test_an_array_called_as_something_else_of_the_kernel_keeps_the_compilers_name(notebook, monkeypatch, name):
+    """`n2 = array(...)` and `n2 = table[2]` stood in one text."""
+    monkeypatch.setattr(tm.config, "tier", "numba")
+    notebook[name] = np.ones((7, 5))
+    text = notebook.ok(f"%%tensor --show code\nnp.sum(np.exp({name}), axis=1)").data["text/plain"]
+    bound = re.findall(rf"^ *{name} = (.*)$", text, re.MULTILINE)
+    assert len({found.partition("(")[0] == "array" for found in bound}) < 2
+
+
+def test_names_of_any_length_are_looked_for_in_no_time(notebook):
+    long = "long" * 25_000
+    page = notebook.ok(f"%%tensor -a --show annotate\n{long} = X * 2.0\n{long}.sum()").data["text/html"]
+    assert "lines of the cell" in page
 
 
 # keys, attributes, types ----------------------------------------------------------------------------------------------

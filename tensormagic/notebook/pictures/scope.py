@@ -112,7 +112,7 @@ class Scope:
         """``float64[len(x)]``: a type with sizes as the user would write them; nothing where one of them cannot be."""
         if not t.shape:
             return str(t)
-        dtype, bracket, rest = str(t.with_shape(t.shape)).partition("[")
+        dtype, bracket, rest = str(t).partition("[")
         names = set(_SYMBOL.findall(rest))
         if not names <= self.extents.keys():
             return ""

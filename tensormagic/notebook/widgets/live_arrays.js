@@ -83,7 +83,7 @@ function makeHeat(panel, view) {
     const style = getComputedStyle(holder), colours = ["strong", "update-line"].map((name) => style.getPropertyValue(`--tm-${name}`));
     fill(maps[0], reading.values, panel.scales[0], colours);
     fill(maps[1], slopes || [], most || 1, colours);
-    title.textContent = slopes ? `slope in ${panel.labels[reading.focus]}, up to ${told(Number((most || 1).toPrecision(3)))}` : "";
+    title.textContent = slopes ? `slope in ${panel.labels[reading.focus]}, to ${told(Number((most || 1).toPrecision(3)))}` : "";
     frames.forEach((frame, k) => {
       frame.setAttribute("x", lefts[k] + side * (reading.element % wide));
       frame.setAttribute("y", head + side * Math.floor(reading.element / wide));

@@ -159,7 +159,7 @@ class Heat(Panel):
         if reading.slopes is not None:
             k = reading.focus
             shapes += self._map(LEFTS[1], reading.slopes[k], self.scales[k + 1])
-            told = f"slope in {self.labels[k]}, up to {rounded(self.scales[k + 1])}"
+            told = f"slope in {self.labels[k]}, to {rounded(self.scales[k + 1])}"
             shapes.append(text(told, LEFTS[1], 16, "tick first top"))
         row, column = divmod(reading.element, self.grid[1])
         for left in LEFTS if reading.slopes is not None else LEFTS[:1]:

@@ -151,7 +151,7 @@ def of_number(number: Any, name: str) -> Node:
     array = np.asarray(number)
     key = (f"{name}:{type(number).__name__}", array.dtype.str.encode() + array.tobytes())
     known = _floats.get(key)
-    if known is None:
+    if known is None or (np.isnan(array) and known["source"].value is not number):  # one nan is not another one
         known = _floats[key] = _input(Snapshot(name, number), number)
     return known
 

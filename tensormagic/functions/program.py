@@ -234,6 +234,8 @@ class Specialisation:
             if results is None:
                 results = self.results(sizes, values)
             return results[0] if self.single else self.gives.together(self.build, results, call)
+        if self.program.tells:
+            hear()  # here too: a call that is refused has printed nothing
         self.stores.check(values, given)
         self.gives.check(call)
         computed = self.results(sizes, values)

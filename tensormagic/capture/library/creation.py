@@ -243,6 +243,8 @@ def arange(*bounds: Any, start: Any = 0, stop: Any = None, step: Any = 1, dtype:
     ramp = iota((length,), 0)
     ramp = ramp * by if by != 1 else ramp
     ramp = ramp + size_node(low) if low != 0 else ramp
+    if dtype is None and any(getattr(b, "dtype", None) == np.uint64 for b in bounds):
+        dtype = np.float64  # as NumPy has it: of int64 and uint64
     return done(astype(ramp, dtype) if dtype is not None else ramp)
 
 

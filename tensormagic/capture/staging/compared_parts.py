@@ -9,7 +9,7 @@ from typing import Any
 
 from tensormagic.capture.operands import has_lazy
 from tensormagic.capture.refusal import refuse, values_are_there
-from tensormagic.capture.staging import raising
+from tensormagic.capture.staging import gaps, raising
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.choices import chosen
 from tensormagic.capture.staging.grown import GrownList
@@ -28,8 +28,10 @@ _SEQUENCES = {list, tuple}
 
 def compared(name: str, plain: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """What a comparison gives: of lists or tuples with lazy values in them, by their parts."""
-    if type(left) not in {dict, *_SEQUENCES} or type(right) is not type(left) or not _is_lazy(left, right):
+    if type(left) not in {dict, *_SEQUENCES} or type(right) is not type(left):
         return plain(left, right)
+    if not _is_lazy(left, right):
+        return plain(gaps.as_read(left), gaps.as_read(right))
     if name in {"==", "!="}:
         found = _same(left, right)
         return _as_value(found if name == "==" else _opposite(found))
@@ -77,7 +79,8 @@ def contained(value: Any, container: Any) -> Any:
     ):
         return _as_value(truth((container == value).any()))
     if type(container) not in _SEQUENCES or not _is_lazy(value, container):
-        return None
+        own = gaps.as_read(value)
+        return own in gaps.as_read(container) if type(container) in _SEQUENCES and gaps.is_gap(own, value) else None
     return _as_value(_connected((lambda v=v: _same(v, value) for v in container), decides=True))
 
 
@@ -131,6 +134,7 @@ def _same(left: Any, right: Any) -> bool | Node:
         return _equal(left, right)
     if type(left) is type(right) is dict:
         return left.keys() == right.keys() and _equal([*left.values()], [right[k] for k in left])
+    gaps.told_apart(left, right)
     return truth(left == right)
 
 

@@ -21,11 +21,12 @@ import numpy as np
 from tensormagic.capture import random, remade
 from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.stores.holding import is_own
+from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
 from tensormagic.functions.space import Read
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, SharedArgumentsError
 from tensormagic.ir.plain_texts import key_text
 
 LIMIT = 500  # arrays
@@ -175,6 +176,18 @@ def refuse_kept(left: Sequence[Any], buffers: Sequence[Any], label: str) -> None
                 f"{label} stores into {value.place.buffer.name}, and also keeps it, or a part of it, in another object",
                 "Keep a copy there.",
             )
+
+
+def refuse_shared(before: Record, values: Sequence[Any], label: str) -> None:
+    """Refuse a trace that has stored into an array of an object which shares memory with an input: a run would read what is stored."""
+    if not before.changed():
+        return
+    stored = [c for c in before.checks if c.kind == "array" and not c.holds()]
+    shared = [c for c in stored if any(isinstance(v, np.ndarray) and share(c.operands[0], v) for v in values)]
+    if shared:
+        raise SharedArgumentsError(
+            f"{label} stores into {shared[0].told}, which shares memory with an argument", "Pass a copy: x.copy()."
+        )
 
 
 def taken_back(record: Record) -> bool:

@@ -23,7 +23,7 @@ from tensormagic.functions.constants import constants_of
 from tensormagic.functions.footprint import UNKNOWN, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
 from tensormagic.functions.glance import Completing
-from tensormagic.functions.inside import HOLDING, Inside, arrays_in, refuse_kept, taken_back
+from tensormagic.functions.inside import HOLDING, Inside, arrays_in, refuse_kept, refuse_shared, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, looked_at, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
 from tensormagic.functions.program import Specialisation, Trace, evaluated, fits, trace
@@ -229,7 +229,7 @@ class Specialised(Made):
     ) -> tuple[Record, Specialisation, Given]:
         """A new program; with inputs for arrays in objects, where the body stores into such, or takes elements at data-dependent places."""
         try:
-            return before, *self.specialise(given, whole)
+            return before, *self._apart(given, whole)
         except (ForeignStoreError, ValueNeededError) as error:
             objects = fixed_of(given.leaves, given.moving)
             inside = arrays_in(whole) if taken_back(whole) else ()
@@ -244,12 +244,18 @@ class Specialised(Made):
                 self._among(given.leaves, given.moving, given.build, given.call),
             )
             try:
-                return before, *self.specialise(given, whole)
+                return before, *self._apart(given, whole)
             except CaptureError:
                 self._moving[objects] = former
                 if isinstance(error, ForeignStoreError):
                     raise
                 raise error from None
+
+    def _apart(self, given: Given, whole: Record) -> tuple[Specialisation, Given]:
+        """A new program, whose trace has stored into no input."""
+        found = self.specialise(given, whole)
+        refuse_shared(whole, given.values, self.name)
+        return found
 
     def _keep(self, key: Any, program: Specialisation, given: Given, record: Record) -> None:
         kind = (key[0], *self._key(given), tuple([kind_of(v) for v in given.values]))

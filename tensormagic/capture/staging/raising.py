@@ -19,7 +19,7 @@ from tensormagic.capture.refusal import refuse_python, text_asked_for
 from tensormagic.capture.staging.grown import given_back
 from tensormagic.capture.staging.merged import is_number
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
-from tensormagic.capture.staging.refusing import in_doubt, is_pythons, refusal_of, tellable
+from tensormagic.capture.staging.refusing import hides_refusal, in_doubt, is_pythons, refusal_of, tellable
 from tensormagic.capture.staging.told import LATER, Text, holds_lazy, part_of
 from tensormagic.capture.staging.trial import Outcome, fail_trial, place_of, refuse_caught, trial
 from tensormagic.capture.staging.world import CHECKS
@@ -64,9 +64,8 @@ class Attempt:
                 capture.refusals.refused = capture.refusals.refused or error
                 return
             if isinstance(error, Exception):  # which may be met for these sizes alone
-                if capture.abstract and is_pythons(
-                    error
-                ):  # who catches it would take it for an error of the code's own
+                hides = (capture.abstract or capture.heap.trials) and hides_refusal(error)
+                if hides or (capture.abstract and is_pythons(error)):  # who catches it would take it for the code's own
                     capture.refusals.refused = capture.refusals.refused or refusal_of(error, capture.label)
                 for size in (s for node in capture.inputs.values for s in node.type.shape):
                     capture.specialise(size)

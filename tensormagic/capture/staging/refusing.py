@@ -43,6 +43,11 @@ def is_pythons(error: Exception) -> bool:
     return not str(error).startswith("'Tensor' object has no attribute")
 
 
+def hides_refusal(error: Exception) -> bool:
+    """Whether it is an error that NumPy has made of a refusal: an array cannot hold a lazy value."""
+    return isinstance(error, TypeError | ValueError) and is_met_by_numpy(error)
+
+
 def refusal_of(error: Exception, label: str) -> Exception | None:
     """The refusal that an error of Python's or of a library's is, where it has met something lazy; None for an error of the user's."""
     if isinstance(error, TypeError | ValueError) and isinstance(error.__cause__, ForeignStoreError):

@@ -178,7 +178,7 @@ SHOTS = {
             press(".tm-iterations input", "ArrowLeft", "ArrowLeft"),
         ),
     ),
-    "graph-view-many-nodes-in-groups": Shot(("aa = np.ones(3)", MANY), ".tm-graph", press(".tm-stage")),
+    "graph-view-many-nodes-in-groups": Shot(("aa = np.ones(3)", MANY), ".tm-graph"),
     "graph-view-over-a-cluster": Shot((CLUSTER, "step.report"), ".tm-graph"),
     "backprop-of-numbers": Shot(
         ("x, w, b, target = 0.5, 1.5, 0.1, 1.0", NUMBERS), ".tm-backprop", press(BACK, "Home", *["ArrowRight"] * 15)

@@ -155,11 +155,6 @@ EXAMPLES = [
     ),
     Example("differences_of_directions", ((N,), (N,)), lambda x, y: scalar.arctan2(y, x) - scalar.arctan2(y, x + 0.1)),
     Example(
-        "logarithms_of_sums_with_weights",
-        ((N,), (N,)),
-        lambda x, y: scalar.log(scalar.sigmoid(y) * scalar.exp(x) + (1 - scalar.sigmoid(y))),
-    ),
-    Example(
         "logarithms_of_sums_less_a_term",
         ((N,), (N,)),
         lambda x, y: scalar.logaddexp(x, y) - scalar.maximum(x, y),
@@ -176,6 +171,12 @@ EXAMPLES = [
         ((N,), (N,)),
         lambda x, y: (y - scalar.square(y) * scalar.exp(x)) / (1 - scalar.exp(x)),
     ),
+    Example(
+        "weighted_exponentials_less_their_weights",
+        ((N,), (N,)),
+        lambda x, y: y * scalar.exp(x) + (1 - y) * scalar.exp(-x) - 1,
+    ),
+    Example("squares_less_a_number", ((N,),), lambda x: x * x - 1),
     Example("roots_of_squares_less_a_number", ((N,),), lambda x: scalar.sqrt(1 - scalar.square(scalar.sin(x)))),
     Example(
         "angles_by_what_is_less_than_one",

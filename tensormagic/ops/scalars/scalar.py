@@ -296,7 +296,7 @@ sinh = scalar_op("sinh", source="sinh({0})", partials=lambda _out, x: cosh(x), d
 cosh = scalar_op(
     "cosh", not_negative=True, source="cosh({0})", partials=lambda _out, x: sinh(x), doc="The hyperbolic cosine."
 )
-tanh = scalar_op("tanh", source="tanh({0})", partials=lambda out, _x: 1 - out * out, doc="The hyperbolic tangent.")
+tanh = scalar_op("tanh", source="tanh({0})", partials=lambda out, _x: 1 - square(out), doc="The hyperbolic tangent.")
 arcsinh = scalar_op(
     "arcsinh",
     source="arcsinh({0})",

@@ -30,6 +30,7 @@ from tensormagic.transform.rewriting import (
     ranges,
     reductions,
     remainders,
+    singular,
     structure,
     structured,
     triples,
@@ -141,7 +142,7 @@ def _last(level: str) -> Table:
     return Table([r for r in rules(level) if r in _COME_LAST or (r.quiet and r.level == "exact")])
 
 
-_COME_LAST = frozenset((*BEYOND, *BEYOND_FOLDS, *identities.tangents_by_one_function))
+_COME_LAST = frozenset((*BEYOND, *BEYOND_FOLDS, *identities.tangents_by_one_function, *singular.squares_less_a_number))
 _LATE = frozenset(
     (
         *algebra.powers_by_squares,
@@ -271,10 +272,17 @@ def _normal(graph: Graph, level: str, extra: Iterable[Rule]) -> tuple[Graph, Log
     rounded = base != "exact" and constants.are_rounded(graph.nodes)
     early = [table(level, own, early=True, folds=not rounded)] if base == "real" or rounded else []
     new, log = rewrite_graph(graph, *early, table(level, own))
-    if base != "exact" and (applies(new.nodes, along=base == "real") or any(map(identities.has_two_forms, new.nodes))):
+    if base != "exact" and (applies(new.nodes, along=base == "real") or any(map(_comes_last, new.nodes))):
         new, last = rewrite_graph(new, _last(level))
         log = Log([*log.fired, *last.fired], [*log.withheld, *last.withheld])
     return new, log
+
+
+def _comes_last(node: Node) -> bool:
+    """A first look: whether a rule that comes last may have something to do here, or in a graph within."""
+    if node.op.kind == "region":
+        return any(_comes_last(n) for g in node.params.values() if isinstance(g, Graph) for n in g.nodes)
+    return identities.has_two_forms(node) or singular.is_square_less_a_number(node)
 
 
 def rewrite_with(graph: Graph, rules: tuple[Rule, ...]) -> Graph:

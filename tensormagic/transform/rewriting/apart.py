@@ -16,6 +16,7 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    cos,
     divide,
     exp,
     expm1,
@@ -37,7 +38,16 @@ from tensormagic.ops.scalars.special import erf, erfc, xlogy
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.forms import FORMS, Image, both, image, inverse, kind, over_one, within
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.terms import Apart, Sum, difference, log_of_quotient, number_of, raised, sum_of
+from tensormagic.transform.rewriting.terms import (
+    Apart,
+    Sum,
+    difference,
+    key_of,
+    log_of_quotient,
+    number_of,
+    raised,
+    sum_of,
+)
 
 _DEEP = 3
 """How many functions of functions are looked through."""
@@ -328,37 +338,43 @@ def _of_roots(a: Node, first: Image | None, b: Node, second: Image | None) -> Ap
     rest = _less_square(root, other)
     if rest is None:
         return None
-    difference, side = rest
+    difference, side, known_near = rest
     parts = tuple(bare(n) for n in (root.node, root.argument) if n is not None)
     if side is None:
         square_ = other * other
         near = logical_and(less(absolute(difference), square_ * 0.5), less(0, other))
         near = logical_and(near, isfinite(square_))
-        value = difference / (root.node + other)
+        near = near if known_near is None else logical_and(near, known_near)
+        value = difference / _conjugate(root.node, other, near)
     else:
         near = logical_and(less(absolute(side), other * _SIDE), isfinite(root.node))
-        value = side * (side / (root.node + other)) * float(difference)
+        value = side * (side / _conjugate(root.node, other, near)) * float(difference)
     return Apart(value if sign > 0 else -value, near, parts, known=True)
+
+
+def _conjugate(root: Node, other: Node, near: Node) -> Node:
+    """The sum of both, which is used where it is ``near``: for negative numbers it would be a difference that has a form again."""
+    return root + where(near, other, 1)
 
 
 _SIDE = 0.7
 """How large one side beside the right angle may be, as a part of the other one."""
 
 
-def _less_square(root: Image, other: Node) -> tuple[Any, Node | None] | None:
-    """What is below a root, less the square of ``other``; as a multiple of the square of a side, where it is one."""
+def _less_square(root: Image, other: Node) -> tuple[Any, Node | None, Node | None] | None:
+    """What is below a root, less the square of ``other``, and where that holds; as a multiple of the square of a side, where it is one."""
     inner = bare(other)
     own = bare(inner.args[0]) if inner.op.name in {"negative", "absolute"} else inner
     squared = Sum(((("square", own), other, Fraction(1)),), Fraction(0))
     rest = root.meant.minus(squared)
     if len(rest) == len(root.meant) - 1:
         if len(rest.terms) == 1 and not rest.number and isinstance(rest.terms[0][0], tuple):
-            return rest.terms[0][2], rest.terms[0][0][1]
-        return rest.node(), None
+            return rest.terms[0][2], rest.terms[0][0][1], None
+        return rest.node(), None, None
     if root.argument is None:
         return None
     found = over_common(root.argument, square(other), known)
-    return None if found is None else (found.value, None)
+    return None if found is None else (found.value, None, found.near)
 
 
 def _of_products(a: Node, b: Node, depth: int) -> Apart | None:
@@ -444,6 +460,10 @@ def known(a: Node, b: Node) -> Apart | None:
         inner = bare(v)
         if number_of(u) == 1 and inner.op.name in _FROM_ONE:
             return Apart(_FROM_ONE[inner.op.name](inner.args[0], sign), None, (inner,), known=True)
+        key = key_of(inner) if number_of(u) == 1 else None
+        if isinstance(key, tuple) and key[1].op.name in _SQUARES_FROM_ONE:
+            value = square(_SQUARES_FROM_ONE[key[1].op.name](key[1].args[0]))
+            return Apart(value if sign > 0 else -value, None, (inner, key[1]), known=True)
     found = apart(a, b, 1)
     if found is None and (rest := less_beginning(subtract(a, b), a.type.dtype)) is not None:
         found = Apart(rest.value, rest.near, rest.parts, known=True, local=True)
@@ -460,3 +480,5 @@ _FROM_ONE: dict[str, Callable[[Node, int], Node]] = {
     "tanh": lambda x, sign: 2 * sign * sigmoid(-2 * x),
 }
 """Functions, and their differences from 1."""
+_SQUARES_FROM_ONE: dict[str, Callable[[Node], Node]] = {"cos": sin, "sin": cos}
+"""Functions, and those whose squares are the differences of theirs from 1."""

@@ -37,6 +37,7 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
     yield from quotients_of_forms
     yield from quotients_of_logarithms
     yield from forms_beside_quotients
+    yield from multiples_of_forms
 
 
 def _dependent(rule: Rule) -> Rule:
@@ -137,13 +138,15 @@ def quotients_as_they_were(node: Node) -> Node | None:
 def quotients_of_forms(node: Node) -> Found | None:
     """``(sqrt(1 + x) - 1) / x -> 1 / (sqrt(1 + x) + 1) near 0, and all forms of differences divided on each side``."""
     form = bare(node.args[0])
-    if node.type.dtype.kind != "f" or form.type.shape != node.type.shape or written(form) is None:
+    sides = written(form) if node.type.dtype.kind == "f" and form.type.shape == node.type.shape else None
+    if sides is None:
         return None
     (near, value, text), below = form.args, node.args[1]
     other = _without(bare(value), bare(below)) or over(value, below)
     if other is None:
         return Found(where(near, value / below, text / below), absorbs=(form,))
-    return Found(where(logical_and(near, not_equal(below, 0)), other, text / below), absorbs=(form,))
+    own = (n for n in map(bare, sides) if n.args)  # which the form reads, and now the quotient does
+    return Found(where(logical_and(near, not_equal(below, 0)), other, text / below), absorbs=(form, *own))
 
 
 @stable(roots="divide", heads="where", within="expm1", fuel=1, judged=True)
@@ -157,6 +160,18 @@ def quotients_of_logarithms(node: Node) -> Found | None:
         return None
     near = logical_and(form.args[0], not_equal(below, 0))
     return Found(where(near, value, form.args[2] / below), absorbs=(form,))
+
+
+@stable(roots="divide", heads="multiply", fuel=1, judged=True)
+def multiples_of_forms(node: Node) -> Found | None:
+    """``x * (exp(y) - exp(z)) / (y - z) -> x * ((exp(y) - exp(z)) / (y - z)), and all multiples of forms over a sum``."""
+    product, below = map(bare, node.args)
+    if product.op is not multiply or below.op not in {add, subtract}:
+        return None
+    for factor, form in (product.args, product.args[::-1]):
+        if written(form) is not None:
+            return Found(form / node.args[1] * factor, absorbs=(product,))
+    return None
 
 
 @stable(roots="multiply", heads="divide", fuel=1, judged=True)

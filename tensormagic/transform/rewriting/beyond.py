@@ -117,7 +117,7 @@ def quotients_by_large_squares(node: Node) -> Found | None:
     top, total = node.args
     terms = sum_of(total)
     sides = _sides(terms) if node.type.dtype.kind == "f" else []
-    if len(sides) < 2:
+    if len(sides) < 2 or any(map(_is_scaled, sides)):
         return None
     number = node.type.dtype.type
     c = 2.0 ** (np.finfo(number).maxexp * 5 // 8)
@@ -129,6 +129,17 @@ def quotients_by_large_squares(node: Node) -> Found | None:
     below = reduce(add, [square(side * scale) for side in sides])
     below = below + float(terms.number) * scale * scale if terms.number else below
     return Found(top * scale / below * scale, absorbs=(bare(total),))
+
+
+def _is_scaled(side: Node) -> bool:
+    """Whether a side is multiplied by a choice of numbers, as these are once the rule has been used."""
+    inner = bare(side)
+    return inner.op is multiply and any(bare(a).op is where and _is_choice_of_numbers(a) for a in inner.args)
+
+
+def _is_choice_of_numbers(node: Node) -> bool:
+    inner = bare(node)
+    return all(map(_is_choice_of_numbers, inner.args[1:])) if inner.op is where else is_constant(inner)
 
 
 @stable(roots="log", heads="multiply", fuel=1, judged=True, extends="a value where the product is infinite or 0")
@@ -212,7 +223,10 @@ def _gone(info: np.finfo[Any]) -> float:
 
 
 def _of_exponentials(node: Node) -> bool:
-    return node.type.dtype.kind == "f" and all(bare(a).op is exp for a in node.args)
+    """Whether ``node`` is of two exponentials; the square of one is infinite, or 0, where that of its exponent is."""
+    if node.type.dtype.kind != "f" or not all(bare(a).op is exp for a in node.args):
+        return False
+    return node.op is divide or bare(node.args[0]) is not bare(node.args[1])
 
 
 BEYOND = (

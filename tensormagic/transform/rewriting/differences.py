@@ -11,18 +11,16 @@ from dataclasses import replace
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
+from tensormagic.ir.within import ops_within, within
 from tensormagic.ops.leaf import constant
-from tensormagic.ops.scalars.scalar import (
-    negative,
-    subtract,
-)
+from tensormagic.ops.scalars.scalar import add, negative, sqrt, subtract
 from tensormagic.transform.rewriting.apart import apart, known, of_logarithms, of_multiples
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.less_products import beside_minus_one, beside_one, less_product
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rational_looks import worth_it
 from tensormagic.transform.rewriting.rationals import over_common
-from tensormagic.transform.rewriting.terms import Apart, behind, number_of, written
+from tensormagic.transform.rewriting.terms import Apart, behind, is_within_form, number_of, sum_of, written
 
 
 def _sides(node: Node) -> Iterator[tuple[Node, Node]]:
@@ -63,7 +61,38 @@ def differences(node: Node) -> Found | None:
             return None
         if common is not None:
             return _behind(common, a, b)
-    return None
+    return _of_root_and_sum(node)
+
+
+def _of_root_and_sum(node: Node) -> Found | None:
+    """``sqrt(1 + 2 * x * y + x**2) - 1 - x * y``, as the root less a sum, where squares cancel."""
+    if not within(node) & _ROOTS or is_within_form(node):
+        return None
+    if not any(bare(a).op in _PLAIN or written(a) is not None for a in node.args):
+        return None
+    total = sum_of(node, text=True)
+    roots = [(n, t) for _, n, t in total.terms if bare(n).op is sqrt]
+    if len(roots) != 1 or abs(roots[0][1]) != 1 or len(total) < _THREE:
+        return None
+    ((root, sign),) = roots
+    rest = total.minus(sum_of(root).times(sign)).times(-sign).node()
+    found = apart(root, rest) if isinstance(rest, Node) else None
+    if found is None or found.near is None or not isinstance(found.value, Node):
+        return None
+    left, right = node.args
+    form = behind(found.near, found.value * float(sign), left, right if node.op is subtract else negative(right))
+    between = (
+        n
+        for a in node.args
+        for n in (bare(a), *(map(bare, written(a) or bare(a).args)))
+        if n.op in _PLAIN or written(n)
+    )
+    return Found(form, absorbs=tuple(dict.fromkeys((*found.parts, *between))))
+
+
+_THREE = 3
+_PLAIN = frozenset((add, subtract))
+_ROOTS = ops_within(("sqrt",))
 
 
 def _of_negatives(node: Node) -> list[tuple[Node, Node]]:

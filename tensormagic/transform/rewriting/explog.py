@@ -440,7 +440,8 @@ def logarithms_of_tails(node: Node) -> Found | None:
         near = log(where(far, 1, node.args[0]))
         if times == 0.5:  # 1 less half of the other tail
             half = 0.5 * erfc(absolute(where(far, 1, tail.args[0])))
-            near = where(less(tail.args[0], 0), log1p(-half), log(half))
+            left = less(tail.args[0], 0)
+            near = where(left, log1p(-half), log(where(left, 1, half)))
         return Found(where(far, log_erfc(tail.args[0]) + log_of(times), near), absorbs=(product, tail))
     return None
 

@@ -182,6 +182,12 @@ def fractions_in_one_exponential(node: Node) -> Found | None:
     return None
 
 
+def _size(left: Node, right: Node) -> Node | float:
+    """What a difference is small beside: half of the larger side, or of the one that is a number."""
+    numbers = [number for side in (left, right) if (number := number_of(bare(side)))]
+    return float(abs(numbers[0])) * 0.5 if numbers else maximum(absolute(left), absolute(right)) * 0.5
+
+
 def _far_out(node: Node, total: _Fraction, x: Node, through: tuple[Node, ...]) -> Found | None:
     left, right = node.args
     far = less(_FAR, x)
@@ -190,6 +196,6 @@ def _far_out(node: Node, total: _Fraction, x: Node, through: tuple[Node, ...]) -
     value = reduce(multiply, [small] * _order(total)) * value if _order(total) else value
     if not isinstance(value, Node):
         return None
-    near = logical_and(far, less(absolute(value), maximum(absolute(left), absolute(right)) * 0.5))
+    near = logical_and(far, less(absolute(value), _size(left, right)))
     right = right if node.op is subtract else -right
     return Found(behind(near, value, left, right), absorbs=through)

@@ -85,7 +85,7 @@ def quotients_of_exponentials(x: Node) -> Rewrites:
     yield expm1(-x) * exp(x), -expm1(x), extending("a value where exp(-x) is infinite")
     yield exp(x) / expm1(x), _over_expm1(x), extending("a value where both are infinite")
     yield expm1(x) / (exp(x) + 1), tanh(x * 0.5), extending("1 where exp(x) is infinite")
-    yield exp(x) / square(expm1(x)), square(0.5 / sinh(x * 0.5)), extending("a value where exp(x) is infinite")
+    yield exp(x) / square(expm1(x)), 0.25 / sinh(x * 0.5) / sinh(x * 0.5), extending("a value where exp(x) is infinite")
 
 
 @stable(fuel=1, judged=True)

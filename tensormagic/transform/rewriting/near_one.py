@@ -28,6 +28,7 @@ from tensormagic.ops.scalars.scalar import (
 from tensormagic.transform.rewriting.apart import known
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rationals import over_common
+from tensormagic.transform.rewriting.rises import rise_from_one
 from tensormagic.transform.rewriting.terms import Sum, raised, sum_of
 
 _NEAR = 0.5
@@ -56,7 +57,7 @@ def logarithms_near_one_of_all(node: Node) -> Found | None:
     """``log((1 + x)**2 + y**2) -> log1p(2 * x + x**2 + y**2) near 0, and for products and functions near 1: log(tan(pi / 4 + x))``."""
     total = node.args[0]
     inner = bare(total)
-    if node.type.dtype.kind != "f" or (inner.op in _SUMS and sum_of(total, text=True).number in {1, -1}):
+    if node.type.dtype.kind != "f" or _is_one_and_more(inner):
         return None
     found = near_one(total) if raised(inner).op in _OWN or inner.op.name in _FUNCTIONS else None
     if found is None:
@@ -66,6 +67,11 @@ def logarithms_near_one_of_all(node: Node) -> Found | None:
     return Found(where(found.near, value, function(where(found.near, 1, total))), absorbs=(inner, *found.parts))
 
 
+def _is_one_and_more(total: Node) -> bool:
+    """Whether a sum has the 1 that it is near, and no exponentials whose rises are left."""
+    return total.op in _SUMS and sum_of(total, text=True).number in {1, -1} and rise_from_one(total) is None
+
+
 def near_one(total: Node) -> Logarithm | None:
     """The logarithm of what is near 1; None where the difference from 1 has no form."""
     return _of(total, _DEEP)
@@ -73,6 +79,9 @@ def near_one(total: Node) -> Logarithm | None:
 
 def _of(total: Node, depth: int) -> Logarithm | None:
     inner = raised(total)  # a power as it was written
+    if inner.op in _SUMS and (rise := rise_from_one(inner)) is not None:
+        near = less(absolute(rise), _NEAR)
+        return Logarithm(log1p(where(near, rise, 0)), near, (inner,))
     if inner.op in _SUMS or inner.op is multiply:
         apart = over_common(total, constant(1.0), known)
         if apart is not None and apart.near is not None and isinstance(apart.value, Node):

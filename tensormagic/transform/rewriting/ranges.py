@@ -124,7 +124,7 @@ def _over_square(top: Node, x: Node) -> Node | float:
 
 @stable(roots="divide", fuel=1, judged=True, extends="a value where an exponential is infinite")
 def slopes_of_logistic_functions(node: Node) -> Found | None:
-    """``y * exp(x) / (1 + exp(x))**2 -> y * sigmoid(x) * sigmoid(-x), and y * (0.5 / sinh(x / 2))**2 for (exp(x) - 1)**2``."""
+    """``y * exp(x) / (1 + exp(x))**2 -> y * sigmoid(x) * sigmoid(-x), and y * 0.25 / sinh(x / 2) / sinh(x / 2) for (exp(x) - 1)**2``."""
     key = key_of(bare(node.args[1])) if node.type.dtype.kind == "f" else None
     found = split(bare(node.args[0])) if isinstance(key, tuple) else None
     if found is None:
@@ -136,9 +136,17 @@ def slopes_of_logistic_functions(node: Node) -> Found | None:
         return None
     if all(t < 0 and not_negative(n) for _, n, t in sum_of(exponent).terms):
         return None  # nothing runs over
-    value = sigmoid(exponent) * sigmoid(-exponent) if plus else square(0.5 / sinh(exponent * 0.5))
     parts = [n for n in (bare(node.args[0]), bare(node.args[1]), base) if n.args]
-    return Found(value if number_of(factor) == 1 else factor * value, absorbs=tuple(dict.fromkeys(parts)))
+    return Found(_steep(factor, exponent, plus=plus), absorbs=tuple(dict.fromkeys(parts)))
+
+
+def _steep(factor: Node, exponent: Node, *, plus: bool) -> Node:
+    """That product for a sum, or a difference."""
+    if not plus:
+        half = sinh(exponent * 0.5)
+        return factor * 0.25 / half / half  # a division more is one rounding less than a square of a quotient
+    value = sigmoid(exponent) * sigmoid(-exponent)
+    return value if number_of(factor) == 1 else factor * value
 
 
 def _with_one(base: Node) -> tuple[Node | None, bool]:

@@ -257,10 +257,11 @@ def _by_what_roots_are_of(
 
 def _are_given(p: Polynomial, atoms: list[Node]) -> bool:
     """Whether a sum is of numbers that were given: of what was computed, roundings are as large as those that are saved."""
-    return all(_is_given(atoms[k]) for powers in p for k, power in enumerate(powers) if power)
+    return all(is_given(atoms[k]) for powers in p for k, power in enumerate(powers) if power)
 
 
-def _is_given(node: Node) -> bool:
+def is_given(node: Node) -> bool:
+    """Whether a node is an input, or elements of one."""
     while node.args:
         if node.op.kind != "move":
             return False

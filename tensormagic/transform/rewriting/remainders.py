@@ -55,10 +55,10 @@ from tensormagic.transform.rewriting.near_one import UNITS, logarithms_near_one_
 from tensormagic.transform.rewriting.notation import real, stable
 from tensormagic.transform.rewriting.rationals import over_common
 from tensormagic.transform.rewriting.rises import (  # noqa: F401 (as above)
-    logarithms_of_sums_with_weights,
     powers_less_their_bases,
     powers_less_what_they_begin_with,
     quotients_by_rises,
+    weighted_exponentials_less_their_weights,
 )
 from tensormagic.transform.rewriting.series import NAMED, Remainder, over_powers
 from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
@@ -67,6 +67,7 @@ from tensormagic.transform.rewriting.singular import (  # noqa: F401 (as above)
     halves_of_logarithms,
     logarithms_of_lengths,
     roots_of_squares_less_a_number,
+    squares_less_a_number,
 )
 from tensormagic.transform.rewriting.terms import (
     Sum,

@@ -7,7 +7,7 @@ from functools import reduce
 
 from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, bare
-from tensormagic.ops.leaf import constant
+from tensormagic.ir.within import ops_within, within
 from tensormagic.ops.scalars.scalar import (
     absolute,
     add,
@@ -73,6 +73,37 @@ def _of_power(term: Node) -> tuple[Node, Node] | None:
     return (base, step * log(base)) if isinstance(step, Node) else None
 
 
+@stable(roots="subtract add", within="exp", fuel=1, judged=True, cancels=True)
+def weighted_exponentials_less_their_weights(node: Node) -> Found | None:
+    """``y * exp(x) + (1 - y) * exp(-x) - 1 -> by expm1 where exponents are near 0, for all sums that are 0 where they are``."""
+    if node.type.dtype.kind != "f" or not _has_weighted(node):
+        return None
+    found = _by_rises(node)
+    if found is None or len(found[0]):
+        return None
+    _, rise, exponents = found
+    near = reduce(logical_and, [less(absolute(e), _NEAR) for e in exponents])
+    left, right = node.args
+    right = right if node.op is subtract else -right
+    return Found(behind(near, rise, left, right), absorbs=tuple(n for n in map(bare, node.args) if n.args))
+
+
+def _has_weighted(node: Node, depth: int = 1) -> bool:
+    """A first look: whether a term, or one of a sum that is a term, is a product with an exponential, or an exponential."""
+    for inner in map(bare, node.args):
+        if inner.op is multiply and any(
+            bare(a).op is exp and number_of(bare(b)) is None for a, b in (inner.args, inner.args[::-1])
+        ):
+            return True
+        if depth and inner.op in _SUMS and _has_weighted(inner, depth - 1):
+            return True
+    return False
+
+
+_SUMS = frozenset((add, subtract))
+_ARITHMETIC = frozenset((add, subtract, multiply))
+
+
 @stable(roots="subtract add", within="power", fuel=1, judged=True, cancels=True)
 def powers_less_their_bases(node: Node) -> Found | None:
     """``1 - x**y - (1 - x)**y -> by x * expm1((y - 1) * log(x)), where y is near 1, for all sums that are 0 where exponents are 1``."""
@@ -87,25 +118,26 @@ def powers_less_their_bases(node: Node) -> Found | None:
     return Found(behind(near, rise, left, right), absorbs=tuple(own))
 
 
-@stable(roots="log", heads="add", fuel=1, judged=True)
-def logarithms_of_sums_with_weights(node: Node) -> Found | None:
-    """``log(y * exp(x) + (1 - y)) -> log1p(y * expm1(x)) where that is near 0, and for all sums that are 1 where exponentials are``."""
-    total = node.args[0]
-    found = _by_rises(total) if node.type.dtype.kind == "f" else None
-    if found is None or found[0].terms or found[0].number != 1 or exponentials_of(total) is not None:
+def rise_from_one(total: Node) -> Node | None:
+    """What ``y * exp(x) + (1 - y)`` is above 1: ``y * expm1(x)``, and so for all sums that are 1 where exponentials are."""
+    if not within(total) & _WITH_RISES or exponentials_of(total) is not None:
         return None
-    rise = found[1]
-    near = less(absolute(rise), _NEAR)
-    value = where(near, log1p(where(near, rise, 0)), log(where(near, 1, total)))
-    return Found(value, absorbs=(bare(total),))
+    found = _by_rises(total)
+    return None if found is None or found[0].terms or found[0].number != 1 else found[1]
 
 
-def _less_exponential(node: Node) -> Node | None:
-    """The exponential that ``node`` is 1 less."""
+_WITH_RISES = ops_within(("exp", "power"))
+
+
+def _less_exponential(node: Node, depth: int = 3) -> Node | None:
+    """The exponential that a factor of ``node`` is 1 less, or less 1."""
     inner = bare(node)
-    if inner.op is not subtract or number_of(bare(inner.args[0])) != 1:
+    if inner.op is multiply and depth:
+        return next((own for a in inner.args if (own := _less_exponential(a, depth - 1)) is not None), None)
+    if inner.op is not subtract:
         return None
-    own = bare(inner.args[1])
+    first, second = map(bare, inner.args)
+    own = second if number_of(first) == 1 else first if number_of(second) == 1 else inner
     return own if own.op is exp else None
 
 
@@ -122,21 +154,40 @@ def _with_rise(node: Node, near: Node, own: Node, depth: int = 3) -> Node | None
     found = _by_rises(inner)
     if found is None or found[2] != (own.args[0],):
         return None
-    return where(near, found[0].node() + found[1], node)
+    rest, rise = found[0], found[1]
+    if len(rest):
+        return where(near, rest.node() + rise, node)
+    left, right = inner.args
+    return behind(near, rise, left, right if inner.op is subtract else -right)
 
 
-@stable(roots="divide", fuel=1, judged=True, extends="the sign of an infinite value where exp(x) is rounded to 1")
+@stable(
+    roots="divide",
+    within="exp",
+    fuel=1,
+    judged=True,
+    extends="the sign of an infinite value where exp(x) is rounded to 1",
+)
 def quotients_by_rises(node: Node) -> Found | None:
-    """``(y - z * exp(x)) / (1 - exp(x)) -> both by expm1(x), where x is near 0, and with factors``."""
-    own = _less_exponential(node.args[1]) if node.type.dtype.kind == "f" else None
+    """``(y - z * exp(x)) / (1 - exp(x)) -> both by expm1(x), where x is near 0, the other way round, and with factors``."""
+    top, below = node.args
+    own = (_less_exponential(below) or _less_exponential(top)) if node.type.dtype.kind == "f" else None
     if own is None:
         return None
     near = less(absolute(own.args[0]), _NEAR)
-    top = _with_rise(node.args[0], near, own)
-    if top is None:
+    sides = [_with_rise(side, near, own) for side in node.args]
+    if sides[0] is None or sides[1] is None:
         return None
-    below = behind(near, -expm1(own.args[0]), constant(1.0), own)
-    return Found(divide(top, below), absorbs=(bare(node.args[1]),))
+    return Found(divide(*sides), absorbs=(*_sums_with(top, own), *_sums_with(below, own)))
+
+
+def _sums_with(node: Node, own: Node, depth: int = 5) -> tuple[Node, ...]:
+    """The products and sums between ``node`` and the exponential ``own``."""
+    inner = bare(node)
+    if not depth or inner.op not in _ARITHMETIC:
+        return ()
+    below = dict.fromkeys(n for a in inner.args for n in _sums_with(a, own, depth - 1))
+    return (inner, *below) if below or own in map(bare, inner.args) else ()
 
 
 @stable(roots="subtract add", within="power where", fuel=1, judged=True, cancels=True)

@@ -30,6 +30,7 @@ from tensormagic.ops.scalars.scalar import (
     multiply,
     negative,
     sqrt,
+    square,
     subtract,
     where,
 )
@@ -37,7 +38,7 @@ from tensormagic.transform.rewriting.apart import known
 from tensormagic.transform.rewriting.fifty_digits import pi
 from tensormagic.transform.rewriting.less_products import less_product
 from tensormagic.transform.rewriting.notation import stable
-from tensormagic.transform.rewriting.rationals import over_common
+from tensormagic.transform.rewriting.rationals import is_given, over_common
 from tensormagic.transform.rewriting.terms import Apart, Sum, behind, number_of, raised, sum_of
 
 Rewrites = Iterator[tuple[Any, ...]]
@@ -86,6 +87,44 @@ def roots_of_squares_less_a_number(node: Node) -> Found | None:
         return Found(sqrt(rest * (one + x)), absorbs=(below,))
     x = absolute(x)  # at -1 the product is -0
     return Found(sqrt((x - one) * (x + one)), absorbs=(below,))
+
+
+def _square_and_number(node: Node) -> tuple[Node, Fraction, Fraction] | None:
+    """``x``, 4 and -9 for ``4 * x * x - 9``, where what is squared was given: what was computed has as large a rounding as its square."""
+    if node.op not in {add, subtract} or not any(map(_is_square, node.args)) or node.type.dtype.kind != "f":
+        return None
+    total = sum_of(node)
+    if len(total.terms) != 1 or not isinstance(total.terms[0][0], tuple) or not is_given(total.terms[0][0][1]):
+        return None
+    ((key, _, times),) = total.terms
+    return (key[1], times, total.number) if times * total.number < 0 else None  # type: ignore[index]
+
+
+def _is_square(node: Node) -> bool:
+    inner = bare(node)
+    return inner.op is square or (inner.op is multiply and bare(inner.args[0]) is bare(inner.args[1]))
+
+
+def is_square_less_a_number(node: Node) -> bool:
+    """Whether a node may be such a difference: a first look."""
+    return (node.op is subtract or node.op is add) and _square_and_number(node) is not None
+
+
+@stable(roots="subtract add", fuel=1, judged=True, neutral=True)
+def squares_less_a_number(node: Node) -> Found | None:
+    """``x * x - 1 -> (abs(x) - 1) * (abs(x) + 1), and 1 - x * x -> (1 - x) * (1 + x), for inputs x and squares of other numbers, too``.
+
+    It comes last, since other rules read the squares, and the slope of the product has two terms that cancel.
+    """
+    found = _square_and_number(node)
+    if found is None:
+        return None
+    x, times, rest = found
+    factor, number = _root_of(abs(times)), _root_of(abs(rest))
+    if number is None or factor != 1:
+        return None
+    one, size = constant(float(number)), absolute(x)  # at -1 the product is -0
+    return Found((one - x) * (one + x) if times < 0 else (size - one) * (size + one))
 
 
 @stable(roots="arccos arccosh", fuel=1, judged=True)

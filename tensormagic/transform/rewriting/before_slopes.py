@@ -13,6 +13,7 @@ from dataclasses import replace
 from tensormagic.ir.node import Node, is_constant, topological
 from tensormagic.ir.rules import Found, Rule, bare
 from tensormagic.ir.within import ops_within, within
+from tensormagic.ops.move import BROADCAST
 from tensormagic.ops.scalars.scalar import add, divide, log1p, logical_and, multiply, not_equal, subtract, where
 from tensormagic.transform.rewriting.common_factors import factors_of
 from tensormagic.transform.rewriting.divided import over
@@ -37,7 +38,6 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
     yield from quotients_of_forms
     yield from quotients_of_logarithms
     yield from forms_beside_quotients
-    yield from multiples_of_forms
 
 
 def _dependent(rule: Rule) -> Rule:
@@ -134,19 +134,38 @@ def quotients_as_they_were(node: Node) -> Node | None:
     return where(*node.args[:2], _same(text, text.args[0], below.args[2]))
 
 
-@stable(roots="divide", heads="where", fuel=1, judged=True)
+@stable(roots="divide", fuel=1, judged=True)
 def quotients_of_forms(node: Node) -> Found | None:
-    """``(sqrt(1 + x) - 1) / x -> 1 / (sqrt(1 + x) + 1) near 0, and all forms of differences divided on each side``."""
-    form = bare(node.args[0])
-    sides = written(form) if node.type.dtype.kind == "f" and form.type.shape == node.type.shape else None
-    if sides is None:
+    """``(sqrt(1 + x) - 1) / x -> 1 / (sqrt(1 + x) + 1) near 0, and all forms of differences, and multiples, divided on each side``."""
+    form, factor = _form_and_factor(node) if node.type.dtype.kind == "f" else (None, None)
+    sides = None if form is None else written(form)
+    if form is None or sides is None:
         return None
     (near, value, text), below = form.args, node.args[1]
     other = _without(bare(value), bare(below)) or over(value, below)
+    absorbs = (form,) if factor is None else (bare(node.args[0]), form)
     if other is None:
-        return Found(where(near, value / below, text / below), absorbs=(form,))
+        return None if factor is not None else Found(where(near, value / below, text / below), absorbs=absorbs)
     own = (n for n in map(bare, sides) if n.args)  # which the form reads, and now the quotient does
-    return Found(where(logical_and(near, not_equal(below, 0)), other, text / below), absorbs=(form, *own))
+    found = where(logical_and(near, not_equal(below, 0)), other, text / below)
+    return Found(found if factor is None else found * factor, absorbs=(*absorbs, *own))
+
+
+def _form_and_factor(quotient: Node) -> tuple[Node | None, Node | None]:
+    """What is divided by a sum, as a form and what that is multiplied by; the form alone, whatever it is divided by."""
+    top = bare(quotient.args[0])
+    if top.op is where:
+        return (top if _is_spread(quotient.args[0], top) else None), None
+    if bare(quotient.args[1]).op in {add, subtract} and top.op is multiply and _is_spread(quotient.args[0], top):
+        for factor, form in (top.args, top.args[::-1]):
+            if written(form) is not None and _is_spread(form, bare(form)):
+                return bare(form), factor
+    return None, None
+
+
+def _is_spread(given: Node, inner: Node) -> bool:
+    """Whether ``given`` is ``inner`` as it is, or along axes of one element or of sizes that are equal."""
+    return given.type.shape == inner.type.shape or (given.op is BROADCAST and given.args[0] is inner)
 
 
 @stable(roots="divide", heads="where", within="expm1", fuel=1, judged=True)
@@ -160,18 +179,6 @@ def quotients_of_logarithms(node: Node) -> Found | None:
         return None
     near = logical_and(form.args[0], not_equal(below, 0))
     return Found(where(near, value, form.args[2] / below), absorbs=(form,))
-
-
-@stable(roots="divide", heads="multiply", fuel=1, judged=True)
-def multiples_of_forms(node: Node) -> Found | None:
-    """``x * (exp(y) - exp(z)) / (y - z) -> x * ((exp(y) - exp(z)) / (y - z)), and all multiples of forms over a sum``."""
-    product, below = map(bare, node.args)
-    if product.op is not multiply or below.op not in {add, subtract}:
-        return None
-    for factor, form in (product.args, product.args[::-1]):
-        if written(form) is not None:
-            return Found(form / node.args[1] * factor, absorbs=(product,))
-    return None
 
 
 @stable(roots="multiply", heads="divide", fuel=1, judged=True)

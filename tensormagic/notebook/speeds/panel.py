@@ -310,7 +310,10 @@ def _bars_page(found: Speed) -> str:
         rows.append(
             f'<div class="run"><span>{name}</span><span class="long">{bar}<span>{_run(found, party)}</span></span></div>'
         )
-    told = [f'<p class="{"said" if line.startswith("compil") else "note"}">{escape(line)}</p>' for line in _said(found)]
+    told = [
+        f'<p class="{"said" if line.startswith("compil") else "note"}">{escape(_held(line))}</p>'
+        for line in _said(found)
+    ]
     return f'<p class="bold">{_headline(found)}</p>{"".join(rows)}{"".join(told)}'
 
 
@@ -374,20 +377,25 @@ def _roofline(found: Speed) -> str:
     known = [(n, point) for n, point in points if point is not None]
     chart = Sheet(_NARROW)
     if known:
-        _chart(chart, found, known, MARGIN + 10)
+        _chart(chart, found, known, MARGIN + 30)
     drawn = chart.inline(_ROOF) if known else ""
     told = [*_roof_words(found), *(["slanted lines: from memory (solid), from the cache (dashed)"] if known else [])]
     return f'<p class="bold">{_ROOF}</p><div class="beside">{drawn}<div>{_notes(told)}</div></div>'
 
 
 def _notes(told: Sequence[str]) -> str:
-    return "".join(f'<p class="note">{escape(_TOGETHER.sub(_HELD, line))}</p>' for line in told)
+    return "".join(f'<p class="note">{escape(_held(line))}</p>' for line in told)
 
 
 _HELD = "\N{NO-BREAK SPACE}"
 _TOGETHER = re.compile(
     r" (?=±)|(?<=±) |(?<=\d) (?=(?:ns|µs|ms|s|min|h|B|[kMGT]?B/s|[kMGT]?flop/s|%)(?!\w))"
 )  # a number and its unit
+
+
+def _held(line: str) -> str:
+    """A line of a page that does not end within a number and its unit."""
+    return _TOGETHER.sub(_HELD, line)
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
@@ -450,12 +458,11 @@ def _mark(sheet: Sheet, name: str, at: tuple[float, float]) -> None:
 
 def _legend(sheet: Sheet, axes: _Axes, names: Sequence[str]) -> None:
     """The points' names above the chart, each behind its mark: in the chart they would lie over its lines."""
-    right, base = axes.left + axes.wide, axes.top - 8
-    for name in reversed(names):
-        left = right - width(name, 12, bold=True)
-        sheet.text(left, base, name, "ink small bold")
-        _mark(sheet, name, (left - 9, base - 4))
-        right = left - 22
+    left, base = axes.left, axes.top - 28  # above what the axis upwards is of
+    for name in names:
+        _mark(sheet, name, (left + 5, base - 4))
+        sheet.text(left + 14, base, name, "ink small bold")
+        left += width(name, 12, bold=True) + 32
 
 
 def _meet(one: _Box, other: _Box) -> bool:

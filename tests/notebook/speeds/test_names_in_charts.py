@@ -29,18 +29,24 @@ def test_names_do_not_stand_over_each_other(name):
     found = replace(figures(seconds, by_plan=Cost(*by_plan)), by_numpy=Cost(*by_numpy))
     page, _ = drawn(found, "\nz")
     chart = next(part for part in re.findall(r"<svg.*?</svg>", page, re.DOTALL) if "flops a byte" in part)
-    boxes = []
+    boxes, texts = [], []
     for x, y, kind, anchor, text in re.findall(
         r'<text x="([\d.-]+)" y="([\d.-]+)" class="([^"]*)"(?: text-anchor="(\w+)")?>([^<]*)<', chart
     ):
-        if text in NAMES or (text.endswith("flop/s") and text != "flop/s"):
+        if text in NAMES or text.endswith("flop/s"):
             long = width(text, 12, bold="bold" in kind)
             left = float(x) - (long if anchor == "end" else long / 2 if anchor == "middle" else 0)
             boxes.append((left, float(y) - 11, left + long, float(y) + 3))
+            texts.append(text)
     marks = [
         (float(x), float(y) - 5, float(x) + 10, float(y) + 5) for x, y in re.findall(r"M([\d.]+) ([\d.]+)a5 5", chart)
     ]
-    assert len(boxes) == 3
+    assert len(boxes) == 4
     for one, other in [*combinations(boxes, 2), *((box, mark) for box in boxes for mark in marks)]:
         assert not (one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3])
     assert all(box[0] >= 0 and box[2] <= 250 for box in boxes)
+    roof = min(
+        float(y)
+        for _, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", "".join(re.findall(r'd="([^"]*)" class="roof', chart)))
+    )
+    assert all(box[3] < roof for box, text in zip(boxes, texts, strict=True) if text in NAMES)

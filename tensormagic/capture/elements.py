@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,12 +68,21 @@ class Stack:
         The classes of these, where they are numbers of several, with an array that says for each of which it is.
     types
         That of each, where values are there.
+    row
+        Of an array that is a row of another one, which holds a list for each iteration: that one, and which row.
     """
 
     def __init__(
-        self, node: Node, form: Form, count: int, classes: Classes | None = None, types: Sequence[Type] = ()
+        self,
+        node: Node,
+        form: Form,
+        count: int,
+        classes: Classes | None = None,
+        types: Sequence[Type] = (),
+        row: Row | None = None,
     ) -> None:
         self.place = Place(Buffer(node))
+        self.row = row
         self.form: Form = form
         self.classes = classes
         self.types = types
@@ -120,6 +129,13 @@ class Stack:
             return found
         code = to_form(wrap(self.classes.code)[index].node, "python")
         return number_classes.from_among(found, Classes(code, self.classes.types))
+
+
+class Row(NamedTuple):
+    """A row of an array of what iterations have appended."""
+
+    of: Stack
+    number: int
 
 
 @dataclass(frozen=True)
@@ -202,6 +218,29 @@ def stacked(values: Any) -> Node | None:
         return values.lazy.node
     stack = _stack_of(values)
     return None if stack is None else stack.array
+
+
+def numbers_in(values: Any) -> Stack | None:
+    """The array of a list that one loop has made of numbers of one class; None for any other value."""
+    stack = _stack_of(values) if type(values) is list else None
+    if stack is None or stack.form == "array" or stack.classes is not None or stack.types or len(values) == 1:
+        return None
+    return stack
+
+
+def list_of(row: Element, form: Form, count: int) -> list[Element]:
+    """A list of the numbers in a row of what iterations have appended."""
+    return [*Stack(row.node, form, count, row=Row(row.stack, row.number)).elements]
+
+
+def array_of_lists(values: Any) -> Node | None:
+    """The array of all lists that the iterations of one loop have made; None for other lists."""
+    rows = [numbers_in(v) for v in values] if isinstance(values, list | tuple) else []
+    first = rows[0].row if rows and rows[0] is not None else None
+    if first is None or len(first.of.elements) != len(rows):
+        return None
+    whole = all(s is not None and s.row is not None and s.row == (first.of, k) for k, s in enumerate(rows))
+    return first.of.place.buffer.node if whole else None
 
 
 def runs_of(values: Sequence[Any]) -> list[tuple[Node | None, Sequence[Any]]]:

@@ -171,6 +171,8 @@ def _running(frame: FrameType | None) -> Iterator[Node]:
 
 def _place(what: str, nodes: list[Node]) -> Site | None:
     """The line of a cell that is to be told: what code asks for, not what derivatives add, nor a replacement's overflow."""
+    if what == "overflow" and nodes and _is_replacement(nodes[0]):
+        return None  # nor do the loops around it ask for that
     cells = {s.cell for node in nodes for s in _sites(node)}  # inside a loop, nodes have their sites alone
     for node in nodes:
         known = _sites(node) or tuple(s for s in site.of(node) if s.cell in cells)
@@ -184,6 +186,12 @@ def _place(what: str, nodes: list[Node]) -> Site | None:
             shown = any((cell.label, cell.run) == (span.cell, span.run) for cell in usercode.cells.values())
             return span if shown and span.cell.startswith("In[") and _KINDS[what] not in span.quiet else None
     return None
+
+
+def _is_replacement(node: Node) -> bool:
+    """Whether rules have made a node, and nobody has asked for it."""
+    spans = site.of(node)
+    return bool(spans) and all(s.role.startswith("rewritten") for s in spans)
 
 
 def _warn(message: str, span: Site) -> None:

@@ -54,17 +54,17 @@ class Ahead:
         Whether they make a list: Python decides nothing in them, and a graph of them is given up where it would take long.
     """
 
-    __slots__ = ("_begun", "_count", "_listed", "_nodes", "_since")
+    __slots__ = ("_before", "_begun", "_count", "_listed", "_nodes", "_since")
 
     def __init__(self, count: int | None, *, listed: bool = False) -> None:
         self._count, self._listed = count, listed
-        self._begun = self._nodes = 0
+        self._begun = self._nodes = self._before = 0  # ``_before``: nodes when the time was last taken, at ``_since``
         self._since = 0.0
 
     def begin(self, capture: Capture) -> None:
         """Begin an iteration: the second one begins as the later ones do, and tells how large the graph of all of them will be.
 
-        Where it puts nothing into the graph, more of them tell how long all of them will take.
+        More of them tell how long all of them will take.
 
         Raises
         ------
@@ -75,10 +75,11 @@ class Ahead:
             refuse(capture)
         self._begun += 1
         if self._begun == 2:
-            self._nodes, self._since = capture.effort.nodes, time.thread_time()
+            self._nodes = self._before = capture.effort.nodes
+            self._since = time.thread_time()
         elif self._begun == 3 and self._count is not None:
             self._foresee(capture, (capture.effort.nodes - self._nodes) * (self._count - 2))
-        elif self._begun > FIRST and self._nodes == capture.effort.nodes and not self._begun & (self._begun - 1):
+        elif self._begun > 2 and not self._begun & (self._begun - 1):
             self._wait(capture, self._begun if self._count is None else self._count - self._begun)
 
     def _foresee(self, capture: Capture, more: int) -> None:
@@ -90,11 +91,17 @@ class Ahead:
             refuse(capture, nodes)
 
     def _wait(self, capture: Capture, left: int) -> None:
+        """Foresee how long those that are left take by the latter half of those that have run: the first ones take longer."""
+        now, before, nodes = time.thread_time(), self._before, capture.effort.nodes
+        took, self._since, self._before = now - self._since, now, nodes
         if capture.abstract or capture.heap.trials:
             return
-        each = (time.thread_time() - self._since) / (self._begun - 2)
+        empty = nodes == self._nodes
+        if (self._begun <= FIRST) if empty else not self._listed:  # a loop that builds a graph keeps it, up to its size
+            return
+        each = (took + NODE * (nodes - before)) / max(self._begun // 2, 2)
         if each * left > _patience(capture) and _can_do_without(capture):
-            refuse(capture, empty=True)
+            refuse(capture, empty=empty)
 
 
 def called(capture: Capture) -> None:
@@ -109,7 +116,7 @@ def called(capture: Capture) -> None:
     effort.calls += 1
     if effort.calls % CALLS or effort.nodes * FEW > effort.calls or capture.abstract or capture.heap.trials:
         return
-    if time.thread_time() - effort.begun > _patience(capture) and _can_do_without(capture):
+    if _has_taken(capture, _patience(capture)) and _can_do_without(capture):
         refuse(capture, empty=True)
 
 
@@ -117,8 +124,9 @@ def _is_endless(capture: Capture) -> bool:
     """Whether data-dependent recursion is to be given up: each call is tried for each outcome of the branches before it."""
     if capture.abstract:
         return False
-    took = time.thread_time() - capture.effort.begun
-    return took > ENOUGH * PATIENCE or (took > _patience(capture) and _can_do_without(capture))
+    return _has_taken(capture, ENOUGH * PATIENCE) or (
+        _has_taken(capture, _patience(capture)) and _can_do_without(capture)
+    )
 
 
 def asked(capture: Capture | None) -> None:
@@ -132,11 +140,7 @@ def asked(capture: Capture | None) -> None:
     if capture is None or capture.abstract:
         return
     capture.effort.asked += 1
-    long = (
-        capture.effort.asked >= SEVERAL
-        and capture.effort.asked % 8 == 0
-        and time.thread_time() - capture.effort.begun > _patience(capture)
-    )
+    long = capture.effort.asked >= SEVERAL and capture.effort.asked % 8 == 0 and _has_taken(capture, _patience(capture))
     if capture.effort.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
 
@@ -175,6 +179,12 @@ class Pace:
         took = now - self._begun + NODE * (capture.effort.nodes - self._nodes - self._own)
         if took / (number - FIRST) * (count - number) > _patience(capture) and _can_do_without(capture):
             refuse(capture)
+
+
+def _has_taken(capture: Capture, seconds: float) -> bool:
+    """Whether a capture has taken so long: the clock on the wall, which costs little, is never behind that of the thread."""
+    effort = capture.effort
+    return time.perf_counter() - effort.wall > seconds and time.thread_time() - effort.begun > seconds
 
 
 def _patience(capture: Capture) -> float:

@@ -99,6 +99,10 @@ def array_of_rows(values: Any) -> Node | None:
     ``states = [start]``, to which a loop appends, is the start and one part of an array, however many elements it has.
     """
     whole, capture = elements.stacked(values), context.current()
+    whole = elements.array_of_lists(values) if whole is None else whole
+    if whole is None and (columns := _columns_of(values)) is not None:
+        dtype = np.result_type(*(n.type.dtype for n in columns))
+        return undecided.joined(concatenate([expand_dims(astype(n, dtype), (1,)) for n in columns], 1), columns)
     is_undecided = capture is not None and capture.classes.undecided
     if whole is not None or is_undecided or not isinstance(values, list | tuple):
         return whole
@@ -108,6 +112,20 @@ def array_of_rows(values: Any) -> Node | None:
     ):
         return None
     return _joined([part for rows, own in runs for part in ([rows] if rows is not None else map(_as_row, own))])
+
+
+def _columns_of(values: Any) -> list[Node] | None:
+    """The columns of a list of lists of elements of loops, where these are fewer than its rows: a part of the array each; else None."""
+    several = isinstance(values, list | tuple) and len(values) > 1 and all(isinstance(v, list | tuple) for v in values)
+    last: Sequence[Any] = [*values][-1] if several else ()
+    if not 0 < len(last) < len(values) or len({*map(len, values)}) > 1:
+        return None
+    if not all(isinstance(v, elements.Element) for v in last):
+        return None
+    found = [array_of_rows(column) for column in zip(*values, strict=True)]
+    columns = [c for c in found if c is not None]
+    alike = len({c.type.shape[1:] for c in columns}) == 1 and not any(map(number_classes.noted, columns))
+    return columns if len(columns) == len(found) and alike else None
 
 
 def _as_row(value: Any) -> Node:

@@ -31,8 +31,9 @@ class Effort:
         How many nodes there are.
     driving, iterations, driven
         In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
-    asked, calls, begun
-        How many values the code has asked for on the way, how often it has called functions of the user's, and when its thread has begun.
+    asked, calls, begun, wall
+        How many values the code has asked for on the way, how often it has called functions of the user's, and when it has begun, by the
+        clock of its thread and by the one on the wall.
     again
         Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
     hurried
@@ -52,6 +53,7 @@ class Effort:
     asked: int = 0
     calls: int = 0
     begun: float = field(default_factory=time.thread_time)
+    wall: float = field(default_factory=time.perf_counter)
     again: Callable[[], bool] | None = None
     hurried: bool = False
     unstaged: dict[Site, str] = field(default_factory=dict)

@@ -281,6 +281,10 @@ class Scope:
             expression = step.node.op.expression(step.node, [self.names[a] for a in step.node.args], self)
             if expression is None:
                 self._called(step)
+            elif getattr(step.node.op, "each_formed", False):
+                targets = [self.text.fresh() for _ in step.node.types]
+                self.text.line(f"{', '.join(targets)} = {expression}")
+                self._have(step, targets)
             else:
                 self._assign(step, expression)
         self._check(step.guards)
@@ -310,13 +314,17 @@ class Scope:
         ]
         targets = [self.text.fresh() for _ in step.node.types]
         write(step.node, self.text, given, targets)
+        self._have(step, targets)
+        return True
+
+    def _have(self, step: Step, targets: list[str]) -> None:
+        """Variables hold the results of a step, one each."""
         self._parts[step.node] = targets
         for name, t in zip(targets, step.node.types, strict=True):
             self._alive[name] += 1
             self._made |= {name: None} if is_heavy(t) else {}
         self.names[step.node] = targets[0] if len(targets) == 1 else f"({', '.join(targets)})"
         self._drop((*step.before, *step.after))
-        return True
 
     def _stored(self, step: Step) -> bool:
         """A store in place, or into a copy where something else reads the array; False for an op that says nothing of it."""

@@ -58,7 +58,7 @@ def comprehended(
     found = _filled(iterable, iteration, one)
     if found is not None:
         return found
-    capture, ahead_of = context.current(), Ahead(len(iterable) if type(iterable) in _KNOWN else None, listed=True)
+    capture, ahead_of = context.current(), Ahead(_count_of(iterable), listed=True)
 
     def each(item: Any) -> Any:
         if capture is not None:
@@ -67,6 +67,15 @@ def comprehended(
 
     with holding(iterable):
         return [each(item) for item in iterable]
+
+
+def _count_of(iterable: Any) -> int | None:
+    """How many items there are, where that is known: a list, a range, an array."""
+    if type(iterable) in _KNOWN:
+        return len(iterable)
+    items = items_of(iterable) if context.current() is not None else None
+    count = None if items is None else items.count()
+    return None if count is None or nodes_of(count) else hint(count)
 
 
 def _of_one(iteration: Iteration, single: bool) -> Iteration:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from tensormagic.capture import number_classes
-from tensormagic.capture.elements import Stack
+from tensormagic.capture import number_classes, undecided
+from tensormagic.capture.elements import Stack, list_of, numbers_in
 from tensormagic.capture.number_classes import Classes
 from tensormagic.capture.staging.merged import Parts, apart, is_number
 from tensormagic.capture.staging.needs_python import NeedsPython
@@ -41,12 +41,15 @@ class Append:
         For each of its numbers and arrays, the array that it is; None for a number.
     classes
         For each, the classes of a number, where that is data-dependent.
+    value
+        The value of the iteration that was traced.
     """
 
     into: list[Any]
     parts: Parts
     buffers: list[Buffer | None]
     classes: list[Classes | None]
+    value: Any
 
     @property
     def nodes(self) -> list[Node]:
@@ -85,6 +88,7 @@ def _items(container: Any) -> list[Any]:
 
 def appended(outcome: Outcome) -> list[Append]:
     """What an iteration has appended, in order."""
+    _none_inside([v for _, new in outcome.grown for v in new], [*outcome.slots.values()])
     found = [outcome.seen(lambda value=v, into=into: _taken(into, value)) for into, new in outcome.grown for v in new]
     if len(found) > MOST:
         raise NeedsPython(f"an iteration appends more than {MOST} values to a list", "Append one array of them.")
@@ -94,7 +98,29 @@ def appended(outcome: Outcome) -> list[Append]:
     return found
 
 
+_HOLDERS = list, dict  # what can be changed where it has another name
+
+
+def _none_inside(values: list[Any], named: list[Any]) -> None:
+    """Refuse a list in what is appended that has a name, or another place there, too: what is left of an iteration has it once."""
+    inside = [part for v in values for part in _holders_in(v)]
+    others = {id(v) for v in (*values, *named) if isinstance(v, _HOLDERS)}
+    if len({*map(id, inside)}) < len(inside) or any(id(part) in others for part in inside):
+        raise NeedsPython("a list in what is appended to a list also has another name or place", "Append a copy of it.")
+
+
+def _holders_in(value: Any) -> Iterator[Any]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for part in parts:
+        if isinstance(part, _HOLDERS):
+            yield part
+        yield from _holders_in(part)
+
+
 def _taken(into: list[Any], value: Any) -> Append:
+    numbers = numbers_in(value)
+    if numbers is not None and not undecided.is_undecided(numbers.node):
+        return _taken_whole(into, value, numbers)
     parts = apart(value, asked=True)
     if not parts.numeric:
         raise NeedsPython("a value that an iteration appends to a list is not a number", "Append numbers and arrays.")
@@ -105,7 +131,14 @@ def _taken(into: list[Any], value: Any) -> Append:
         )
     leaves = [v for v in flatten(value)[0] if is_number(v)]
     arrays = [v.place.buffer if isinstance(v, Tensor) and v.type.form == "array" else None for v in leaves]
-    return Append(into, parts, arrays, [_several(n) for n in parts.nodes])
+    return Append(into, parts, arrays, [_several(n) for n in parts.nodes], value)
+
+
+def _taken_whole(into: list[Any], value: list[Any], numbers: Stack) -> Append:
+    """A list that a loop in the iteration has made: one array, not as many numbers."""
+    count, form = len(numbers.elements), numbers.form
+    parts = Parts((numbers.node,), (None,), (count, form), lambda rows: list_of(rows[0], form, count))
+    return Append(into, parts, [None], [None], value)
 
 
 def _several(number: Node) -> Classes | None:
@@ -132,14 +165,21 @@ def put(stack: Node, value: Node, index: Node) -> Node:
     return set_at(stack, reshape(value, (1, *value.type.shape)), ((place, 1, 1), *whole))
 
 
-def extend(found: Sequence[Append], ends: Sequence[Node], *, asked: bool) -> dict[Buffer, list[Buffer]]:
-    """Have the lists hold what all iterations have appended; gives where the arrays of the last iteration are now.
+class Kept(NamedTuple):
+    """What the last iteration has appended: where its arrays are now, and what each of its lists and dictionaries is now."""
+
+    arrays: dict[Buffer, list[Buffer]]
+    holders: list[tuple[Any, Any]]
+
+
+def extend(found: Sequence[Append], ends: Sequence[Node], *, asked: bool) -> Kept:
+    """Have the lists hold what all iterations have appended; gives where that of the last iteration is now.
 
     ``asked``: values are there, and say of which class numbers are.
     """
     given, count = iter(ends), int(hint(ends[0].type.shape[0]) or 0)
     columns: dict[int, tuple[list[Any], list[list[Any]]]] = {}
-    kept: dict[Buffer, list[Buffer]] = {}
+    kept, once = Kept({}, []), dict[int, list[Any]]()
     for one in found:
         own = [next(given) for _ in one.parts.nodes]
         classes = [None if c is None else Classes(next(given), c.types) for c in one.classes]
@@ -148,8 +188,11 @@ def extend(found: Sequence[Append], ends: Sequence[Node], *, asked: bool) -> dic
         stacks = [Stack(s, n.type.form, count, c, known) for s, n, c, known in each]
         for buffer, stack in zip(one.buffers, stacks, strict=True):
             if buffer is not None:
-                kept.setdefault(buffer, []).append(stack.place.buffer)
+                kept.arrays.setdefault(buffer, []).append(stack.place.buffer)
         rows = [one.parts.build([s.elements[k] for s in stacks]) for k in range(count)]
+        if isinstance(one.value, _HOLDERS):
+            rows = once.setdefault(id(one.value), rows)  # one list may be appended to two
+            kept.holders.extend((one.value, row) for row in rows[-1:])
         columns.setdefault(id(one.into), (one.into, []))[1].append(rows)
     for into, rows in columns.values():
         into.extend(value for iteration in zip(*rows, strict=True) for value in iteration)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -101,7 +102,12 @@ class Leaving:
             slot.set(once.of((held[slot], left[slot])[self.ran is None :], parts.build(tensors)))
             made.append((slot, starts[slot], after[slot], tensors))
         if self.stacks:
-            self.kept = extend(self.loop.appended, [ends[c] for c in self.stacks], asked=asked)
+            kept = extend(self.loop.appended, [ends[c] for c in self.stacks], asked=asked)
+            self.kept = kept.arrays
+            bound = [slot for slot, *_ in (*last, *plain) if slot.get() is not UNBOUND]
+            for slot, (own, now) in itertools.product(bound, kept.holders):
+                if self.loop.outcome.slots[slot] is own:  # a list that has a name, too
+                    slot.set(now)
         self._share(made, origins, ends, list(starts))
 
     def _built(

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensormagic.ir.errors import DifferentiationError
 from tensormagic.ir.node import Node, make
-from tensormagic.ir.type import Form, Size, Type
+from tensormagic.ir.type import Dim, Form, Size, Type
 from tensormagic.ops.contract import matmul
 from tensormagic.ops.draws.implicit import IMPLICIT, implicit_tangent
 from tensormagic.ops.draws.state import KINDS, encoded, fresh, generator_at, left_by
@@ -49,12 +49,19 @@ def _drawn(state: Any, *values: Any, **params: Any) -> tuple[Any, Any]:
 class Draw(Opaque):
     """Calls of a generator's methods."""
 
+    each_formed = True  # its expression gives both results, each in its form
+
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
         params = dict(node.params)
         if params["size"] is not None:
             params["size"] = tuple(size(n) for n in params["size"])
         state, sample = self.numpy(*values, **params)
         return state, as_form(sample, node.types[1].form)
+
+    def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:
+        if any(isinstance(n, Dim) for n in node["size"] or ()):
+            return None
+        return f"{scope.text.object(_drawer(node))}({', '.join(given)})"
 
     def jvp(self, node: Node, tangents: Sequence[Tangent]) -> tuple[Tangent, ...]:
         moving = {node.args[k]: t for k, t in enumerate(tangents) if k and t is not None}
@@ -75,6 +82,23 @@ class Draw(Opaque):
     def batch(self, node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Any:
         """Every element of the stack draws from its own state, one after the other."""
         return _one_by_one(node, args, batched, size)
+
+
+def _drawer(node: Node) -> Callable[..., tuple[Any, Any]]:
+    """A function of the state and the arguments that draws, for loops: what is the same each time is looked up once."""
+    method, names, legacy, form = node["method"], node["names"], node["legacy"], node.types[1].form
+    fixed = dict(node["options"]) | ({} if node["size"] is None else {"size": node["size"]})
+
+    def drawn(state: Any, *values: Any) -> tuple[Any, Any]:
+        generator = generator_at(state, legacy=legacy)
+        sample = getattr(generator, method)(**dict(zip(names, values, strict=True)), **fixed)
+        own = sample if form == "python" and type(sample) in _PYTHONS else as_form(sample, form)
+        return left_by(generator, state, method, legacy=legacy), own
+
+    return drawn
+
+
+_PYTHONS = {float, int}
 
 
 def _one_by_one(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> tuple[Node, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,9 @@ class _Own(threading.local):
         self.made: dict[tuple[int, bool], Any] = {}
         self.left: dict[tuple[int, bool], Words] = {}
         self.memory: dict[bool, Words] = {}  # of the twisters
+        self.normal: Callable[[], tuple[int, float]] | None = (
+            None  # what reads the normal number that the legacy one has kept
+        )
 
 
 _own = _Own()
@@ -120,10 +124,10 @@ def left_by(generator: Any, before: Words, method: str, *, legacy: bool) -> Word
 
     Nobody else writes to these words, or can: they are a value of a graph. ``before`` is the state that ``method`` has drawn from.
     """
-    twister = int(before[0]) == _TWISTER and (not legacy or method in _NO_NORMALS)
-    words = _moved(generator, before) if twister else encoded(generator)
+    kind = int(before[0])
+    words = _moved(generator, before, method, legacy=legacy) if kind == _TWISTER else encoded(generator)
     words.flags.writeable = False
-    _own.left[int(words[0]), legacy] = words
+    _own.left[kind, legacy] = words
     return words
 
 
@@ -134,16 +138,45 @@ _NO_NORMALS = {
 """Methods of a ``RandomState`` that make no normal numbers, and so leave the one that it has kept."""
 
 
-def _moved(generator: Any, before: Words) -> Words:
+def _moved(generator: Any, before: Words, method: str, *, legacy: bool) -> Words:
     """The same words with the twister's numbers, read from its memory: as NumPy gives them, they take longer than all else of a draw."""
-    legacy = isinstance(generator, np.random.RandomState)
     memory = _own.memory.get(legacy)
     if memory is None:
         address = bits_of(generator).ctypes.state_address
         memory = _own.memory[legacy] = np.ctypeslib.as_array((ctypes.c_uint32 * 625).from_address(address))
+        _own.normal = _normal_of(generator) if legacy else _own.normal
+    kept = legacy and method not in _NO_NORMALS
+    if kept and _own.normal is None:
+        return encoded(generator)
     words = np.array(before)
     words[1:626] = memory
+    if kept and _own.normal is not None:
+        words[626], words[627:].view(np.float64)[0] = _own.normal()
     return words
+
+
+def _normal_of(generator: Any) -> Callable[[], tuple[int, float]] | None:
+    """What reads whether a ``RandomState`` has kept a normal number, and which, from its memory; None where that is not found there.
+
+    NumPy gives both with all 624 numbers alone. They are where two numbers that are put there are seen, one after the other.
+    """
+    before = generator.get_state(legacy=False)
+    count = type(generator).__basicsize__ // 8
+    whole = np.ctypeslib.as_array((ctypes.c_uint64 * count).from_address(id(generator)))
+    places = set(range(1, count))
+    try:
+        for has, number in ((1, 0.8414709848078965), (0, -0.4161468365471424)):
+            generator.set_state(before | {"has_gauss": has, "gauss": number})
+            flags = whole.view(np.int32)[::2]
+            places &= {k for k in range(1, count) if whole.view(np.float64)[k] == number and flags[k - 1] == has}
+    finally:
+        generator.set_state(before)
+    if len(places) != 1:
+        return None
+    place = places.pop()
+    address = id(generator) + 8 * (place - 1)
+    has, number = ctypes.c_int32.from_address(address), ctypes.c_double.from_address(address + 8)
+    return lambda: (has.value, number.value)
 
 
 def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:

@@ -11,6 +11,7 @@ from tensormagic.capture import context, door
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate
+from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
 
@@ -45,7 +46,7 @@ def value_here(node: Node, what: str) -> Any:
 def _computed(node: Node, table: dict[Node, Any], size: Callable[[Size], int]) -> Any:
     if node.op is CONSTANT:
         return node.op.evaluate(node, (), int)
-    with np.errstate(all="ignore"):  # it warns when the graph runs
+    with np.errstate(all="ignore"), silently():  # it warns, and prints, when the graph runs
         return node.op.evaluate(node, [table[a] for a in node.args], size)
 
 

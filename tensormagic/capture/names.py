@@ -70,17 +70,23 @@ def find(function: Any) -> Callable[..., Any] | None:
 
 def unknown(name: str) -> CaptureError:
     """The error for a function that is not captured, with the nearest one that is."""
+    near = _near(name, len(FUNCTIONS) + len(registry))
+    advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
+    return CaptureError(
+        f"{name} is not captured", advice + "Call it in a separate cell without %%tensor, or run this one with --plain."
+    )
+
+
+@functools.lru_cache(maxsize=1000)
+def _near(name: str, _known: int) -> tuple[str, ...]:
+    """Captured functions with a similar name: looked for once, since a loop may call a function that runs on values many times."""
     names = sorted(
         {f.rpartition(".")[2] if isinstance(f, str) else getattr(f, "__name__", "") for f in FUNCTIONS}
         - {"getitem", ""}
         | {"matmul", "divmod"}
         | _pointwise()
     )
-    near = alike(name, names)
-    advice = f"Captured functions with a similar name: {', '.join(near)}. " if near else ""
-    return CaptureError(
-        f"{name} is not captured", advice + "Call it in a separate cell without %%tensor, or run this one with --plain."
-    )
+    return tuple(alike(name, names))
 
 
 def _pointwise() -> set[str]:

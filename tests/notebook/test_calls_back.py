@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tensormagic.capture import names
 from tensormagic.capture.staging import calls_back
 from tests.notebook.conftest import Notebook
 from tests.notebook.test_sessions import differences
@@ -107,3 +109,16 @@ KEPT = [
 @pytest.mark.parametrize("cell", KEPT)
 def test_what_libraries_keep_and_call_in_between(notebook: Notebook, cell: str) -> None:
     assert differences(notebook, [(None, START), ("", cell), (None, "out")]) == []
+
+
+def test_names_like_that_of_a_solver_are_looked_for_once(notebook: Notebook, monkeypatch: pytest.MonkeyPatch):
+    """A solver that a loop calls runs on values each time; what an error would say of it is not made anew."""
+    words: list[str] = []
+    monkeypatch.setattr(names, "alike", lambda word, _: words.append(word) or [])
+    names._near.cache_clear()
+    notebook.ok("import numpy as np, scipy.optimize as opt\nx = np.array([1.0, 2.0])")
+    notebook.ok("def root(a): return opt.root(lambda v: v * v - a, 1.0).x[0]")
+    notebook.ok("%%tensor\nfound = [root(a * x[0]) for a in range(1, 6)]")
+    np.testing.assert_allclose([float(f) for f in notebook["found"]], np.sqrt(np.arange(1.0, 6.0)))
+    assert len(words) == len(set(words))
+    names._near.cache_clear()

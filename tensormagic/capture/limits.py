@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000  # nodes that one cell may unroll to
 MANY = 500  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
-SEVERAL = 200  # values that the code asks for on the way, from which on the same holds
+SEVERAL = 24  # values that the code asks for on the way, from which on the same holds where they take long
+EACH = 0.1  # seconds that one of these takes at most: what takes longer is work, which a second run would do again
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
 KNOWN = 0.1  # of that, for a cell whose text was given up before
 FIRST = 16  # elements of an array that is gone over, after which the time of the others is taken
@@ -140,7 +142,8 @@ def asked(capture: Capture | None) -> None:
     if capture is None or capture.abstract:
         return
     capture.effort.asked += 1
-    long = capture.effort.asked >= SEVERAL and capture.effort.asked % 8 == 0 and _has_taken(capture, _patience(capture))
+    count = capture.effort.asked
+    long = count >= SEVERAL and count % 8 == 0 and _has_taken(capture, _patience(capture), count * EACH)
     if capture.effort.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
 
@@ -181,10 +184,10 @@ class Pace:
             refuse(capture)
 
 
-def _has_taken(capture: Capture, seconds: float) -> bool:
+def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool:
     """Whether a capture has taken so long: the clock on the wall, which costs little, is never behind that of the thread."""
     effort = capture.effort
-    return time.perf_counter() - effort.wall > seconds and time.thread_time() - effort.begun > seconds
+    return time.perf_counter() - effort.wall > seconds and seconds < time.thread_time() - effort.begun < most
 
 
 def _patience(capture: Capture) -> float:

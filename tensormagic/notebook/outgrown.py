@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
-import functools
-import random
 import sys
-import types
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
@@ -18,42 +13,18 @@ import numpy as np
 
 from tensormagic.capture import taken, usercode
 from tensormagic.capture.cell import Code, free_names
-from tensormagic.capture.home import Reach, content
-from tensormagic.capture.pythons import REPEATABLE
-from tensormagic.capture.staging.source import code_as_written, syntax_of
+from tensormagic.capture.home import Reach
 from tensormagic.capture.stores.lent import lent
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, LimitError, PlainRunWarning, TensorError
-from tensormagic.ir.modules import PURE, module_of
 from tensormagic.notebook.handed_on import numbers
 from tensormagic.notebook.options import Options
 from tensormagic.notebook.outcome import Outcome
+from tensormagic.notebook.repeatable import close_figures, has_figures, is_repeatable
 from tensormagic.notebook.run import run, run_plain
 
-__all__ = ["is_repeatable", "run_as_it_can"]
+__all__ = ["run_as_it_can"]
 
-_MODULES = (PURE - {"builtins", "tensormagic"}) | {
-    "random",
-    "time",
-    "statistics",
-    "decimal",
-    "heapq",
-    "bisect",
-    "datetime",
-}
-_FILES = {
-    "save", "savez", "savez_compressed", "savetxt", "load", "loadtxt", "genfromtxt", "fromfile", "tofile", "memmap", "dump",
-    "open_memmap", "DataSource", "loadmat", "savemat", "set_printoptions", "seterr", "seterrcall", "setbufsize",
-}  # fmt: skip
-_DATA = (
-    types.NoneType, bool, int, float, complex, str, bytes, range, slice, types.EllipsisType, np.generic, np.dtype, np.ufunc,
-    np.random.Generator, np.random.RandomState, Tensor,
-)  # fmt: skip
-_SHARED = random.random.__self__  # what the functions of `random` draw from; it goes back, as NumPy's generators do
-_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-_OF_CLASSES = {"__dict__", "__weakref__", "__doc__", "__module__", "__qualname__"}
-_MOST = 10_000  # values of containers and objects that are looked at
-_OURS = {"grad", "graph", "optimized", "explain", "formula", "backprop", "to_html", "numpy"}  # of lazy values alone
 _UNCAPTURED = ", but the code is only being captured"
 _given_up: deque[str] = deque(maxlen=100)  # the texts of cells that were run so
 _HEARD = 1 << 20  # characters of what a cell prints that are kept
@@ -71,13 +42,15 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
     """
     if not _asks_for_values(options):
         return run(code, shell, options)
-    heard, notebook = _Heard(sys.stdout), dict[str, Any](shell.user_ns)
-
+    heard, notebook, figures = _Heard(sys.stdout), dict[str, Any](shell.user_ns), has_figures()
     found: list[bool] = []
+
+    def repeatable(line: int | None) -> bool:
+        return heard.kept is not None and is_repeatable(code, notebook, line, figures=figures)
 
     def again() -> bool:
         if not found:  # while the cell runs, which says how far it has come
-            found.append(heard.kept is not None and is_repeatable(code, notebook, usercode.line_of(code.filename)))
+            found.append(repeatable(usercode.line_of(code.filename)))
         return found[0]
 
     try:
@@ -85,11 +58,20 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
             return run(code, shell, options, again, hurried=code.cell.source in _given_up)
     except TensorError as error:
         refused = isinstance(error, CaptureError) and error.pythons
-        if not refused or not (again() if isinstance(error, LimitError) else _again(code, notebook, heard, error)):
+        if not refused or not (again() if isinstance(error, LimitError) else repeatable(_reached(code, error))):
             raise
         why = error
     if isinstance(why, LimitError):
         _given_up.append(code.cell.source)
+    if not figures:
+        close_figures()
+    return _by_python(code, shell, options, notebook, heard, why)
+
+
+def _by_python(
+    code: Code, shell: Any, options: Options, notebook: dict[str, Any], heard: _Heard, why: TensorError
+) -> Outcome:
+    """Run a cell as ordinary Python, say why, and note what came of it, for gradients that are asked of it later."""
     read = taken.marks_of({n: notebook[n] for n in free_names(code, notebook)})
     with redirect_stdout(_After(sys.stdout, heard.kept or "")), _as_arrays(code, shell.user_ns):
         outcome = run_plain(code, shell, options)
@@ -100,13 +82,13 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
     return outcome
 
 
-def _again(code: Code, notebook: Mapping[str, Any], heard: _Heard, error: TensorError) -> bool:
-    """Whether a cell that was refused can be run as a whole, as far as it had come."""
+def _reached(code: Code, error: TensorError) -> int | None:
+    """The line that a cell had come to when it was refused."""
     trace, line = error.__traceback__, None
     while trace is not None and line is None:
         line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == code.filename else None
         trace = trace.tb_next
-    return heard.kept is not None and is_repeatable(code, notebook, line)
+    return line
 
 
 def _line(why: TensorError) -> int:
@@ -233,142 +215,3 @@ class _After(_Through):
             self._out.write(text[len(same) :] if known else text)
             return len(text)
         return self._out.write(text)
-
-
-# whether a second run is seen -----------------------------------------------------------------------------------------
-
-
-def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = None) -> bool:
-    """Whether a cell that was run in part, and taken back, can be run as a whole without anybody seeing that.
-
-    So it is where all that it has named is data, NumPy, SciPy, Python's own functions of data, or functions and classes of the notebook
-    that name nothing else. What these print is known (:class:`_Heard`); random generators go back with the variables. What asks for a
-    graph (``loss.grad(w)``) needs the cell as it was captured, wherever it stands.
-
-    Parameters
-    ----------
-    code
-        The cell.
-    notebook
-        The notebook's variables.
-    line
-        The line that the cell has come to: statements that begin behind it have not run.
-    """
-    tree = ast.parse(code.cell.source)
-    if any(isinstance(n, ast.Attribute) and n.attr in _OURS for n in ast.walk(tree)):
-        return False
-    if line is not None:
-        tree.body = [statement for statement in tree.body if statement.lineno <= line]
-    return _Look(notebook).over(tree)
-
-
-class _Look:
-    """A look at what code names, each value once."""
-
-    def __init__(self, notebook: Mapping[str, Any]) -> None:
-        self._notebook = notebook
-        self._seen: dict[int, Any] = {}
-        self._room = _MOST
-
-    def over(
-        self, tree: ast.AST, space: Mapping[str, Any] | None = None, closed: Mapping[str, Any] | None = None
-    ) -> bool:
-        """Whether code does nothing that a second run would show."""
-        return all(map(self._is_fine, ast.walk(tree))) and all(
-            self._name(name, self._notebook if space is None else space, closed or {}) for name in _names(tree)
-        )
-
-    def _is_fine(self, node: ast.AST) -> bool:
-        if isinstance(node, ast.Import):
-            return all(_is_known(a.name) for a in node.names)
-        if isinstance(node, ast.ImportFrom):
-            return (
-                not node.level and _is_known(node.module or "") and not {a.name for a in node.names} & (_FILES | {"*"})
-            )
-        if isinstance(node, ast.Attribute):
-            return node.attr not in _FILES and not node.attr.startswith("__")
-        return not isinstance(node, ast.Await | ast.AsyncFunctionDef | ast.AsyncFor | ast.AsyncWith)
-
-    def _name(self, name: str, space: Mapping[str, Any], closed: Mapping[str, Any]) -> bool:
-        """Whether what stands behind a name is harmless; a name that is not there yet is the code's own."""
-        for names in (closed, space):
-            if name in names:
-                return self._value(names[name])
-        return not hasattr(builtins, name) or name in REPEATABLE or _is_exception(getattr(builtins, name))
-
-    def _value(self, value: Any) -> bool:
-        """Whether a value, and what it leads to, are data or known functions."""
-        if isinstance(value, _DATA) or value is _SHARED or id(value) in self._seen:
-            return True
-        self._seen[id(value)] = value
-        self._room -= 1
-        if self._room < 0:
-            return False
-        if callable(value) or isinstance(value, types.ModuleType):
-            return self._callable(value)
-        if isinstance(value, np.ndarray):
-            return not value.dtype.hasobject and _is_known(type(value).__module__)
-        kind, parts = type(value), list[Any](getattr(value, "__dict__", {}).values())
-        if isinstance(value, _CONTAINERS):
-            parts += [*value, *value.values()] if isinstance(value, dict) else value
-        elif not _is_users(kind):  # open files, figures, iterators: what these do is not taken back
-            return False
-        return (kind in _CONTAINERS or self._class(kind)) and all(map(self._value, parts))
-
-    def _callable(self, value: Any) -> bool:
-        """Whether a function, a class, another value that can be called, or a module has no effects."""
-        if isinstance(value, type):
-            return self._class(value)
-        if isinstance(value, types.MethodType):
-            return self._value(value.__self__) and self._value(value.__func__)
-        if isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType | None):
-            return self._value(value.__self__) and value.__name__ not in _FILES
-        if isinstance(value, functools.partial):
-            return all(map(self._value, (value.func, *value.args, *value.keywords.values())))
-        if _is_users(type(value)):
-            return self._class(type(value)) and all(map(self._value, vars(value).values()))
-        if isinstance(value, types.FunctionType) and not _is_known(value.__module__ or ""):
-            return self._function(value)
-        module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
-        return _is_known(module) and getattr(value, "__name__", "") not in _FILES
-
-    def _function(self, function: types.FunctionType) -> bool:
-        """Whether a function of the notebook has no effects, by its text."""
-        tree = syntax_of(code_as_written(function))
-        closed = dict(zip(function.__code__.co_freevars, map(content, function.__closure__ or ()), strict=False))
-        given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        own = function.__module__ == "__main__"  # whose variables are lazy while the cell runs
-        space = self._notebook if own else function.__globals__
-        return tree is not None and self.over(tree, space, closed) and all(map(self._value, given))
-
-    def _class(self, kind: type) -> bool:
-        if _is_known(kind.__module__) or _is_exception(kind):
-            return True
-        if not _is_users(kind):
-            return vars(builtins).get(kind.__name__) is kind and kind.__name__ in REPEATABLE
-        parts = [part for name, part in vars(kind).items() if name not in _OF_CLASSES]
-        return all(map(self._value, [*(f for p in parts for f in _functions_in(p)), *kind.__bases__]))
-
-
-def _functions_in(part: Any) -> Iterable[Any]:
-    """What an attribute of a class runs: a property's functions, that of a method of the class; else the attribute itself."""
-    if isinstance(part, property):
-        return part.fget, part.fset, part.fdel
-    return (getattr(part, "__func__", part),)
-
-
-def _is_users(kind: type) -> bool:
-    """Whether the notebook defines a class."""
-    return module_of(kind) == "__main__"
-
-
-def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in _MODULES
-
-
-def _is_exception(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseException)
-
-
-def _names(tree: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}

@@ -163,7 +163,7 @@ PROCEDURES = {  # texts of each rule that is no pattern: several ones by semicol
     "powers_less_what_they_begin_with": "(1 + x) ** v - 1 - x * v; (1 + x / v) ** v - 1 - x; 1 + v * x - (1 + x) ** v; "
     "(1 + x) ** -2.5 - 1 + 2.5 * x; ((1 + x) ** v - 1 - x * v) / (x * x)",
     "quotients_by_rises": "(v - x * np.exp(x)) / (1 - np.exp(x)); (v - x * np.exp(-v)) * 2 * x / (1 - np.exp(-v))",
-    "weighted_exponentials_less_their_weights": "v * np.exp(x) + (1 - v) * np.exp(-x) - 1; x * np.exp(v) - x; np.exp(v) * (1 - x) + x - 1",
+    "weighted_exponentials_less_their_weights": "v * np.exp(x) + (1 - v) * np.exp(-x) - 1; np.exp(v) * (1 - x) + x * np.exp(-v) - 1",
     "squares_less_a_number": "x * x - 1; 4 - v**2; np.square(x) - 9; (x**2 - 0.0625) / v; v * (1 - x * x); 1 - v[1:] ** 2",
     "roots_of_squares_less_a_number": "np.sqrt(9 - v * v); np.sqrt(x**2 - 0.015625); np.sqrt(1 - (x / 9) ** 2); np.sqrt(16 - 4 * v**2)",
     "angles_by_what_is_less_than_one": "np.arccos((x**2 + (x + 1)**2 - (x + 0.9)**2) / (2 * x * (x + 1))); "

@@ -76,7 +76,7 @@ def _of_power(term: Node) -> tuple[Node, Node] | None:
 @stable(roots="subtract add", within="exp", fuel=1, judged=True, cancels=True)
 def weighted_exponentials_less_their_weights(node: Node) -> Found | None:
     """``y * exp(x) + (1 - y) * exp(-x) - 1 -> by expm1 where exponents are near 0, for all sums that are 0 where they are``."""
-    if node.type.dtype.kind != "f" or not _has_weighted(node):
+    if node.type.dtype.kind != "f" or not any(number_of(bare(a)) for a in node.args) or not _has_weighted(node):
         return None
     found = _by_rises(node)
     if found is None or len(found[0]):

@@ -131,8 +131,8 @@ class Overlap:
 
     @cached_property
     def gate(self) -> Size:
-        """The efforts of all that could be handed out; 0 where nothing can run beside anything else."""
-        if not self.possible or self.order([1] * len(self.steps), least=1) is None:
+        """The efforts of all that could be handed out; 0 where nothing can run beside anything else, or only the run counts them."""
+        if not self.possible or any(map(nodes_of, self.efforts)) or self.order([1] * len(self.steps), least=1) is None:
             return 0
         return sum((e for e, fit in zip(self.efforts, self.fit, strict=True) if fit), 0)
 

@@ -24,6 +24,7 @@ from tensormagic.capture.staging.iterators import going_on, pythons
 from tensormagic.capture.staging.ranges import Items, LazyIterator
 from tensormagic.capture.staging.slots import INTERNAL
 from tensormagic.capture.staging.source import as_written, staged_cell, written_again
+from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.stand_ins import handed_back
 from tensormagic.capture.stores import holding
 from tensormagic.capture.stores.alias import beside, end
@@ -404,6 +405,7 @@ def _executed(code: Code, space: dict[str, Any], capture: Capture) -> Any:
             raise capture.refusals.refused.with_traceback(error.__traceback__) from None
         if capture.refusals.refused is not None:  # which the cell took for an error of its own
             raise capture.refusals.refused
+        refuse_changed(0)
     return result
 
 

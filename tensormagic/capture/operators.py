@@ -108,7 +108,7 @@ def _of_object(name: str, number: Tensor, other: Any, *, reflected: bool) -> Any
         return _PYTHON[name](other, sample) if reflected else _PYTHON[name](sample, other)
     if number.type.form != "scalar" or not _is_made_one_of_objects(number, other):
         return _differs(name, number, other)
-    if hasattr(type(other), "__getitem__") and hasattr(type(other), "__len__"):
+    if hasattr(type(other), "__getitem__") and hasattr(type(other), "__len__") and not isinstance(other, str | bytes):
         refuse_python(
             f"an operator between a number of NumPy's and a {type(other).__name__}, which NumPy reads as a sequence,",
             "Convert the number first: float(v).",

@@ -240,7 +240,9 @@ class Heap:
     held
         What loops whose iterations are running go over.
     watched
-        Lists and dictionaries that stand for elements of grown lists, with what they held: a change would be lost.
+        Lists and dictionaries that stand for elements of grown lists, with what they held, and where: a change would be lost.
+    listed
+        All that were noted there so far, by identity: what stands for one of them behind a branch or a loop is noted, too.
     chosen
         Containers between which a data-dependent condition chooses: the code may not change them.
     """
@@ -249,7 +251,8 @@ class Heap:
     journals: list[dict[Any, Any]] = field(default_factory=list)
     followed: list[tuple[Any, ref[Any]]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
-    watched: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
+    watched: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
+    listed: dict[int, Any] = field(default_factory=dict[int, Any])
     chosen: list[Any] = field(default_factory=list)
 
 

@@ -110,7 +110,7 @@ class _Table:
         """Whether the tangents of a node are the differences of its values."""
         ends = self._ends(node)
         moving = [k for k, a in enumerate(node.args) if self.move.get(a) is not None and a.type.inexact]
-        if any(n not in self.move for n in ends) or not moving:
+        if any(n not in self.move for n in ends) or not moving or _has_tapes(node):
             return True
         operands = [self.value.get(a) for a in node.args]
 
@@ -131,7 +131,7 @@ class _Table:
         """Whether the cotangents of a node are the transpose of its tangents."""
         ends = [n for n in self._ends(node) if self.move.get(n) is not None]
         args = [a for a in dict.fromkeys(node.args) if self.move.get(a) is not None and a.type.inexact]
-        if not ends or not args:
+        if not ends or not args or _has_tapes(node):
             return True
         pullers = [input_node(Source("cotangent"), n.type.with_shape(n.type.shape)) for n in ends]
         weights = [direction(self.random, self.value[n]) for n in ends]
@@ -169,3 +169,8 @@ def near(found: Any, expected: Any, error: float, tolerance: float = _TOLERANCE)
 
 
 __all__ = ["Disagreement", "direction", "disagreement", "disagreement_of", "near", "paired"]
+
+
+def _has_tapes(node: Node) -> bool:
+    """Whether a node reads or makes tapes: what iterations have recorded, which no small step moves as a whole."""
+    return any(t.form == "tape" for n in (node, *node.args) for t in n.types)

@@ -22,6 +22,7 @@ from tensormagic.capture.hooks import hooks
 from tensormagic.capture.staging import special
 from tensormagic.capture.staging.given_up import ending_generators
 from tensormagic.capture.staging.refusing import refusing
+from tensormagic.capture.staging.watched import refuse_changed
 from tensormagic.capture.traces import users_alone
 from tensormagic.capture.tree import flatten, holds_deferred
 from tensormagic.capture.unused import Unused
@@ -211,6 +212,7 @@ def _trace(
         first = len(given) - len(named)
         with ending_generators(lambda error: isinstance(error, (CaptureError, GuardError))):
             result = function.body(*given[:first], **dict(zip(named, given[first:], strict=True)))
+        refuse_changed(0)
         result = result if deferred else numbers_in(result, function.name)
         results, arrange = together(result)
         copies.refuse(function.name)

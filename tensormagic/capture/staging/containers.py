@@ -14,6 +14,7 @@ from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Outcome
+from tensormagic.capture.staging.watched import follow
 from tensormagic.capture.staging.world import World
 from tensormagic.capture.tree import is_container, items_of, parts_in
 from tensormagic.ir.node import Node
@@ -135,7 +136,7 @@ class Once:
         """``made`` for what is one of ``values``; for the same ones again, what was made first."""
         if not any(found is v for v in values if v is not UNBOUND for found in changeable(v)):
             return made
-        return self._made.setdefault(tuple(map(id, values)), (made, values))[0]
+        return follow(values, self._made.setdefault(tuple(map(id, values)), (made, values))[0])
 
 
 class Older:

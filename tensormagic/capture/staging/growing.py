@@ -12,6 +12,7 @@ from tensormagic.capture.staging.aliases import lead_elsewhere
 from tensormagic.capture.staging.grown import GrownList, Untyped
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.staging.trial import trial
+from tensormagic.capture.staging.watched import refuse_grown, watch
 from tensormagic.capture.staging.world import World
 from tensormagic.ir.plain_texts import key_text
 
@@ -43,13 +44,16 @@ class Replaced:
             if made.like is not None and count > len(made.first):
                 each = zip(nodes, made.types, several, known, strict=True)
                 rows = [Stack(n, t.form, count, c, own).elements for n, t, c, own in each]
-                value.extend(made.like.build(list(parts)) for parts in [*zip(*rows, strict=True)][len(made.first) :])
+                value.extend(
+                    watch(made.like.build(list(parts))) for parts in [*zip(*rows, strict=True)][len(made.first) :]
+                )
 
 
 def growing(functions: Sequence[Any], names: Sequence[str], stage: Callable[[], None]) -> Replaced:
     """Run ``stage`` with the lists of ``names`` as lists without a known length; they are put back where it fails."""
     slots = _lists(World(functions), names)
     before = [s.get() for s in slots]
+    refuse_grown(before)
     found = Replaced(slots, before, [GrownList(v) for v in before])
     for slot, value in zip(slots, found.made, strict=True):
         slot.set(value)

@@ -23,6 +23,7 @@ from tensormagic.capture.staging.regions import around, fitting, graph_of, settl
 from tensormagic.capture.staging.sharing import Joined, Leaf, arrays_of, keep_out, numbers_of, reached, share, writeable
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import attempt
+from tensormagic.capture.staging.watched import watch
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir import site
@@ -108,6 +109,7 @@ class Leaving:
             for slot, (own, now) in itertools.product(bound, kept.holders):
                 if self.loop.outcome.slots[slot] is own:  # a list that has a name, too
                     slot.set(now)
+        watch(tuple(self.loop.noted))  # for whoever changes one behind the loop
         self._share(made, origins, ends, list(starts))
 
     def _built(

@@ -34,7 +34,7 @@ from tensormagic.capture.staging.sharing import (
 from tensormagic.capture.staging.slots import UNBOUND, Slot
 from tensormagic.capture.staging.trial import Outcome, attempt, trial
 from tensormagic.capture.staging.unchanged import Unchanged
-from tensormagic.capture.staging.watched import refuse_changed
+from tensormagic.capture.staging.watched import is_watched, refuse_changed, watch
 from tensormagic.capture.staging.world import Journaled, World
 from tensormagic.capture.stores.place import Buffer, serials
 from tensormagic.capture.tree import flatten
@@ -97,6 +97,8 @@ class Loop:
         self.index: Node | None = None  # of an iteration
         self.outcome = Outcome()
         self.appended: list[Append] = []
+        self.noted: list[Any] = []  # containers that are elements of grown lists
+        self.elements: set[Slot] = set()  # the slots that leave an iteration with one
         self.shares = Iterations(self._is_known)
         self.stand_ins = StandIns(self.world)
         own_lists(self.world, functions, names.grown, lists)
@@ -154,9 +156,10 @@ class Loop:
         for _ in range(PASSES):
             self.settled, watched = True, self._watched()
             self.outcome = attempt(self.world, self._iteration, unneeded=unneeded)
-            refuse_changed(watched)
+            self.noted = refuse_changed(watched)
             learnt = self._learn()
             self._slots()
+            self._elements()
             self._stores()
             if self.settled and not learnt and self.lengths.hold():
                 self.appended = appended(self.outcome)
@@ -231,6 +234,8 @@ class Loop:
             before = carried.slot.get()
             carried.install(why, self.lengths)
             self.stand_ins.install(before, carried.slot.get())
+            if carried.slot in self.elements:
+                watch(carried.slot.get())
         self.shares.install(self.given())
         self.opened = next(serials)
         if (running := trial()) is not None:
@@ -247,6 +252,12 @@ class Loop:
             read_later = (not own or slot.name in self.names.entering) and not (slot.internal and value is None)
             if read_later and not merged.same_value(value, slot.get()):
                 self._grow(slot, value)
+
+    def _elements(self) -> None:
+        """See which slots leave an iteration with an element of a grown list: the next one may not change it."""
+        found = {s for s in self.carried if is_watched(self.outcome.slots.get(s))}
+        self.settled &= found <= self.elements
+        self.elements |= found
 
     def _grow(self, slot: Slot, value: Any) -> None:
         """Carry a slot that was taken for constant."""

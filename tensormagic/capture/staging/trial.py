@@ -11,6 +11,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.refusal import is_met_by_numpy, is_of_format, names_ours
 from tensormagic.capture.staging.needs_python import NeedsPython, Unknown
 from tensormagic.capture.staging.slots import Slot
+from tensormagic.capture.staging.watched import refuse_grown
 from tensormagic.capture.staging.world import CHECKS, World
 from tensormagic.capture.stores.alias import forget
 from tensormagic.capture.stores.place import Buffer, ask_all, serials
@@ -192,6 +193,7 @@ def attempt(
             ask_all()  # as it is now
             outcome.slots = world.changes()
             outcome.grown = world.grown
+            refuse_grown(into for into, _ in outcome.grown)
             outcome.chosen = capture.heap.chosen[chosen:]
             outcome.buffers = {b: _held(b) for b in journal if b.born < start}
             used = _used(running, outcome, unneeded)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from tensormagic.capture import context
+from tensormagic.capture import context, usercode
 from tensormagic.capture.staging.attributes import differs
 from tensormagic.capture.staging.needs_python import NeedsPython
 
@@ -16,20 +17,49 @@ def watch(value: Any) -> Any:
     capture = context.current()
     if capture is not None and isinstance(value, (*_MUTABLE, tuple)):
         if isinstance(value, _MUTABLE):
-            capture.heap.watched.append((value, value.copy()))
+            frame = usercode.user_frame()
+            where = None if frame is None else usercode.span(frame)
+            capture.heap.watched.append((value, value.copy(), where))
+            capture.heap.listed[id(value)] = value
         for part in value.values() if isinstance(value, dict) else value:
             watch(part)
     return value
 
 
-def refuse_changed(since: int) -> None:
-    """Raise where one of those noted from the number ``since`` on has changed; they are not looked at any more."""
+def is_watched(value: Any) -> bool:
+    """Whether a container is, or stands for, an element of such a list."""
+    capture = context.current()
+    return capture is not None and capture.heap.listed.get(id(value)) is value
+
+
+def follow(values: Iterable[Any], made: Any) -> Any:
+    """Watch what was made for one of some values, where one of these is watched; gives it."""
+    return watch(made) if isinstance(made, _MUTABLE) and any(map(is_watched, values)) else made
+
+
+def refuse_changed(since: int) -> list[Any]:
+    """Raise where one of those noted from the number ``since`` on has changed; gives them, and they are not looked at any more."""
     capture = context.current()
     if capture is None:
-        return
+        return []
     noted, capture.heap.watched[since:] = capture.heap.watched[since:], []
-    if any(differs(now, before) for now, before in noted):
-        raise NeedsPython(
-            "a list that is an element of a list changes, and the outer one grows a data-dependent number of times",
-            "Keep its values in names of their own, and append a tuple of them when they are complete.",
-        )
+    for now, before, where in noted:
+        if differs(now, before):
+            error = _changes()
+            if where is not None:
+                error.tensor_site = where  # type: ignore[attr-defined]  (of the code that may be over by now)
+            raise error
+    return [now for now, *_ in noted]
+
+
+def refuse_grown(containers: Iterable[Any]) -> None:
+    """Raise where code on trial has appended to one of those."""
+    if any(map(is_watched, containers)):
+        raise _changes()
+
+
+def _changes() -> NeedsPython:
+    return NeedsPython(
+        "a list that is an element of a list changes, and the outer one grows a data-dependent number of times",
+        "Keep its values in names of their own, and append a tuple of them when they are complete.",
+    )

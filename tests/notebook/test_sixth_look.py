@@ -75,7 +75,7 @@ def test_what_rules_have_made_is_one_closed_group_where_it_is_most(started, name
 def test_the_rest_of_the_gradient_is_what_one_would_write(started):
     view = scene_of(started, MADE["a number"][0]).view("gradient")
     alone = [box.vertex.title for box in view.picture.boxes if box.vertex is not None and box.vertex.is_op]
-    assert sorted(alone) == sorted(["×", "tanh", "r = · ** 2", "×", "2 × ·", "×", "×"])
+    assert sorted(alone) == sorted(["×", "tanh", "r = · ** 2", "2 × ·", "×", "×"])
     assert max(len(title) for title in alone) < 12
 
 

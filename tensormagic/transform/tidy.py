@@ -169,7 +169,7 @@ def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
     goals: dict[Node, Node] = {}
     for group in groups.values():
         for small in group:
-            wide = next((n for n in group if _does(n, small, read[small])), None)
+            wide = _wider(small, read[small], group)
             if wide is not None and order[wide] < order[small]:
                 goals.update(zip(items(small), items(wide), strict=False))
             elif wide is not None and later is None and small not in topological([wide]):
@@ -179,12 +179,29 @@ def _merged(read: Mapping[Node, set[int]]) -> dict[Node, Node]:
     return goals
 
 
-def _does(wide: Node, small: Node, used: set[int]) -> bool:
-    """Whether ``wide``, with more results, begins with the results of ``small``."""
-    if len(wide.types) <= len(small.types) or wide.types[: len(small.types)] != small.types:
-        return False
-    ours, theirs = narrowed(small, used), narrowed(wide, used)
-    return all(ours[k] is theirs[k] for k in used)
+def _wider(small: Node, used: set[int], group: Sequence[Node]) -> Node | None:
+    """The one in ``group``, with more results, that begins with those of ``small``."""
+    count = len(small.types)
+    several = [n for n in group if len(n.types) > count and n.types[:count] == small.types]
+    if not several:
+        return None
+    ours = narrowed(small, used)
+    alone = {_region_of(ours[k], small) for k in used} - {None}
+    needed = {a for region in alone if region is not None for a in region.args}  # else it cannot be the same region
+    for wide in several:
+        if needed.issubset(wide.args):
+            theirs = narrowed(wide, used)
+            if all(ours[k] is theirs[k] for k in used):
+                return wide
+    return None
+
+
+def _region_of(end: Node | None, region: Node) -> Node | None:
+    """The region that gives what is left of a result of ``region``; None for one of its operands."""
+    if end is None or end in region.args:
+        return None
+    found = end.args[0] if end.op is ITEM else end
+    return found if found.op is region.op else None
 
 
 def narrowed(node: Node, used: set[int]) -> list[Node | None]:

@@ -157,7 +157,7 @@ def test_a_distance_of_nothing_warns_of_nothing(notebook, name):
         assert float(notebook["A"]) == pytest.approx(space["A"], rel=1e-14)
 
 
-def test_an_overflow_that_the_user_asks_for_in_a_loop_still_warns(notebook):
+def test_an_overflow_that_the_user_asks_for_in_a_loop_still_warns(notebook, by_numpy):
     notebook.ok(START)
     with pytest.warns(RuntimeWarning, match="overflow encountered in"):
         notebook.ok("%%tensor\nt = g * 1e200\nfor k in range(20):\n    t = np.minimum(t * t, 1e200 + k)\nt.sum()")

@@ -126,6 +126,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     thread, and nothing else may start one.
     """
     config.stash[COLLECTED] = list(items)
+    for item in items:
+        if item.nodeid.startswith("tests/browser/"):
+            item.add_marker("browser")
     shares = _listed("shares.txt")
     if "slow" in config.getoption("markexpr"):
         shares = {}  # the fast part has shares of its own

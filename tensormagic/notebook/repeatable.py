@@ -29,6 +29,7 @@ __all__ = ["close_figures", "has_figures", "is_repeatable"]
 _DRAWING = frozenset(
     {"matplotlib", "mpl_toolkits", "seaborn"}
 )  # into figures, which go where the cell has made all of them
+_LATE = {"", "agg", "cairo", "pdf", "pgf", "ps", "svg", "template", "inline"}
 _COMPUTING = {"pandas", "sklearn", "sympy", "networkx", "statsmodels"}  # with data, which they leave alone
 _KNOWN = PURE.union(PURE_OF_VALUES, CHANGES_NOTHING, _COMPUTING, _DRAWING, {"random", "warnings"}) - {
     "builtins",
@@ -97,13 +98,20 @@ def is_repeatable(code: Code, notebook: Mapping[str, Any], line: int | None = No
         return False
     if line is not None:
         tree.body = [statement for statement in tree.body if statement.lineno <= line]
-    known = _KNOWN - (_DRAWING if figures else frozenset())
+    known = _KNOWN - (_DRAWING if figures or not _draws_late() else frozenset())
     return _Look(notebook, known).cell(_that_runs(tree), set(code.parsed.reads))
 
 
 def has_figures() -> bool:
     """Whether matplotlib has figures that are open."""
     return bool(_figures())
+
+
+def _draws_late() -> bool:
+    """Whether figures are shown when the cell has ended, or not at all: in windows and widgets they are seen as soon as they are made."""
+    plotting = sys.modules.get("matplotlib.pyplot")
+    backend = "" if plotting is None else str(plotting.get_backend()).lower()
+    return backend in _LATE or backend.endswith("backend_inline")
 
 
 def close_figures() -> None:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.browser.lab import OpenNotebook
-
-pytestmark = pytest.mark.browser
 
 SETUP = "%load_ext tensormagic\nimport numpy as np\nx = np.linspace(0.0, 1.0, 1000)"
 LONG = "%%tensor --async\nh = x\nfor k in range(1_000_000_000):\n    h = np.sin(h) + h.mean() * 0.5\nh.sum()"

@@ -14,8 +14,6 @@ import tensormagic as tm
 from tests.browser.axe import violations
 from tests.browser.lab import OpenNotebook
 
-pytestmark = pytest.mark.browser
-
 ASK = "(code) => jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.requestExecute({code}).done"
 SETUP = (
     "%load_ext tensormagic\nimport numpy as np, ipywidgets, tensormagic as tm\nx, w, b, target = 0.5, 1.5, 0.1, 1.0\n"

@@ -12,8 +12,6 @@ from playwright.sync_api import BrowserContext, Route
 
 from tests.browser.views import BACKPROPS, FORMULAS, GRAPHS, LIVE, VIEWS
 
-pytestmark = pytest.mark.browser
-
 # nbconvert's own scripts come from a network, where they are not left out: formulas, and widgets that have a state
 NO_SCRIPTS = [
     f"--HTMLExporter.{name}_url=" for name in ("require_js", "mathjax", "jquery", "mermaid_js", "mermaid_layout_elk_js")

@@ -13,8 +13,6 @@ from playwright.sync_api import BrowserContext, Route
 
 import tensormagic as tm
 
-pytestmark = pytest.mark.browser
-
 
 def formulas() -> list[object]:
     """A loss with its gradients, and what has matrices, fractions, cases, Greek letters, roots and sums."""

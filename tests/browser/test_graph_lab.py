@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.lab import OpenNotebook
-
-pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
 SHOW = f"""import sys

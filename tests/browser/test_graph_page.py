@@ -15,8 +15,6 @@ from tensormagic.notebook.pictures.scene import Scene
 from tests.browser.axe import violations
 from tests.notebook import demo_scenes
 
-pytestmark = pytest.mark.browser
-
 
 class Opened:
     """A page that shows a scene, and what went wrong on it."""

@@ -13,8 +13,6 @@ from tensormagic.notebook.pictures.scene import Scene
 from tests.browser.axe import violations
 from tests.notebook import demo_scenes
 
-pytestmark = pytest.mark.browser
-
 
 @dataclass
 class Open:

@@ -5,8 +5,6 @@ from PIL import Image, ImageStat
 
 from tests.browser.conftest import BOTH
 
-pytestmark = pytest.mark.browser
-
 
 @pytest.mark.parametrize("notebook", BOTH, indirect=True)
 def test_a_plain_notebook_is_clean_in_both_themes(notebook):

@@ -11,8 +11,6 @@ from tests.browser.axe import violations
 from tests.browser.conftest import BOTH
 from tests.browser.lab import OpenNotebook
 
-pytestmark = pytest.mark.browser
-
 SETUP = """\
 %load_ext tensormagic
 import numpy as np

@@ -15,8 +15,6 @@ import tensormagic as tm
 from tests.browser.axe import violations
 from tests.browser.lab import OpenNotebook
 
-pytestmark = pytest.mark.browser
-
 ASK = "(code) => jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.requestExecute({code}).done"
 CELLS = [
     "%load_ext tensormagic\nimport numpy as np, ipywidgets, tensormagic as tm\nscale = 2.0",

@@ -15,8 +15,6 @@ from tensormagic.notebook.pictures.html import to_html
 from tests.browser.axe import violations
 from tests.notebook import demo_scenes
 
-pytestmark = pytest.mark.browser
-
 # the least height of letters on the screen, of all texts in a picture
 LEAST = """(one) => Math.min(...[...one.querySelectorAll('text')].filter((t) => t.textContent && t.checkVisibility())
     .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a))"""

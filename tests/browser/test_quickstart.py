@@ -2,10 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.browser
-
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "quickstart.ipynb"
 
 

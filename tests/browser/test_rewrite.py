@@ -11,8 +11,6 @@ from tests.browser.axe import violations
 from tests.browser.conftest import BOTH
 from tests.browser.lab import OpenNotebook
 
-pytestmark = pytest.mark.browser
-
 START = "w = np.zeros(3)"
 SETUP = (
     "%load_ext tensormagic\nimport numpy as np\nimport tensormagic as tm\ntm.config.tier = 'numpy'\n"

@@ -14,8 +14,6 @@ from tests.browser.conftest import BOTH
 from tests.browser.lab import OpenNotebook
 from tests.browser.views import LIVE, VIEWS
 
-pytestmark = pytest.mark.browser
-
 USUAL = {"width": 1280, "height": 900}
 ALL = {"width": 1280, "height": 9000}  # what lies outside of the window is neither drawn nor judged
 FITS = "() => jupyterapp.shell.currentWidget.node.getBoundingClientRect().bottom <= innerHeight"

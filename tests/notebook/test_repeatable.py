@@ -266,6 +266,26 @@ def test_figures_are_drawn_once(small, before):
     plt.close("all")
 
 
+@pytest.mark.parametrize(
+    ("backend", "twice"),
+    [
+        ("agg", True),
+        ("module://matplotlib_inline.backend_inline", True),
+        ("module://ipympl.backend_nbagg", False),
+        ("QtAgg", False),
+    ],
+)
+def test_figures_that_are_seen_at_once_stay(small, monkeypatch, backend, twice):
+    small.ok("import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.close('all')")
+    monkeypatch.setattr(small["plt"], "get_backend", lambda: backend)
+    with pytest.warns(tm.PlainRunWarning) if twice else nullcontext():
+        small.ok(
+            "%%tensor -q\nplt.figure()" + LOOP.format(use="np.sin(x)", more="").replace("90", "90" if twice else "40")
+        )
+    assert len(small["plt"].get_fignums()) == 1
+    small["plt"].close("all")
+
+
 def test_tables_that_are_read_only(small):
     small.ok("import pandas as pd\nt = pd.DataFrame({'a': [1.0, 2.0], 'b': [3.0, 4.0]})")
     with pytest.warns(tm.PlainRunWarning):

@@ -69,12 +69,12 @@ def _no_value(values: Mapping[str, Any]) -> UsageError:
     number = next(
         (n for n, v in reversed(list(values.items())) if isinstance(v, Tensor) and not v.ndim and n[0] != "_"), ""
     )
-    way = (
+    advice = (
         f"end it with {number}, or write --of {number}"
         if number
         else "end it with an expression, or name a value with --of"
     )
-    return UsageError(f"%%tensor --grad: the cell has no value; {way}")
+    return UsageError(f"%%tensor --grad: the cell has no value; {advice}")
 
 
 def _gradients(

@@ -1,4 +1,4 @@
-"""The same in cells: what a name and an element of a list share is one, also where a loop has appended it as data decide."""
+"""The same in cells: what a name and an element of a list share is one, also where a loop appends it a data-dependent number of times."""
 
 import warnings
 

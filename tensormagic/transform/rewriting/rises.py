@@ -78,14 +78,7 @@ def weighted_exponentials_less_their_weights(node: Node) -> Found | None:
     """``y * exp(x) + (1 - y) * exp(-x) - 1 -> by expm1 where exponents are near 0, for all sums that are 0 where they are``."""
     if node.type.dtype.kind != "f" or not any(number_of(bare(a)) for a in node.args) or not _has_weighted(node):
         return None
-    found = _by_rises(node)
-    if found is None or len(found[0]):
-        return None
-    _, rise, exponents = found
-    near = reduce(logical_and, [less(absolute(e), _NEAR) for e in exponents])
-    left, right = node.args
-    right = right if node.op is subtract else -right
-    return Found(behind(near, rise, left, right), absorbs=tuple(n for n in map(bare, node.args) if n.args))
+    return _by_rises_alone(node)
 
 
 def _has_weighted(node: Node, depth: int = 1) -> bool:
@@ -107,15 +100,19 @@ _ARITHMETIC = frozenset((add, subtract, multiply))
 @stable(roots="subtract add", within="power", fuel=1, judged=True, cancels=True)
 def powers_less_their_bases(node: Node) -> Found | None:
     """``1 - x**y - (1 - x)**y -> by x * expm1((y - 1) * log(x)), where y is near 1, for all sums that are 0 where exponents are 1``."""
-    found = _by_rises(node) if node.type.dtype.kind == "f" else None
+    return _by_rises_alone(node) if node.type.dtype.kind == "f" else None
+
+
+def _by_rises_alone(node: Node) -> Found | None:
+    """The form of a sum of rises and nothing else: by these where the exponents are near 0, by the sum elsewhere."""
+    found = _by_rises(node)
     if found is None or len(found[0]):
         return None
     _, rise, exponents = found
     near = reduce(logical_and, [less(absolute(e), _NEAR) for e in exponents])
     left, right = node.args
     right = right if node.op is subtract else -right
-    own = [n for n in map(bare, node.args) if n.args]
-    return Found(behind(near, rise, left, right), absorbs=tuple(own))
+    return Found(behind(near, rise, left, right), absorbs=tuple(n for n in map(bare, node.args) if n.args))
 
 
 def rise_from_one(total: Node) -> Node | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import errstate, usercode
+from tensormagic.capture import errstate, usercode, warned_of
 from tensormagic.ir import site
 from tensormagic.ir.errors import MemoryShortError
 from tensormagic.ir.graph import Graph
@@ -21,8 +20,6 @@ from tensormagic.ir.site import Lens, Site
 from tensormagic.ops.scalars.comparison import where
 
 _KINDS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
-_registries: dict[tuple[str, int], dict[Any, Any]] = {}  # what has been told of each run of a cell
-_MOST = 256
 _lens: ContextVar[Callable[[], Lens] | None] = ContextVar("lens", default=None)
 
 
@@ -82,7 +79,7 @@ def watched() -> Generator[list[Any]]:
     leaves out, counts only where a result is not finite: whoever runs the nodes puts the results into the list.
     """
     asked, called_for = errstate.asked(), np.geterrcall()
-    noted: dict[tuple[str, Site], bool] = {}
+    noted: dict[tuple[str, str, Site], bool] = {}
     errors: list[FloatingPointError] = []
     results: list[Any] = []
 
@@ -102,7 +99,7 @@ def watched() -> Generator[list[Any]]:
             return
         place = _place(what, nodes) if asked[_KINDS[what]] != "ignore" else None
         if place is not None:
-            key = f"{what} encountered in {nodes[0].op.name}", place
+            key = f"{what} encountered in {nodes[0].op.name}", _KINDS[what], place
             noted[key] = noted.get(key, False) or not _is_beside(nodes[0], inspect.currentframe())
 
     called = {kind: "ignore" if how == "ignore" and _inside.get() is None else "call" for kind, how in asked.items()}
@@ -110,9 +107,12 @@ def watched() -> Generator[list[Any]]:
         yield results
     if errors and not all(map(_is_finite, results)):
         raise errors[0]
-    for (message, place), certain in noted.items():
+    lens = _lens.get()
+    for (message, kind, place), certain in noted.items():
         if certain or not all(map(_is_finite, results)):
-            _warn(message, place)
+            if lens is not None:
+                warned_of.meet(message, kind, place, lens())
+            warned_of.warn(message, place)
 
 
 def _is_finite(result: Any) -> bool:
@@ -192,14 +192,3 @@ def _is_replacement(node: Node) -> bool:
     """Whether rules have made a node, and nobody has asked for it."""
     spans = site.of(node)
     return bool(spans) and all(s.role.startswith("rewritten") for s in spans)
-
-
-def _warn(message: str, span: Site) -> None:
-    while len(_registries) > _MOST:
-        del _registries[next(iter(_registries))]
-    registry = _registries.setdefault((span.cell, span.run), {})
-    try:
-        warnings.warn_explicit(message, RuntimeWarning, span.cell, span.line, registry=registry)
-    except RuntimeWarning as error:  # warnings are errors here
-        error.tensor_site = span  # type: ignore[attr-defined]
-        raise

@@ -147,6 +147,20 @@ class Lens:
         found = {(self._at(_where(span)), span.role) for span in meant}
         return tuple(sorted({self._as(own, role) for spans, role in found for own in spans.found}, key=_order))
 
+    def built_near(self, span: Site) -> tuple[list[Node], int]:
+        """What code has built at this very place, or last before it, and how many lines above it that is.
+
+        What stands within a loop is no open node, and neither is what a rule has put in the place of one.
+        """
+        before: dict[tuple[int, int], list[Node]] = {}
+        for node, spans in self._spans.items():
+            for s in spans if node.args else ():
+                if (s.cell, s.run) == (span.cell, span.run) and (s.line, s.column) <= (span.line, span.column):
+                    before.setdefault((s.line, s.column), []).append(node)
+        here = self._own.get(_where(span))
+        last = max(before, default=(span.line, 0))
+        return ([*here], 0) if here else (before.get(last, []), span.line - last[0])
+
     def within(self, node: Node) -> tuple[Site, ...]:
         """The same also of a node that stands within a loop or a branch: the spans of the runs that the graph is of, else all."""
         known = self.of(node)

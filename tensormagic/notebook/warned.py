@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["Warned"]
 
-_CELL = re.compile(r"In\[\d+\]")
+_CELL = re.compile(r"In\[[\d.]+\]")
 
 
 class Warned:

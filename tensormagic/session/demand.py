@@ -12,7 +12,7 @@ import numpy as np
 
 from tensormagic import residence
 from tensormagic.backend.cuda.device import in_use
-from tensormagic.capture import context, errstate, floating, limits, living
+from tensormagic.capture import context, errstate, floating, limits, living, warned_of
 from tensormagic.capture.hooks import hooks
 from tensormagic.config import config
 from tensormagic.forms import Forms, find
@@ -91,6 +91,7 @@ def _have(nodes: Sequence[Node]) -> None:
         pending = []
         for node in dict.fromkeys(nodes):
             if node in there:
+                warned_of.again(node)
                 continue
             if node.op is INPUT or node.op is CONSTANT:
                 there[node] = kept.freeze(_held(node) if node.op is INPUT else small.leaf_value(node))
@@ -119,7 +120,11 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
         kept.values.adopt(pending)
         return found
     program = executable(closed.graph)
-    with floating.told(lens := cached(lambda: site.Lens(closed.mapping))), silently() if again else nullcontext():
+    with (
+        floating.told(lens := cached(lambda: site.Lens(closed.mapping))),
+        warned_of.kept_for(pending, closed.leaves),
+        silently() if again else nullcontext(),
+    ):
         if program.device != "cpu" and not floating.raises() and program.is_for_device(sizes, values):
             names = [residence.name_of(leaf) for leaf in closed.leaves]
             given = [residence.kept(leaf, v, there) for leaf, v in zip(closed.leaves, values, strict=True)]

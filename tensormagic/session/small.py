@@ -10,6 +10,7 @@ import numpy as np
 
 from tensormagic import residence
 from tensormagic.backend import reference
+from tensormagic.capture import warned_of
 from tensormagic.ir.graph import check
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Atom, Size, Symbol, evaluate, nodes_of
@@ -50,6 +51,7 @@ def by_numpy(node: Node) -> Any:
         return None
     value = table[node]
     values.inherit(node, there)
+    warned_of.follow([node], there)
     return reference.owned([value], list(there.values()))[0] if isinstance(value, np.ndarray) else value
 
 

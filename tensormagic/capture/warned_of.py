@@ -1,0 +1,106 @@
+"""What kept values were warned of: a cell that asks for one again, and has the line that it was for, is warned as Python would warn it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, NamedTuple
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+from tensormagic.capture import usercode
+from tensormagic.ir import site
+from tensormagic.ir.node import Node
+from tensormagic.ir.site import Lens, Site
+
+
+class _Warning(NamedTuple):
+    """A warning of a line, which is known by what code built there, or by what it built some lines above and by its text."""
+
+    message: str
+    kind: str  # as np.errstate names it
+    text: str
+    above: int
+    built: ReferenceType[Node]
+
+
+_MOST = 256
+_registries: dict[tuple[str, int], tuple[dict[Any, Any], set[tuple[str, int]]]] = {}  # what each run of a cell was told
+_of: WeakKeyDictionary[Node, dict[_Warning, None]] = WeakKeyDictionary()
+_met: ContextVar[dict[_Warning, None] | None] = ContextVar("met", default=None)
+
+
+@contextmanager
+def kept_for(nodes: list[Node], made_of: Iterable[Node]) -> Generator[None]:
+    """Keep what is met within the block for ``nodes``, which are computed there from the values of others."""
+    met: dict[_Warning, None] = {}
+    token = _met.set(met)
+    try:
+        yield
+    finally:
+        _met.reset(token)
+    follow(nodes, made_of, met)
+
+
+def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None] | None = None) -> None:
+    """Warn of what is known of the values that ``nodes`` are made of, and keep that for these, too, with what was met."""
+    found = dict(met or {})
+    for leaf in made_of if _of else ():
+        again(leaf)
+        found.update(_of.get(leaf, {}))
+    if found:
+        for node in nodes:
+            _of[node] = found
+
+
+def meet(message: str, kind: str, place: Site, lens: Lens) -> None:
+    """Remember what is told of a line, of which ``lens`` knows what code built there."""
+    met = _met.get()
+    if met is not None:
+        built, above = lens.built_near(place)
+        text = _text(place) if above else ""
+        met.update(dict.fromkeys(_Warning(message, kind, text, above, ref(node)) for node in built))
+
+
+def again(node: Node) -> None:
+    """Warn the cell that runs of what the value of ``node`` was warned of before, where it has built that itself."""
+    found = _of.get(node) if _of else None
+    if not found:
+        return
+    run = max((cell.run for cell in usercode.cells.values()), default=0)
+    for known in found:
+        built = known.built()
+        for span in site.of(built) if built is not None else ():
+            if span.run == run and span.role == "value" and known.kind not in span.quiet:
+                place = replace(span, line=span.line + known.above)
+                said = (known.message, place.line) in _told(place)[1]  # Python forgets that where its filters change
+                if not said and (not known.above or _text(place) == known.text):
+                    warn(known.message, place)
+
+
+def _text(place: Site) -> str:
+    """The line of a running cell that is meant; empty where none is."""
+    cell = next((c for c in usercode.cells.values() if (c.label, c.run) == (place.cell, place.run)), None)
+    lines = [] if cell is None else cell.source.splitlines()
+    return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+
+
+def warn(message: str, span: Site) -> None:
+    """Warn of a line, once in each run of its cell."""
+    registry, said = _told(span)
+    said.add((message, span.line))
+    try:
+        warnings.warn_explicit(message, RuntimeWarning, span.cell, span.line, registry=registry)
+    except RuntimeWarning as error:  # warnings are errors here
+        said.clear()
+        error.tensor_site = span  # type: ignore[attr-defined]
+        raise
+
+
+def _told(span: Site) -> tuple[dict[Any, Any], set[tuple[str, int]]]:
+    """What a run of a cell was told: as Python remembers it, and as we do."""
+    while len(_registries) > _MOST:
+        del _registries[next(iter(_registries))]
+    return _registries.setdefault((span.cell, span.run), ({}, set()))

@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -169,19 +169,38 @@ def _keep_generator(kept: Kept, value: Any) -> Iterable[Any]:
     return ()
 
 
-def _keep_function(_kept: Kept, value: FunctionType) -> Iterable[Any]:
-    """What a function of the notebook reads, by name and from closures."""
+def _keep_function(kept: Kept, value: FunctionType) -> Iterable[Any]:
+    """What a function of the notebook reads, by name and from closures, whose variables it may bind, and its attributes."""
     if value.__module__ != "__main__":
         return ()
     space = value.__globals__
     names = {name for code in _codes(value.__code__) for name in code.co_names}
     found = [space[name] for name in names if name in space]
     for cell in value.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # not filled yet
-            continue
-    return [*found, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        found += _keep_cell(kept, cell)
+    return [*found, vars(value), *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+
+
+def _keep_cell(kept: Kept, cell: CellType) -> Iterable[Any]:
+    """A variable of a closure: functions beside may bind it, too."""
+    before = _in_cell(cell)
+
+    def undo() -> None:
+        now = _in_cell(cell)
+        if now and not before:
+            del cell.cell_contents
+        elif before and not (now and now[0] is before[0]):
+            cell.cell_contents = before[0]
+
+    kept.undo.append(undo)
+    return before
+
+
+def _in_cell(cell: CellType) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # not filled, or emptied
+        return ()
 
 
 def _keep_class(kept: Kept, value: type) -> Iterable[Any]:

@@ -58,6 +58,13 @@ _SETTING = {
     "setbufsize",
 }  # what is set twice is set; what they give is what was set before
 _SETTING_NAMES = _SETTING | {"seterrcall"}
+_PYTHONS = {
+    "__annotations__",
+    "__conditional_annotations__",
+    "__doc__",
+}  # where a cell's code notes what no code of its own asks for
+_LATER = {"__annotate__", "__annotate_func__"}  # from Python 3.14 on: what annotations are, once that is asked for
+_ANNOTATIONS = {"__annotations__", "get_annotations", "get_type_hints", *_LATER}  # asking for these may run their code
 _DENIED = _FILES | _SEEN | _TOLD | _SETTING_NAMES | {"__globals__", "__builtins__", "__subclasses__", "__import__"}
 _GRAPHS = {"grad", "graph", "optimized", "explain", "formula", "backprop", "to_html", "numpy"}  # of lazy values alone
 _DATA = (
@@ -70,7 +77,6 @@ _DESCRIBING = (
     types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType,
     type(vars(NamedTuple("_", [("a", int)]))["a"]),
 )  # fmt: skip
-_KEPT = REPEATABLE | {"__annotations__", "__conditional_annotations__", "__doc__"}
 _MOST = 10_000  # values of containers and objects that are looked at
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -191,7 +197,7 @@ class _Look:
         inner = (p for p in code.co_consts if isinstance(p, types.CodeType))
         modules = named(code, "IMPORT_NAME") if imports else [n for p in inner for n in named(p, "IMPORT_NAME")]
         return (
-            _DENIED.isdisjoint(used)
+            (_DENIED | _ANNOTATIONS).isdisjoint(used)
             and _DENIED.isdisjoint(loaded)
             and all(map(self._is_known, modules))
             and all(self._name(name, space, own) for name in loaded)
@@ -199,10 +205,12 @@ class _Look:
 
     def _name(self, name: str, space: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
         """Whether what stands behind a name is harmless; a name that is not there yet is the code's own."""
+        if name in _PYTHONS:
+            return True
         for names in (own, space):
             if name in names:
                 return self._value(names[name])
-        return name in _KEPT or not hasattr(builtins, name) or _is_exception(getattr(builtins, name))
+        return name in REPEATABLE or not hasattr(builtins, name) or _is_exception(getattr(builtins, name))
 
     def _value(self, value: Any) -> bool:
         """Whether a value, and what it leads to, are data or known functions."""
@@ -235,6 +243,8 @@ class _Look:
             return self._value(value.__self__) and value.__name__ not in _DENIED
         if isinstance(value, functools.partial):
             return all(map(self._value, (value.func, *value.args, *value.keywords.values())))
+        if isinstance(value, types.GenericAlias):
+            return all(map(self._value, (value.__origin__, *value.__args__)))
         if isinstance(value, np.vectorize):
             return self._value(value.pyfunc)
         if _is_users(type(value)):
@@ -304,7 +314,7 @@ def _parts_of(kind: type) -> Iterator[Any]:
     """What a class runs, and the data that it holds."""
     for name, part in vars(kind).items():
         special = name.startswith("__") and not isinstance(part, types.FunctionType | classmethod | staticmethod)
-        if special or name == "_abc_impl" or isinstance(part, _DESCRIBING):
+        if special or name in _LATER or name == "_abc_impl" or isinstance(part, _DESCRIBING):
             continue
         yield from (
             (part.fget, part.fset, part.fdel) if isinstance(part, property) else (getattr(part, "__func__", part),)

@@ -276,7 +276,9 @@ def test_figures_are_drawn_once(small, before):
     ],
 )
 def test_figures_that_are_seen_at_once_stay(small, monkeypatch, backend, twice):
-    small.ok("import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.close('all')")
+    small.ok(
+        "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.figure()\nplt.close('all')"
+    )
     monkeypatch.setattr(small["plt"], "get_backend", lambda: backend)
     with pytest.warns(tm.PlainRunWarning) if twice else nullcontext():
         small.ok(

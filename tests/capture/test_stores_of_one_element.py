@@ -29,6 +29,13 @@ STORES = (
     "a[0] = [v[:1].sum(), 1]",
     "a.fill([v[:1].sum()])",
     "a.fill(v[v > 1])",
+    "a.flat[1] = v",
+    "a.flat[np.int64(2)] = v[:1]",
+    "k = np.arange(3)\na.flat[k[1]] = v * 1",
+    "k = np.arange(3) * 1\nfor i in range(2):\n    a.flat[k[i]] = v",
+    "if a[0] == 0:\n    a.reshape(1, 3).flat[-1] = v",
+    "a.flat[0] = v[:1][0]",
+    "a.flat[1] = [v[:1].sum()]",
 )
 
 
@@ -65,7 +72,7 @@ def test_functions(value, way):
         assert np.array_equal(tm.jacobian(filled)(value.astype(float)).ravel(), [0, 1, 2] if value[0] else [0, 1, 0])
 
 
-@pytest.mark.parametrize("store", ["a.fill(v)", "a[1] = v"])
+@pytest.mark.parametrize("store", ["a.fill(v)", "a[1] = v", "a.flat[1] = v"])
 def test_warnings_are_numpys(store):
     found = []
     for run in (plain, in_cell):

@@ -43,7 +43,7 @@ from tensormagic.ops.effects.checks import fits
 from tensormagic.ops.fold import CUMSUM, row
 from tensormagic.ops.form import to_form
 from tensormagic.ops.indices.gather import gather
-from tensormagic.ops.leaf import iota, size_node
+from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.matrices.matrix import diagonal
 from tensormagic.ops.move import broadcast, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same
@@ -108,14 +108,13 @@ def _place_of(index: Any) -> Any:
     return int(index) if isinstance(index, float | np.floating) else index
 
 
-@functools.cache
-def _array_is_a_number() -> bool:
-    """Whether ``x.flat`` of this NumPy takes an array without axes for a number: from 2.4 on."""
-    try:
-        np.zeros(1).flat[np.array(0)] = [1.0]
-    except ValueError:
+def _counts_as_a_number(index: Any) -> bool:
+    """Whether an index names one element, which then takes one number; an array without axes does where this NumPy says so."""
+    if isinstance(index, int | np.integer):
         return True
-    return False
+    if not isinstance(index, Tensor | np.ndarray) or index.ndim or index.dtype.kind not in "iu":
+        return False
+    return (isinstance(index, Tensor) and index.type.form != "array") or _is_a_number()
 
 
 def _read_flat(index: Any) -> Any:
@@ -132,11 +131,33 @@ def _is_a_number() -> bool:
     return False
 
 
+def _put_one(line: Any, value: Any) -> None:
+    line.flat[0] = value
+
+
+def _only_one(value: Any, dtype: np.dtype[Any]) -> Node:
+    """What an array becomes where the number of one element stands: its only number, where NumPy takes that."""
+    node, line = node_of(value), np.zeros(1, dtype)
+    if nodes_of(node.type.size) and told(_put_one, line, np.zeros(1, node.type.dtype)) is None:
+        refuse("storing an array of a data-dependent number of elements into one of x.flat", "Store its .item().")
+    try:
+        error = told(_put_one, line, value)
+    except DeprecationWarning as warning:  # where warnings are errors, NumPy has its own for it
+        raise ValueError(_SINGLE) from warning
+    if error is None and node.type.size in {0, 1}:
+        return reshape(node, ()) if node.type.size else constant(False)
+    raise ValueError(_SINGLE)
+
+
 def _one_element(value: Any, dtype: np.dtype[Any]) -> Node:
     """What is stored by the number of one element: a number that the dtype can hold."""
     own = value.lazy if isinstance(value, Flat) else value
-    if isinstance(own, list | tuple) or np.ndim(own) or (isinstance(value, complex) and dtype.kind not in "bc"):
+    if isinstance(own, list | tuple) and dtype.kind == "b":
+        return constant(bool(own))
+    if isinstance(own, list | tuple) or (isinstance(value, complex) and dtype.kind not in "bc"):
         raise ValueError(_SINGLE)
+    if np.ndim(own):
+        value = wrap(_only_one(own, dtype))
     if isinstance(value, Tensor) and value.type.form == "python" and dtype.kind in "iu":
         value = wrap(fits(value.node, dtype, "value"))
     try:
@@ -192,8 +213,7 @@ class Flat(StandIn):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         line, index = self._line, _place_of(index)
-        number = isinstance(index, Tensor | np.ndarray) and index.ndim == 0 and index.dtype.kind in "iu"
-        if (number and _is_a_number()) or isinstance(index, int | np.integer):
+        if _counts_as_a_number(index):
             _put(line, index, _one_element(value, line.dtype))
             return
         own = value.lazy if isinstance(value, Flat) else value

@@ -26,7 +26,7 @@ from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, IOTA, SIZE
 from tensormagic.ops.matrices.linalg import PINV
 from tensormagic.ops.move import BROADCAST, CONCATENATE, RESHAPE, SLICE, TRANSPOSE
-from tensormagic.ops.opaque import ITEM
+from tensormagic.ops.opaque import ASKED_BY, ITEM
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.products import product
 from tensormagic.ops.reverse.tape import EMPTY
@@ -233,7 +233,8 @@ class _Text:
     def _opaque(self, node: Node, args: list[str]) -> str | None:
         if node.op in TAPES:
             return tape_text(self, node, args)
-        options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in node.params.items())
+        meant = [(k, v) for k, v in node.params.items() if k != ASKED_BY]
+        options = "".join(f", {k}={self.size(v) if isinstance(v, Dim) else repr(v)}" for k, v in meant)
         if node.op is PINV and node["rcond"] == "size":
             options = ", rtol=None"
         if node.op is POSITION:  # counts from the front, and checks

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.capture import usercode
 from tensormagic.ir.errors import DTypeError
 from tensormagic.ir.node import Node
 from tensormagic.ops.pointwise import astype
@@ -30,6 +31,17 @@ def cast_to(node: Node, dtype: Any, rule: Any = "safe") -> Node:
     return astype(node, dtype)
 
 
+def loses(own: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether values of another dtype have no imaginary part."""
+    return own.kind == "c" and dtype.kind not in "cb"
+
+
+def warn_of_loss(own: np.dtype[Any], dtype: Any) -> None:
+    """Warn the user's line, as NumPy does, where a cast drops imaginary parts."""
+    if loses(own, np.dtype(dtype)):
+        usercode.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+
+
 def check_output(dtype: np.dtype[Any], target: np.dtype[Any], name: str) -> None:
     """Refuse, as NumPy does, results of a ufunc of a dtype that the array they are stored in cannot take."""
     if not np.can_cast(dtype, target, "same_kind"):
@@ -39,4 +51,4 @@ def check_output(dtype: np.dtype[Any], target: np.dtype[Any], name: str) -> None
         )
 
 
-__all__ = ["cast_error", "cast_to", "check_cast", "check_output"]
+__all__ = ["cast_error", "cast_to", "check_cast", "check_output", "loses", "warn_of_loss"]

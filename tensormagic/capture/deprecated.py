@@ -54,19 +54,8 @@ def told(numpys: Callable[..., Any], *args: Any, **options: Any) -> Exception | 
     except TypeError:  # what has no hash, would be used up, or would live on in what is remembered
         return None
     for message, category in answer.said:
-        warn(message, category)
+        usercode.warn(message, category)
     return answer.error
-
-
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn the user's line, as NumPy does where it meets what is captured there."""
-    frame = usercode.user_frame()
-    if frame is not None:
-        space = frame.f_globals
-        registry = space.setdefault("__warningregistry__", {})
-        warnings.warn_explicit(
-            message, category, frame.f_code.co_filename, frame.f_lineno, space.get("__name__", "<string>"), registry
-        )
 
 
 @functools.lru_cache(1024)

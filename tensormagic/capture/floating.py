@@ -17,6 +17,7 @@ from tensormagic.ir.errors import MemoryShortError
 from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, users
 from tensormagic.ir.site import Lens, Site
+from tensormagic.ops.opaque import heard_by
 from tensormagic.ops.scalars.comparison import where
 
 _KINDS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
@@ -78,41 +79,61 @@ def watched() -> Generator[list[Any]]:
     What is met on a way that rules have added beside another one, with a data-dependent choice, or at what may be elements that a mask
     leaves out, counts only where a result is not finite: whoever runs the nodes puts the results into the list.
     """
-    asked, called_for = errstate.asked(), np.geterrcall()
-    noted: dict[tuple[str, str, Site], bool] = {}
-    errors: list[FloatingPointError] = []
-    results: list[Any] = []
+    met = _Met()
+    with heard_by(met.heard), np.errstate(call=met.note, **met.called()):  # type: ignore[arg-type]
+        yield met.results
+    met.end()
 
-    def note(what: str, flag: int) -> None:
+
+class _Met:
+    """What a run meets: floating-point errors, and warnings of the libraries that it calls."""
+
+    def __init__(self) -> None:
+        self.asked, self.called_for = errstate.asked(), np.geterrcall()
+        self.noted: dict[tuple[str, type[Warning], str, Site], bool] = {}
+        self.errors: list[FloatingPointError] = []
+        self.results: list[Any] = []
+
+    def called(self) -> dict[str, str]:
+        """For which kinds of errors NumPy is to call ``note``."""
+        ignored = set() if _inside.get() is not None else {"ignore"}
+        return {kind: "ignore" if how in ignored else "call" for kind, how in self.asked.items()}
+
+    def note(self, what: str, flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
-        if asked[_KINDS[what]] == "raise" or _asked_inside(what, nodes):
-            error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
-            named = next((n for n in nodes if site.of(n)), None)
-            error.tensor_node = named  # type: ignore[attr-defined]
-            shown = what != "underflow"  # by a result that is not finite
-            if shown and named is not None and named is nodes[0] and _is_beside(named, inspect.currentframe()):
-                errors.append(error)
-                return
-            raise error
-        if asked[_KINDS[what]] == "call" and callable(called_for):
-            called_for(what, flag)
-            return
-        place = _place(what, nodes) if asked[_KINDS[what]] != "ignore" else None
-        if place is not None:
-            key = f"{what} encountered in {nodes[0].op.name}", _KINDS[what], place
-            noted[key] = noted.get(key, False) or not _is_beside(nodes[0], inspect.currentframe())
+        how = self.asked[_KINDS[what]]
+        if how == "raise" or _asked_inside(what, nodes):
+            self._raise(what, nodes)
+        elif how == "call" and callable(self.called_for):
+            self.called_for(what, flag)
+        elif how != "ignore" and (place := _place(what, nodes)) is not None:
+            key = f"{what} encountered in {nodes[0].op.name}", RuntimeWarning, _KINDS[what], place
+            self.noted[key] = self.noted.get(key, False) or not _is_beside(nodes[0], inspect.currentframe())
 
-    called = {kind: "ignore" if how == "ignore" and _inside.get() is None else "call" for kind, how in asked.items()}
-    with np.errstate(call=note, **called):  # type: ignore[arg-type]
-        yield results
-    if errors and not all(map(_is_finite, results)):
-        raise errors[0]
-    lens = _lens.get()
-    for (message, kind, place), certain in noted.items():
-        if certain or not all(map(_is_finite, results)):
-            if lens is not None:
-                warned_of.meet(message, kind, place, lens())
-            warned_of.warn(message, place)
+    def _raise(self, what: str, nodes: list[Node]) -> None:
+        error = FloatingPointError(f"{what} encountered in {nodes[0].op.name}" if nodes else what)
+        named = next((n for n in nodes if site.of(n)), None)
+        error.tensor_node = named  # type: ignore[attr-defined]
+        shown = what != "underflow"  # by a result that is not finite
+        if not (shown and named is not None and named is nodes[0] and _is_beside(named, inspect.currentframe())):
+            raise error
+        self.errors.append(error)
+
+    def heard(self, message: str, category: type[Warning]) -> None:
+        place = _place("", list(_running(inspect.currentframe())))
+        if place is not None:
+            self.noted[message, category, "", place] = True
+
+    def end(self) -> None:
+        """Raise or warn, now that the results are there."""
+        if self.errors and not all(map(_is_finite, self.results)):
+            raise self.errors[0]
+        lens = _lens.get()
+        for (message, category, kind, place), certain in self.noted.items():
+            if certain or not all(map(_is_finite, self.results)):
+                if lens is not None:
+                    warned_of.meet((message, category), kind, place, lens())
+                warned_of.warn((message, category), place)
 
 
 def _is_finite(result: Any) -> bool:
@@ -184,7 +205,7 @@ def _place(what: str, nodes: list[Node]) -> Site | None:
         if spans:
             span = max(spans, key=lambda s: (s.run, s))
             shown = any((cell.label, cell.run) == (span.cell, span.run) for cell in usercode.cells.values())
-            return span if shown and span.cell.startswith("In[") and _KINDS[what] not in span.quiet else None
+            return span if shown and span.cell.startswith("In[") and _KINDS.get(what) not in span.quiet else None
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
@@ -77,6 +78,17 @@ def here() -> str:
     """The user's line that is being run, for messages."""
     frame = user_frame()
     return "the code" if frame is None else str(span(frame))
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn the user's line, as NumPy does where it meets what is captured there."""
+    frame = user_frame()
+    if frame is not None:
+        space = frame.f_globals
+        registry = space.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(
+            message, category, frame.f_code.co_filename, frame.f_lineno, space.get("__name__", "<string>"), registry
+        )
 
 
 def span(frame: FrameType) -> Site:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensormagic.capture import context, door, inputs, memory
 from tensormagic.capture.agreement import agreed_size
+from tensormagic.capture.casts import warn_of_loss
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.indexing import Taken, basic, expand, has_ellipsis, in_sizes, is_array, put_part
 from tensormagic.capture.known import arithmetic, static_value
@@ -328,6 +329,7 @@ class Tensor(Lazy):
         if options:
             refuse(f"astype with {', '.join(options)}", "Use astype(dtype) alone.")
         door.check_dtype(np.dtype(dtype), "the result of astype")
+        warn_of_loss(self.dtype, dtype)
         cast = (as_array(astype) if self.type.form == "array" and not self.ndim else astype)(self.node, dtype)
         return wrap(context.record(cast))
 

@@ -15,11 +15,13 @@ from tensormagic.ir import site
 from tensormagic.ir.node import Node
 from tensormagic.ir.site import Lens, Site
 
+_What = tuple[str, type[Warning]]  # a message, and its category
+
 
 class _Warning(NamedTuple):
     """A warning of a line, which is known by what code built there, or by what it built some lines above and by its text."""
 
-    message: str
+    what: _What
     kind: str  # as np.errstate names it
     text: str
     above: int
@@ -27,7 +29,9 @@ class _Warning(NamedTuple):
 
 
 _MOST = 256
-_registries: dict[tuple[str, int], tuple[dict[Any, Any], set[tuple[str, int]]]] = {}  # what each run of a cell was told
+_registries: dict[
+    tuple[str, int], tuple[dict[Any, Any], set[tuple[_What, int]]]
+] = {}  # what each run of a cell was told
 _of: WeakKeyDictionary[Node, dict[_Warning, None]] = WeakKeyDictionary()
 _met: ContextVar[dict[_Warning, None] | None] = ContextVar("met", default=None)
 
@@ -55,13 +59,13 @@ def follow(nodes: list[Node], made_of: Iterable[Node], met: dict[_Warning, None]
             _of[node] = found
 
 
-def meet(message: str, kind: str, place: Site, lens: Lens) -> None:
+def meet(what: _What, kind: str, place: Site, lens: Lens) -> None:
     """Remember what is told of a line, of which ``lens`` knows what code built there."""
     met = _met.get()
     if met is not None:
         built, above = lens.built_near(place)
         text = _text(place) if above else ""
-        met.update(dict.fromkeys(_Warning(message, kind, text, above, ref(node)) for node in built))
+        met.update(dict.fromkeys(_Warning(what, kind, text, above, ref(node)) for node in built))
 
 
 def again(node: Node) -> None:
@@ -75,9 +79,9 @@ def again(node: Node) -> None:
         for span in site.of(built) if built is not None else ():
             if span.run == run and span.role == "value" and known.kind not in span.quiet:
                 place = replace(span, line=span.line + known.above)
-                said = (known.message, place.line) in _told(place)[1]  # Python forgets that where its filters change
+                said = (known.what, place.line) in _told(place)[1]  # Python forgets that where its filters change
                 if not said and (not known.above or _text(place) == known.text):
-                    warn(known.message, place)
+                    warn(known.what, place)
 
 
 def _text(place: Site) -> str:
@@ -87,19 +91,19 @@ def _text(place: Site) -> str:
     return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 
-def warn(message: str, span: Site) -> None:
+def warn(what: _What, span: Site) -> None:
     """Warn of a line, once in each run of its cell."""
     registry, said = _told(span)
-    said.add((message, span.line))
+    said.add((what, span.line))
     try:
-        warnings.warn_explicit(message, RuntimeWarning, span.cell, span.line, registry=registry)
-    except RuntimeWarning as error:  # warnings are errors here
+        warnings.warn_explicit(*what, span.cell, span.line, registry=registry)
+    except Warning as error:  # warnings are errors here
         said.clear()
         error.tensor_site = span  # type: ignore[attr-defined]
         raise
 
 
-def _told(span: Site) -> tuple[dict[Any, Any], set[tuple[str, int]]]:
+def _told(span: Site) -> tuple[dict[Any, Any], set[tuple[_What, int]]]:
     """What a run of a cell was told: as Python remembers it, and as we do."""
     while len(_registries) > _MOST:
         del _registries[next(iter(_registries))]

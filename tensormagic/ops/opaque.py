@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,21 @@ from tensormagic.ops.op import Op, Tangent, Value, as_form
 from tensormagic.ops.rows import FIRST, Axes, Found, Mixed, common_axis, other_axis
 
 Types = Type | tuple[Type, ...]
+Warn = Callable[[str, type[Warning]], None]
+ASKED_BY = (
+    "asked_by"  # the parameter that says which library's function is meant, where that changes what is warned of alone
+)
+_warn: ContextVar[Warn | None] = ContextVar("warn", default=None)
+
+
+@contextmanager
+def heard_by(warn: Warn) -> Generator[None]:
+    """Have ``warn`` called with what the calls of libraries that run within the block warn of."""
+    token = _warn.set(warn)
+    try:
+        yield
+    finally:
+        _warn.reset(token)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +59,8 @@ class Opaque(Op):
         For a call that only looks whether something is so, and gives its first operand: what is to be true, as Python text.
     split_rows
         ``split_rows(node, axes, rows)``: where rows are in the result, for a call that keeps them apart.
+    warns
+        ``warns(*values, **params)``: the message and the category of what the library warns of; asked where somebody hears it.
     names
         For parameters that name something of Python's or a library's: which names are taken from a file.
     """
@@ -56,13 +75,17 @@ class Opaque(Op):
     holds: str = ""
     split_rows: Callable[[Node, Axes, Size], Found] | None = field(default=None, repr=False)
     apart_rows: Callable[[Node], Node | None] | None = field(default=None, repr=False)
+    warns: Callable[..., tuple[str, type[Warning]] | None] | None = field(default=None, repr=False)
     names: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict[str, Callable[[Any], bool]], repr=False)
 
     def infer(self, args: tuple[Node, ...], params: Mapping[str, Any]) -> Types:
         return self.types(args, params)
 
     def evaluate(self, node: Node, values: Sequence[Value], size: Callable[[Size], int]) -> Value:
-        value = self.numpy(*values, **concrete(node.params, size))
+        params = concrete(node.params, size)
+        value = self.numpy(*values, **params)
+        if self.warns is not None and (warn := _warn.get()) is not None and (found := self.warns(*values, **params)):
+            warn(*found)
         return value if len(node.types) > 1 or node.type.shape else as_form(value, node.type.form)
 
     def expression(self, node: Node, given: Sequence[str], scope: Any) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 from tensormagic.capture import context, door
 from tensormagic.capture.agreement import agreed_size
 from tensormagic.capture.arguments import order_letter, shape_of, tensor
+from tensormagic.capture.casts import warn_of_loss
 from tensormagic.capture.names import FUNCTIONS, implements
 from tensormagic.capture.operands import as_converted, has_lazy, node_of
 from tensormagic.capture.refusal import needs_value, refuse
@@ -162,7 +163,10 @@ def array(
         return value
     if copy is None and ndmin <= np.ndim(value):
         return asarray(value, dtype, order)
-    x = node_of(value) if dtype is None else astype(value_of(value, np.dtype(dtype)), dtype)
+    x = node_of(value) if dtype is None else value_of(value, np.dtype(dtype))
+    if dtype is not None:
+        warn_of_loss(x.type.dtype, dtype)
+        x = astype(x, dtype)
     if ndmin > x.type.ndim:
         x = reshape(x, (*[1] * (ndmin - x.type.ndim), *x.type.shape))
     made = done(x if x.type.shape else to_form(x, "array"))

@@ -10,7 +10,6 @@ from tensormagic.capture import context
 from tensormagic.capture.arguments import at_capture, done, extent_number, known, pad_empty_axes, tensor
 from tensormagic.capture.library.complex_numbers import as_values_say, taken_for_real
 from tensormagic.capture.library.diagonals import vander
-from tensormagic.capture.library.equations import lstsq
 from tensormagic.capture.library.joining import concatenate_
 from tensormagic.capture.names import computed, implements
 from tensormagic.capture.operands import node_of
@@ -25,7 +24,7 @@ from tensormagic.ops.effects.checks import require
 from tensormagic.ops.fold import reduce_sum
 from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node
-from tensormagic.ops.matrices import linalg, spectral
+from tensormagic.ops.matrices import least_squares, linalg, spectral
 from tensormagic.ops.move import broadcast, concatenate, expand_dims, reshape, slice_, transpose
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
@@ -215,11 +214,13 @@ def polyfit(
     columns = columns / scale
     count = extent_number(points, 0)
     bound = count * float(np.finfo(points.type.dtype).eps) if rcond is None else rcond
-    found = lstsq(done(columns), done(values), bound)[0]
-    fit = found / done(expand_dims(scale, (1,)) if values.type.ndim == 2 else scale)
+    right = values if values.type.ndim == 2 else expand_dims(values, (1,))
+    found = least_squares.lstsq(columns, right, bound, asked_by="np.polyfit")
+    found = found if values.type.ndim == 2 else reshape(found, found.type.shape[:1])
+    fit = done(found / (expand_dims(scale, (1,)) if values.type.ndim == 2 else scale))
     if not cov:
         return fit
-    return fit, _covariance(columns, values, node_of(found), scale, (count, order), cov)
+    return fit, _covariance(columns, values, found, scale, (count, order), cov)
 
 
 def _check(x: Node, y: Node) -> None:

@@ -82,7 +82,7 @@ def solve(
 ) -> Any:
     """``scipy.linalg.solve``: a right side with one axis is a vector."""
     x = _structured(node_of(a), assume_a, lower)
-    return done(linalg.solve(linalg.swap(x) if transposed else x, node_of(b)))
+    return done(linalg.solve(linalg.swap(x) if transposed else x, node_of(b), asked_by="scipy.linalg.solve"))
 
 
 @implements("scipy.linalg.inv")
@@ -91,7 +91,7 @@ def inv(
     a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
 ) -> Any:
     """``scipy.linalg.inv``."""
-    return done(linalg.inv(_structured(node_of(a), assume_a, lower)))
+    return done(linalg.inv(_structured(node_of(a), assume_a, lower), asked_by="scipy.linalg.inv"))
 
 
 @implements("scipy.linalg.det")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import context
+from tensormagic.capture.casts import warn_of_loss
 from tensormagic.capture.inputs import check_dtype
 from tensormagic.capture.library.creation import array
 from tensormagic.capture.operands import has_lazy
@@ -48,6 +49,7 @@ def _numpys(kind: type[np.generic]) -> Callable[..., Any]:
             given = _of_python(given, dtype)
         if given.ndim:
             return given.astype(dtype)
+        warn_of_loss(given.dtype, dtype)
         return wrap(context.record(to_form(astype(given.node, dtype), "scalar")))
 
     return convert

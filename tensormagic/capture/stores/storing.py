@@ -8,7 +8,8 @@ import numpy as np
 
 from tensormagic.capture import context
 from tensormagic.capture.agreement import agreed, open_equations
-from tensormagic.capture.deprecated import told, warn
+from tensormagic.capture.casts import loses, warn_of_loss
+from tensormagic.capture.deprecated import told
 from tensormagic.capture.index_arrays import Arranged, Index, Items, arranged, chooses, is_mask, resolve
 from tensormagic.capture.indexing import basic, listed, put_part, spelt_out
 from tensormagic.capture.library.ordering import as_indices
@@ -127,11 +128,6 @@ def _only_element(value: Any, node: Node, dtype: np.dtype[Any]) -> Node:
     raise TypeError(str(error)) if isinstance(error, TypeError) else ShapeError(message)
 
 
-def loses(node: Node, dtype: np.dtype[Any]) -> bool:
-    """Whether an array of ``dtype`` cannot hold a value's imaginary part."""
-    return node.type.dtype.kind == "c" and dtype.kind not in "cb"
-
-
 def storable(node: Node, dtype: np.dtype[Any]) -> Node:
     """A value as it is stored into an array of ``dtype``: NumPy casts as it must, and warns where that drops an imaginary part.
 
@@ -140,13 +136,13 @@ def storable(node: Node, dtype: np.dtype[Any]) -> Node:
     DTypeError
         For a complex number of Python's that would be stored into an array of real ones.
     """
-    if not loses(node, dtype):
+    if not loses(node.type.dtype, dtype):
         return astype(node, dtype)
     if node.type.form == "python":
         raise DTypeError(
             f"a value of type {node.type} cannot be stored into an array of dtype {dtype}", "Take its .real first."
         )
-    warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+    warn_of_loss(node.type.dtype, dtype)
     return astype(scalar.real(node), dtype)
 
 
@@ -205,7 +201,7 @@ _MISMATCH = "shape mismatch: value array of shape {} could not be broadcast to i
 
 def store(index: Index, value: Node, dtype: np.dtype[Any]) -> None:
     """Store a value where ``index`` says."""
-    kept = scalar.real(value) if loses(value, dtype) else value
+    kept = scalar.real(value) if loses(value.type.dtype, dtype) else value
     kept = storable(kept, dtype)
     if index.mask is not None:
         new = _masked(index, index.mask, kept)

@@ -44,7 +44,8 @@ def _guards(node: Node) -> list[Guard]:
 def _one_by_one(function: Callable[..., Value], drop: int) -> Callable[..., Value]:
     """A function of two matrices, called for one pair after another; ``drop`` axes of the pair are not in the result."""
 
-    def call(a: Value, b: Value, rcond: float | None) -> Value:
+    def call(a: Value, b: Value, rcond: float | None, asked_by: str = "") -> Value:
+        del asked_by
         if a.ndim == 2:
             return function(a, b, rcond)
         dtype = np.zeros(0, a.dtype).real.dtype if drop else a.dtype
@@ -85,6 +86,17 @@ def _x_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return total(terms)
 
 
+_RANK = {
+    "np.polyfit": "Polyfit may be poorly conditioned"
+}  # what NumPy says of a matrix without full rank, by who asks
+
+
+def _warns(a: Value, b: Value, rcond: float | None, asked_by: str = "") -> tuple[str, type[Warning]] | None:
+    if asked_by not in _RANK or a.ndim != 2 or np.linalg.lstsq(a, b, rcond=rcond)[2] == a.shape[1]:
+        return None
+    return _RANK[asked_by], np.exceptions.RankWarning
+
+
 LSTSQ = Opaque(
     name="lstsq",
     cubed=600,
@@ -93,6 +105,7 @@ LSTSQ = Opaque(
     numpy=_one_by_one(lambda a, b, rcond: np.linalg.lstsq(a, b, rcond=rcond)[0], 0),
     tangent=_x_tangent,
     check=_guards,
+    warns=_warns,
     doc="The x of least norm with the least sum of squares of a @ x - b.",
 )
 
@@ -121,9 +134,9 @@ RESIDUALS = Opaque(
 )
 
 
-def lstsq(a: Node, b: Node, rcond: float | None) -> Node:
-    """The solution of ``np.linalg.lstsq`` for matrices ``a`` and ``b``."""
-    return make(LSTSQ, [astype(v, common_dtype(a, b)) for v in (a, b)], rcond=rcond)
+def lstsq(a: Node, b: Node, rcond: float | None, **asked_by: Any) -> Node:
+    """The solution of ``np.linalg.lstsq`` for matrices ``a`` and ``b``; ``asked_by`` says for which function of NumPy's."""
+    return make(LSTSQ, [astype(v, common_dtype(a, b)) for v in (a, b)], rcond=rcond, **asked_by)
 
 
 def residuals(a: Node, b: Node, rcond: float | None) -> Node:

@@ -9,6 +9,7 @@ a subgradient of the largest and the smallest one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,6 +87,32 @@ def _solve_tangent(node: Node, tangents: Sequence[Tangent]) -> Tangent:
     return None if rest is None else make(SOLVE, (a, rest))
 
 
+def _solve_numpy(a: Value, b: Value, asked_by: str = "") -> Value:
+    del asked_by
+    return np.linalg.solve(a, b)
+
+
+def _inv_numpy(a: Value, asked_by: str = "") -> Value:
+    del asked_by
+    return np.linalg.inv(a)
+
+
+def _ill_conditioned(a: Value, *b: Value, asked_by: str = "") -> tuple[str, type[Warning]] | None:
+    """What SciPy says of a matrix of which LAPACK's estimate of the reciprocal condition number is less than the precision."""
+    if not asked_by.startswith("scipy.") or a.ndim != 2 or not a.size or not np.isfinite(a).all():
+        return None
+    import scipy.linalg
+
+    factor, estimate = scipy.linalg.get_lapack_funcs(("getrf", "gecon"), (a,))
+    factors, _, singular = factor(a)
+    if singular or estimate(factors, np.linalg.norm(a, 1))[0] >= np.finfo(a.dtype).eps:
+        return None
+    with warnings.catch_warnings(record=True) as found:  # in the words of the version that is there
+        warnings.simplefilter("always")
+        getattr(scipy.linalg, asked_by.rpartition(".")[2])(a, *b)
+    return next(((str(w.message), w.category) for w in found), None)
+
+
 SOLVE = Opaque(
     name="solve",
     in_numpy="np.linalg.solve",
@@ -93,7 +120,8 @@ SOLVE = Opaque(
     cubed=30,
     split_rows=in_stack,
     types=_solve_type,
-    numpy=np.linalg.solve,
+    numpy=_solve_numpy,
+    warns=_ill_conditioned,
     tangent=_solve_tangent,
     back=lambda node, ct, _linear: (None, make(SOLVE, (swap(node.args[0]), ct))),
     check=_solve_guards,
@@ -102,9 +130,9 @@ SOLVE = Opaque(
 )
 
 
-def solve(a: Node, b: Node) -> Node:
+def solve(a: Node, b: Node, **asked_by: Any) -> Node:
     """``np.linalg.solve``: ``b`` is a vector where it has one axis, else matrices; leading axes broadcast."""
-    return _batched_solve(a, b, lambda x, y: make(SOLVE, (x, y)))
+    return _batched_solve(a, b, lambda x, y: make(SOLVE, (x, y), **asked_by))
 
 
 def _batched_solve(a: Node, b: Node, build: Callable[[Node, Node], Node]) -> Node:
@@ -179,7 +207,8 @@ INV = Opaque(
     cubed=60,
     split_rows=in_stack,
     types=square_type,
-    numpy=np.linalg.inv,
+    numpy=_inv_numpy,
+    warns=_ill_conditioned,
     tangent=_inv_tangent,
     check=square_guards,
     fails="Singular matrix",
@@ -187,9 +216,9 @@ INV = Opaque(
 )
 
 
-def inv(a: Node) -> Node:
+def inv(a: Node, **asked_by: Any) -> Node:
     """``np.linalg.inv``."""
-    return make(INV, (prepared(a),))
+    return make(INV, (prepared(a),), **asked_by)
 
 
 def _pinv_type(args: tuple[Node, ...], _params: Mapping[str, Any]) -> Type:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-import sysconfig
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, usercode
+from tensormagic.capture import usercode
 from tensormagic.capture.summary import type_text
 from tensormagic.capture.traces import chained, entries, without_ours
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
-from tensormagic.ir.modules import module_of
+from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ir.site import Site
 from tensormagic.notebook import beyond, hints
 from tensormagic.notebook import misfit as misfits
@@ -35,11 +34,6 @@ WIDTH = 110  # of a source line that is shown
 _MESSAGE = 3  # lines of a message
 _NAMES = 6
 _TEXT = 20  # letters of a text that is shown
-_FOLDERS = (
-    *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
-    Path(context.__file__).parents[1],
-)
-_LIBRARIES = tuple(str(Path(folder).resolve()) for folder in _FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -94,11 +88,7 @@ def _is_users(code: CodeType, shell: Any) -> bool:
     if _label(name, shell):
         return True
     path = Path(name)  # what C code names is no file here
-    return (
-        (path.is_absolute() or path.is_file())
-        and not name.startswith("<")
-        and not str(path.resolve()).startswith(_LIBRARIES)
-    )
+    return (path.is_absolute() or path.is_file()) and not name.startswith("<") and is_users(name)
 
 
 def _label(filename: str, shell: Any) -> str:

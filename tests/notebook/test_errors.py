@@ -375,3 +375,23 @@ def test_an_error_of_a_display_is_at_the_line_that_was_captured(notebook, shown)
     assert set(carets.strip()) == {"^"}
     assert said == "LinAlgError: Matrix is not positive definite"
     assert hint.startswith("Hint: Its eigenvalues must be positive")
+
+
+@pytest.mark.parametrize(
+    "shown", ["box.shown(s)", "box.shown(s.sum())", "t = box.shown(s + 1)", "display(box.Shown(s))"]
+)
+def test_a_package_that_pip_has_put_elsewhere_is_not_the_users(notebook, tmp_path, monkeypatch, shown):
+    """In a folder that it was told of: the error is at the line of the cell."""
+    (tmp_path / "box-1.0.dist-info").mkdir()
+    (tmp_path / "box.py").write_text(
+        "def shown(v):\n    return float(v.sum())\nclass Shown:\n    def __init__(self, v): self.v = v\n"
+        "    def __repr__(self): return str(shown(self.v))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "box", raising=False)
+    notebook.ok("import box")
+    notebook.ok("%%tensor -q\ns = np.linalg.cholesky(-np.eye(2) * (1 + b))")
+    out = notebook(shown).out
+    assert "s = np.linalg.cholesky(-np.eye(2) * (1 + b))" in out
+    assert "Hint: Its eigenvalues must be positive" in out
+    assert str(tmp_path) not in out

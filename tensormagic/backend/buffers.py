@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tensormagic.ir.counting import ONE, count
+
 LARGE = 1 << 13  # elements from which an array comes from here: the allocator maps fresh pages for most that are larger
 MOST_BYTES = 256 << 20  # kept in all; more than that is left to the allocator
 _ALIKE = 16  # blocks of one size that are kept: this many are looked at, at most, for one that is free
-_FREE = 2  # references to a block that only the pool has: the list's and that of the call that counts
 _COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()  # without the lock, counts of references say nothing
 
 Array = np.ndarray[Any, Any]
@@ -41,10 +42,11 @@ class Pool:
         alike = self._blocks.get(size) or []
         for _ in range(len(alike)):
             try:
-                block = alike.pop()  # the last one taken is most likely in a cache
+                mine = [alike.pop()]  # the last one taken is most likely in a cache
             except IndexError:  # other threads have the rest
                 break
-            if sys.getrefcount(block) == _FREE:
+            free, block = count(mine) == ONE, mine[0]
+            if free:
                 if not block.flags.writeable:  # whoever had an array of it has set its base read-only
                     block.flags.writeable = True
                 alike.append(block)

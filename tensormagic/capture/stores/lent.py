@@ -6,7 +6,6 @@ it is read, and what captured code stores is put there. Who only reads loses not
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.stores.overlap import share
 from tensormagic.capture.stores.place import Buffer, Place, serials
 from tensormagic.capture.stores.state import State
+from tensormagic.ir.counting import ONE, count
 from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint
 
@@ -77,9 +77,8 @@ class Lent(Buffer):
         return place.within(self._memory, _seen_size)
 
     def _look(self) -> None:
-        memory = self._memory
-        same = memory.tobytes("A") == self._seen
-        if same and sys.getrefcount(memory) <= _MINE:  # nobody else has it
+        same = self._memory.tobytes("A") == self._seen
+        if same and not self._is_shared:
             own, number, held = self._own, self._number, self.__dict__
             del held["_own"], held["_number"], held["_memory"], held["_seen"], held["_since"]
             self.__class__ = Buffer  # type: ignore[assignment]
@@ -94,6 +93,7 @@ class Lent(Buffer):
                     "Copy it.",
                 )
         if not same:
+            memory = self._memory
             lose(self._own)
             taken.note_stored_outside(self._own, memory, self._called, self._since)
             self._own, self._number = inputs.of_array(memory, self._called), next(serials)
@@ -109,12 +109,17 @@ class Lent(Buffer):
         if not _there():
             context.current().outside.unshown.append(self)  # type: ignore[union-attr]  (plain code has values)
             return
-        memory = self._memory
-        if sys.getrefcount(memory) > _MINE:
+        shared, memory = self._is_shared, self._memory
+        if shared:
             if (capture := context.current()) is not None:
                 capture.outside.shown.append(State(memory))
             np.copyto(memory, hooks.compute([self._own])[0])
         self._seen = memory.tobytes("A")
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether anybody else has the memory."""
+        return count([self._memory]) > ONE + 1
 
     @property
     def _called(self) -> str:
@@ -144,9 +149,6 @@ def _seen_size(size: Size) -> int:
     """A size as it was seen; -1 where it depends on data: such a part is not lent."""
     seen = hint(size)
     return -1 if seen is None else seen
-
-
-_MINE = 3  # references to the memory where nobody else has it: of the buffer, of a local name, and of who counts
 
 
 def look_at_all() -> None:

@@ -21,13 +21,14 @@ def test_each_holder_counts_once() -> None:
 
 
 def test_memory_that_somebody_has_is_not_taken_again() -> None:
-    pool, held = Pool(), []
+    pool, held, places = Pool(), [], set()
     for number in range(8):
         array = pool.take((20_000,), np.dtype(float))
         array[:] = number
+        places.add(array.ctypes.data)
         held.append(array[number:] if number % 2 else array)
         del array
     assert [part[0] for part in held] == list(range(8))
-    places = {part.ctypes.data for part in held}
+    assert len(places) == 8
     held.clear()
     assert pool.take((20_000,), np.dtype(float)).ctypes.data in places

@@ -41,7 +41,7 @@ def is_numpys(function, *values: np.ndarray, exact: bool = True) -> Emulation:
 
 
 def rounds_once() -> bool:
-    """Whether NumPy adds the two products of a product of complex numbers without rounding the first, as it does where the processor can."""
+    """Whether NumPy adds the two products in one of complex numbers without rounding both, as it does where the processor can."""
     a = 1 + 2.0**-30
     return bool(np.all((np.full(8, complex(a, 1)) * np.full(8, complex(a, 1 + 2.0**-29))).real))
 

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000  # nodes that one cell may unroll to
 MANY = 500  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
-SEVERAL = 24  # values that the code asks for on the way, from which on the same holds where they take long
+SEVERAL = 16  # values that the code asks for on the way, from which on the same holds where they take long
 EACH = 0.1  # seconds that one of these takes at most: what takes longer is work, which a second run would do again
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
-KNOWN = 0.1  # of that, for a cell whose text was given up before
+SOON = 0.25  # of that, where the code asks for values, is data-dependent recursion, or puts nothing into the graph
+SURE = 2.0  # seconds of iterations that build a graph, by what the second one has taken: that is long whatever the graph is for
+KNOWN = 0.1  # of all of these, for a cell whose text was given up before
 FIRST = 16  # elements of an array that is gone over, after which the time of the others is taken
 NODE = 0.0005  # seconds that a node takes later on, to be rewritten and run
 DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
@@ -56,12 +58,12 @@ class Ahead:
         Whether they make a list: Python decides nothing in them, and a graph of them is given up where it would take long.
     """
 
-    __slots__ = ("_before", "_begun", "_count", "_listed", "_nodes", "_since")
+    __slots__ = ("_before", "_begun", "_count", "_listed", "_nodes", "_ran", "_since")
 
     def __init__(self, count: int | None, *, listed: bool = False) -> None:
         self._count, self._listed = count, listed
         self._begun = self._nodes = self._before = 0  # ``_before``: nodes when the time was last taken, at ``_since``
-        self._since = 0.0
+        self._since = self._ran = 0.0
 
     def begin(self, capture: Capture) -> None:
         """Begin an iteration: the second one begins as the later ones do, and tells how large the graph of all of them will be.
@@ -78,17 +80,22 @@ class Ahead:
         self._begun += 1
         if self._begun == 2:
             self._nodes = self._before = capture.effort.nodes
-            self._since = time.thread_time()
+            self._since, self._ran = time.thread_time(), capture.effort.ran
         elif self._begun == 3 and self._count is not None:
-            self._foresee(capture, (capture.effort.nodes - self._nodes) * (self._count - 2))
+            self._foresee(capture, self._count - 2)
         elif self._begun > 2 and not self._begun & (self._begun - 1):
             self._wait(capture, self._begun if self._count is None else self._count - self._begun)
 
-    def _foresee(self, capture: Capture, more: int) -> None:
+    def _foresee(self, capture: Capture, count: int) -> None:
+        """Foresee those that are left by the second one."""
         if capture.heap.trials or not (self._listed or capture.effort.driven):
             return
+        more = (capture.effort.nodes - self._nodes) * count
         nodes = capture.effort.nodes + more
         many = NODE * more > _patience(capture) if self._listed else nodes > MANY
+        if not (many or self._listed or capture.abstract) and more:
+            each = time.thread_time() - self._since - (capture.effort.ran - self._ran)
+            many = each * count > SURE * (KNOWN if capture.effort.hurried else 1.0)
         if many and _can_do_without(capture):
             refuse(capture, nodes)
 
@@ -102,7 +109,7 @@ class Ahead:
         if (self._begun <= FIRST) if empty else not self._listed:  # a loop that builds a graph keeps it, up to its size
             return
         each = (took + NODE * (nodes - before)) / max(self._begun // 2, 2)
-        if each * left > _patience(capture) and _can_do_without(capture):
+        if each * left > _patience(capture, soon=empty) and _can_do_without(capture):
             refuse(capture, empty=empty)
 
 
@@ -118,7 +125,7 @@ def called(capture: Capture) -> None:
     effort.calls += 1
     if effort.calls % CALLS or effort.nodes * FEW > effort.calls or capture.abstract or capture.heap.trials:
         return
-    if _has_taken(capture, _patience(capture)) and _can_do_without(capture):
+    if _has_taken(capture, _patience(capture, soon=True)) and _can_do_without(capture):
         refuse(capture, empty=True)
 
 
@@ -127,7 +134,7 @@ def _is_endless(capture: Capture) -> bool:
     if capture.abstract:
         return False
     return _has_taken(capture, ENOUGH * PATIENCE) or (
-        _has_taken(capture, _patience(capture)) and _can_do_without(capture)
+        _has_taken(capture, _patience(capture, soon=True)) and _can_do_without(capture)
     )
 
 
@@ -143,9 +150,15 @@ def asked(capture: Capture | None) -> None:
         return
     capture.effort.asked += 1
     count = capture.effort.asked
-    long = count >= SEVERAL and count % 8 == 0 and _has_taken(capture, _patience(capture), count * EACH)
+    long = count >= SEVERAL and count % 8 == 0 and _has_taken(capture, _patience(capture, soon=True), count * EACH)
     if capture.effort.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
+
+
+def ran(capture: Capture | None, seconds: float) -> None:
+    """Count the time that values which the code asked for took to be computed: a second run would do that again."""
+    if capture is not None:
+        capture.effort.ran += seconds
 
 
 class Pace:
@@ -185,13 +198,16 @@ class Pace:
 
 
 def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool:
-    """Whether a capture has taken so long: the clock on the wall, which costs little, is never behind that of the thread."""
+    """Whether a capture has taken so long, beside runs: the clock on the wall, which costs little, is never behind that of the thread."""
     effort = capture.effort
-    return time.perf_counter() - effort.wall > seconds and seconds < time.thread_time() - effort.begun < most
+    if time.perf_counter() - effort.wall <= seconds:
+        return False
+    taken = time.thread_time() - effort.begun
+    return taken - effort.ran > seconds and taken < most
 
 
-def _patience(capture: Capture) -> float:
-    return PATIENCE * (KNOWN if capture.effort.hurried else 1.0)
+def _patience(capture: Capture, *, soon: bool = False) -> float:
+    return PATIENCE * (SOON if soon else 1.0) * (KNOWN if capture.effort.hurried else 1.0)
 
 
 def _can_do_without(capture: Capture) -> bool:

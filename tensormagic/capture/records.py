@@ -34,6 +34,8 @@ class Effort:
     asked, calls, begun, wall
         How many values the code has asked for on the way, how often it has called functions of the user's, and when it has begun, by the
         clock of its thread and by the one on the wall.
+    ran
+        The seconds of the thread that the values took to be computed, once their graphs were there.
     again
         Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
     hurried
@@ -54,6 +56,7 @@ class Effort:
     calls: int = 0
     begun: float = field(default_factory=time.thread_time)
     wall: float = field(default_factory=time.perf_counter)
+    ran: float = 0.0
     again: Callable[[], bool] | None = None
     hurried: bool = False
     unstaged: dict[Site, str] = field(default_factory=dict)

@@ -34,6 +34,8 @@ _QUICKLY = (
     2**21
 )  # bytes of arrays that are copied before it is known which may be stored into: to find that out takes longer
 _AGAIN = 15e-6  # seconds of a run for each byte of code: to run it twice more takes no longer than to capture it
+_BESIDE = 400  # bytes of code more, that it takes as long to ask what rules see in it as they say
+_ASKED = 12e-6  # seconds for each byte of code: what it takes to ask what rules see in it
 _LOOKS = 40  # numbers that are looked at, for each byte of code: to ask what rules see in it takes as long
 _NUMBERS = {int, float, bool, complex, np.float64, np.float32, np.int64, np.int32, np.bool_, np.complex128}
 _KINDS = {np.dtype(c) for c in "?bhilqBHILQfdFD"}
@@ -119,8 +121,9 @@ def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _R
     clock = itertools.chain.from_iterable(_times())
     rules = _Rules(found, args, memory)
     code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
-    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * code, lambda: rules.squares)
-    looks.excuse((rules.were_asked or found.looks_at(_extent(args)) > _LOOKS * code) and rules.see_nothing())
+    whole = code + _BESIDE
+    looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * whole, lambda: rules.squares, _ASKED * whole)
+    looks.excuse((rules.were_asked or found.looks_at(_extent(args)) > _LOOKS * whole) and rules.see_nothing())
     run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:
@@ -141,7 +144,7 @@ def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _R
                 looks.excuse(True)
                 _put_back(kept)
                 result = run(*args)
-            if looks.lost and not _stands(found, clock, result, args, kept):
+            if looks.lost and not looks.holds(lambda: _stands(found, clock, result, args, kept)):
                 raise Lost
             if (ranged and beyond) or (
                 looks.free and not rules.see_nothing()

@@ -38,7 +38,7 @@ MOST_ROWS = 20  # items of a container, a row each
 MOST_UNBROKEN = 40  # characters of what is kept on one line of a narrow page
 NO_BREAK = "\N{NO-BREAK SPACE}"
 MOST_BESIDE = 4  # gradients on the line itself
-_MOST_UNASKED = 1_500  # nodes of a graph that is drawn without being asked for: more take a second
+_MOST_UNASKED = 500  # nodes of a graph that is drawn without being asked for: more take half a second
 Bundle = dict[str, Any]
 
 
@@ -223,18 +223,19 @@ class Report:
         computed = out.shown and not out.options.quiet
         value = None if self.foreign else self.value
         labels = out.rows if value is not None else ()
+        shown = self.portrait
         text = headline(
             out.name,
             value,
             out.gradients,
-            self.portrait,
+            None if shown is None or (self._large and not shown.is_rewritten) else shown,
             computed=computed,
             of=out.options.of,
             labels=labels,
             formed=out.formed,
         )
         stored = f"stored into {', '.join(out.stored)}" if out.stored else ""
-        others = out.results if self.portrait is not None and self.portrait.computes else {}
+        others = out.results if shown is not None and shown.computes else {}
         plain = plainly(value, actual_type(value), others) if self.is_plain and is_numbers(value) else ""
         line = " · ".join(filter(None, [text, plain, stored, self._large, "" if plain else self._bare, self.note]))
         return "\n".join(filter(None, [line, self._slip if computed else ""]))
@@ -246,7 +247,10 @@ class Report:
         if shown is None or not self._graph or self.outcome.options.opened:
             return ""
         count = sum(1 for _ in every_node(shown.graph))  # those of loops and branches are drawn, too
-        return f"a graph of {count:,} nodes, which %%tensor --show graph draws" if count > _MOST_UNASKED else ""
+        if count <= _MOST_UNASKED:
+            return ""
+        more = "" if shown.is_rewritten else ", and tells what rules did to it"
+        return f"a graph of {count:,} nodes, which %%tensor --show graph draws{more}"
 
     @property
     def _bare(self) -> str:

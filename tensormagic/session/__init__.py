@@ -5,7 +5,7 @@ from tensormagic.session.closing import close_over
 from tensormagic.session.demand import compute, have, number_of, place, shape_of, stays, value_of
 from tensormagic.session.formulas import form_of
 from tensormagic.session.kept import coming, device_array, forget_values, is_computed, keep, norm_of, reasons
-from tensormagic.session.programs import executable, executable_as, forget, prepare
+from tensormagic.session.programs import executable, executable_as, forget, has_executable, prepare
 from tensormagic.session.progress import Doing, Far, background_thread, doing, shown
 from tensormagic.session.tiers import Executable
 from tensormagic.session.work import Counted, Stage, at_work, working
@@ -28,6 +28,7 @@ __all__ = [
     "forget",
     "forget_values",
     "form_of",
+    "has_executable",
     "have",
     "is_computed",
     "keep",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import MutableMapping, Sequence
 from contextlib import nullcontext
 from functools import cache as cached
@@ -120,6 +121,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
         kept.values.adopt(pending)
         return found
     program = executable(closed.graph)
+    begun = time.thread_time()
     with (
         floating.told(lens := cached(lambda: site.Lens(closed.mapping))),
         warned_of.kept_for(pending, closed.leaves),
@@ -132,6 +134,7 @@ def _run(pending: list[Node], there: MutableMapping[Node, Any]) -> list[Any]:
         else:
             values = [residence.hosted(v, leaf) for leaf, v in zip(closed.leaves, values, strict=True)]
             results = (program.by_numpy if floating.raises() else program.here)(sizes, *values)
+    limits.ran(context.current(), time.thread_time() - begun)
     kept.reasons.update((node, program.why) for node in pending if program.device == "auto")
     own, table = absorbed(closed, program.rewritten), kept.values.table()
     for node in pending:

@@ -36,6 +36,12 @@ def executable(graph: Graph, level: str | None = None) -> Executable:
         return found
 
 
+def has_executable(graph: Graph, level: str | None = None) -> bool:
+    """Whether the executable of a closed graph is there: to ask for it takes no time."""
+    with lock:
+        return (graph, choices(level or "")) in _executables
+
+
 def _drop_oldest() -> None:
     """Let go of the programs that were asked for longest ago, where there are too many, or too large ones."""
     nodes = sum(e.nodes for e in _executables.values())

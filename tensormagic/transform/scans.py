@@ -175,7 +175,8 @@ class _Loop:
         for n in found.before:
             reads[n] = self.befores.setdefault(k, stand_in(f"before{k}", n.type))
         self.stores[k] = found
-        self.ends = substituted(substituted(self.ends, dict.fromkeys(found.just, end.args[1])), reads)
+        for parts in (dict.fromkeys(found.just, end.args[1]), reads):
+            self.ends = substituted(self.ends, parts) if parts else self.ends
 
     def _scan(self, slot: Node) -> _Scan | None:
         """What a carry is joined with at each iteration; None where it is no running sum or the like."""

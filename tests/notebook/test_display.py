@@ -236,7 +236,7 @@ def test_widgets_of_a_cell_that_runs_again_are_closed(notebook):
 
 
 def test_a_large_graph_is_drawn_in_groups_of_lines(notebook):
-    data = notebook.ok("%%tensor\nv = w\n" + "v = np.tanh(v + 1.5)\n" * 700 + "v.sum()").data
+    data = notebook.ok("%%tensor --show graph\nv = w\n" + "v = np.tanh(v + 1.5)\n" * 700 + "v.sum()").data
     assert "lines 3–" in data["image/svg+xml"]
     assert len(data["image/svg+xml"]) < 200_000
     assert re.search(r"14\d\d ops as written → ", data["text/plain"])

@@ -76,6 +76,8 @@ class Looks:
         How many numbers are looked at before that is asked anyway, as it takes less time than to look at more.
     squares
         Of what rules see squares that may run over all the same, when that has been asked: one of :data:`KINDS`.
+    asking
+        The seconds that it takes to ask ``excused``: a run of less than half of them is run again rather than that.
 
     Attributes
     ----------
@@ -97,14 +99,15 @@ class Looks:
         excused: Callable[[], bool] | None = None,
         patience: float = math.inf,
         squares: Callable[[], str] = lambda: NO_SQUARES,
+        asking: float = 0.0,
     ) -> None:
         self.lost = self.under = self.free = self.blind = self.narrow = False
         self._excused, self._seen_squares = excused, squares
         self._worst = _FINE
         self._exponentials_under = self._zeros = False
-        self._quick = quick
+        self._quick, self._asking = quick, asking
         self._left = patience
-        self._until = self._begun = math.inf
+        self._until = self._begun = self._short = math.inf
 
     def names(self) -> dict[str, Any]:
         """What looks at operations, by the names that code has for it."""
@@ -132,7 +135,16 @@ class Looks:
 
     def begins(self) -> None:
         """The run begins now."""
-        self._until, self._begun = time.perf_counter() + self._quick, time.thread_time()
+        wall = time.perf_counter()
+        self._until, self._short, self._begun = wall + self._quick, wall + self._asking / 2, time.thread_time()
+
+    def holds(self, stands: Callable[[], bool]) -> bool:
+        """Whether a result has the digits of captured code, though a difference has lost some: what is found out soonest is asked first.
+
+        ``stands``: whether it is the same where differences are off.
+        """
+        first, second = (stands, self._is_excused) if self._waits() else (self._is_excused, stands)
+        return first() or second()
 
     def ends(self, result: Any) -> Any:
         """A result without infinities, and without what is no number: where there are any, an intermediate one may have run over."""
@@ -222,11 +234,18 @@ class Looks:
         """A difference is so many times smaller than a side; the other side is not much larger then."""
         if self._keeps(quotient, deep, short):
             return
-        if self._is_excused():
-            return
-        if math.isnan(quotient) or count > _SMALL or self._takes_long():
-            raise Lost
+        again = not math.isnan(quotient) and count <= _SMALL
+        if not (again and self._waits()):
+            if self._is_excused():
+                return
+            if not again or self._takes_long():
+                raise Lost
         self.lost = True
+
+    def _waits(self) -> bool:
+        """Whether the rules have not been asked, and the run is still so short that to run it twice more takes less."""
+        short = self._asking > 0 and self._excused is not None
+        return short and (time.perf_counter() <= self._short or time.thread_time() - self._begun <= self._asking / 2)
 
     def _keeps(self, quotient: float, deep: bool, short: bool) -> bool:
         """Whether a difference that is so many times smaller than a side has digits enough."""
@@ -392,15 +411,19 @@ class _Shaking:
 
     def _off(self, left: Any, right: Any, result: Any) -> tuple[Any, Any]:
         """Where numbers are off, and by how much; nothing, where none is."""
-        size, most = np.abs(result), np.abs(left)
-        far = most > _FAR * size
+        if result.dtype == _LONGS and 0 < result.size <= _BLOCK:
+            quotients = np.asarray(np.divide(left, result))
+            far = np.abs(quotients, out=quotients) > _FAR  # 0 less 0 is not
+        else:
+            far = np.abs(left) > _FAR * np.abs(result)
         if not far.any():
             return None, None
-        most, size = np.broadcast_to(most, far.shape)[far], np.asarray(size)[far]
+        whole = left if np.shape(left) == far.shape else np.broadcast_to(left, far.shape)
+        most, size = np.abs(np.asarray(whole)[far]), np.abs(np.asarray(result)[far])
         least, longest = _SHAKES
         part = 2 * self._numbers.random(size.shape) - 1
         off = np.copysign(least + (longest - least) * np.abs(part), self._sign * part) * _rounding(left, right, result)
-        return far, ((most + size) * off * (1 + 1j if np.iscomplexobj(result) else 1)).astype(result.dtype)
+        return far, ((most + size) * off * (1 + 1j if result.dtype.kind == "c" else 1)).astype(result.dtype)
 
     def _drawn(self) -> float:
         least, longest = _SHAKES

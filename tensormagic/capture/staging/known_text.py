@@ -63,6 +63,8 @@ class Written(NamedTuple):
         Whether it may store into an array, and whether it has a loop.
     ranges
         Whether all ``range`` in it is gone over by loops, and these go over nothing else.
+    products
+        Whether it has a product of matrices by its operator.
     traits
         What stands in it, for rules for accuracy.
     told
@@ -75,6 +77,7 @@ class Written(NamedTuple):
     stores: bool
     loops: bool
     ranges: bool
+    products: bool
     traits: Traits
     told: dict[Mode, Told]
 
@@ -103,7 +106,7 @@ def written(code: CodeType) -> Written | None:
     traits = Traits(*kinds, frozenset(reading.held), Text())
     called, asked = tuple(reading.called.items()), tuple(reading.asked)
     ranges = reading.loops == reading.ranges == reading.counted
-    return Written(node, called, asked, reading.stores, reading.loops > 0, ranges, traits, {})
+    return Written(node, called, asked, reading.stores, reading.loops > 0, ranges, reading.products, traits, {})
 
 
 class _Reading:
@@ -116,7 +119,9 @@ class _Reading:
         self.held: set[str] = set()
         self.shaped: list[str] = []  # names of arrays that get another shape
         self.alone: set[ast.AST] = set()  # what stands as a statement
-        self.stores = self.holds = self.negates = self.exponentials = self.multiplies = self.sums = False
+        self.stores = self.holds = self.negates = self.exponentials = self.multiplies = self.sums = self.products = (
+            False
+        )
         self.loops = self.ranges = self.counted = 0  # loops, calls of `range`, and loops that go over one
 
     def reads(self, body: list[ast.stmt]) -> bool:
@@ -162,8 +167,9 @@ class _Reading:
     ) -> bool:
         """An operator."""
         self.stores = self.stores or node.__class__ is ast.AugAssign
+        op = node.op.__class__
+        self.products = self.products or op is ast.MatMult
         if counts:
-            op = node.op.__class__
             self.negates = self.negates or op is ast.Sub or op is ast.USub
             self.holds = self.holds or is_quotient(node)
             self.multiplies = self.multiplies or op is ast.Mult

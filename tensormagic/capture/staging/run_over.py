@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
@@ -20,7 +19,7 @@ def may_run_over(reached: Mapping[FunctionType, Any]) -> bool:
     names = _names(reached)
     if not _has_roots(reached, names):
         return False
-    return not names.isdisjoint(_FOLDS) or any(map(_has_product, reached.values()))
+    return not names.isdisjoint(_FOLDS) or any(written.products for written in reached.values())
 
 
 def runs_over_silently(reached: Mapping[FunctionType, Any]) -> bool:
@@ -41,7 +40,3 @@ def _has_roots(reached: Mapping[FunctionType, Any], names: frozenset[str]) -> bo
 
 def _is_root(constant: object) -> bool:
     return isinstance(constant, float) and 0 < abs(constant) < 1
-
-
-def _has_product(written: Any) -> bool:
-    return any(isinstance(n, ast.MatMult) for n in ast.walk(written.node))

@@ -104,6 +104,11 @@ class Portrait:
         """The whole, rewritten, on its tiers."""
         return session.executable(self.graph, self.level)
 
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether that has been done, of the values alone too: to tell what rules did takes no time then."""
+        return all(session.has_executable(graph, self.level) for graph in (self.graph, self.primal))
+
     @cached_property
     def first(self) -> Any:
         """The values alone, rewritten."""

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["part", "scene_message"]
 
-EAGER_BELOW = 300  # vertices of a view up to which its picture goes with the first message: a saved notebook shows it without a kernel
+EAGER_BELOW = 60
+"""Vertices of a further view, those of loops and branches with them, up to which its picture goes with the first message.
+
+A saved notebook shows it without a kernel; that of a larger one is laid out when a page asks for it.
+"""
 WHOLE_BELOW = 6_000  # vertices of a view up to which a page without a kernel gets what closed groups hold
 MOST_PICTURED = 4_000  # vertices of all further pictures (groupings, steps) of a page without a kernel
 _LENGTHS = {"preview": 1000}
@@ -55,7 +59,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
     tables = _Tables()
     views: list[dict[str, Any]] = []
     for number, view in enumerate(scene.views):
-        eager = deep or not number or len(view.vertices) <= EAGER_BELOW
+        eager = deep or not number or sum(1 for _ in view.drawn.everything()) <= EAGER_BELOW
         whole = deep and len(view.vertices) <= WHOLE_BELOW
         views.append(
             {

@@ -181,7 +181,7 @@ class View:
             yield from view.vertices
             stack += [body for bodies in view.inner.values() for body in bodies]
 
-    @property
+    @cached_property
     def ops(self) -> int:
         """How many of the vertices that are drawn compute something, those inside of loops and branches with them."""
         return sum(vertex.is_op for vertex in self.drawn.everything())
@@ -198,7 +198,7 @@ class View:
         count, what = (self.kernels, "compiled kernel") if self.kernels else (self.ops, "op")
         return f"{count} {what}{'s' * (count != 1)}{'' if self.kernels else self.made_by_rules}"
 
-    @property
+    @cached_property
     def kernels(self) -> int:
         """How many kernels the vertices name."""
         return len({vertex.kernel for vertex in self.vertices} - {None})

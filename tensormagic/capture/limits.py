@@ -25,7 +25,8 @@ FIRST = 16  # elements of an array that is gone over, after which the time of th
 NODE = 0.0005  # seconds that a node takes later on, to be rewritten and run
 DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
 CALLS = 1024  # calls, after which the time is taken
-FEW = 8  # calls to a node, from which on they are for nothing that is in the graph
+TURNS = 64  # iterations that Python runs, of all loops, after which it is taken
+FEW = 8  # of either to a node, from which on they are for nothing that is in the graph
 ENOUGH = 20  # times so long such a capture may take
 
 
@@ -78,6 +79,9 @@ class Ahead:
         if capture.effort.again is _yes and not capture.heap.trials:  # what was given up when it was tried as a region
             refuse(capture)
         self._begun += 1
+        capture.effort.turns += 1
+        if not capture.effort.turns % TURNS:
+            _idles(capture, capture.effort.turns)
         if self._begun == 2:
             self._nodes = self._before = capture.effort.nodes
             self._since, self._ran = time.thread_time(), capture.effort.ran
@@ -121,9 +125,14 @@ def called(capture: Capture) -> None:
     LimitError
         Where many have taken long, have put nothing into the graph, and the code can be run without one.
     """
-    effort = capture.effort
-    effort.calls += 1
-    if effort.calls % CALLS or effort.nodes * FEW > effort.calls or capture.abstract or capture.heap.trials:
+    capture.effort.calls += 1
+    if not capture.effort.calls % CALLS:
+        _idles(capture, capture.effort.calls)
+
+
+def _idles(capture: Capture, count: int) -> None:
+    """Give up where so many calls, or iterations, have taken long, have put nothing into the graph, and the code can be run without one."""
+    if capture.effort.nodes * FEW > count or capture.abstract or capture.heap.trials:
         return
     if _has_taken(capture, _patience(capture, soon=True)) and _can_do_without(capture):
         refuse(capture, empty=True)

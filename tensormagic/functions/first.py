@@ -123,7 +123,7 @@ def _looked(found: Ordinary, args: tuple[Any, ...], memory: Memory | None) -> _R
     code, ranged = sum(len(f.__code__.co_code) for f in found.reached), may_run_over(found.reached)
     whole = code + _BESIDE
     looks = Looks(_AGAIN * code, rules.see_nothing, _LOOKS * whole, lambda: rules.squares, _ASKED * whole)
-    looks.excuse((rules.were_asked or found.looks_at(_extent(args)) > _LOOKS * whole) and rules.see_nothing())
+    looks.excuse((rules.were_asked or found.looks_at(_extent(args)) > _LOOKS * code) and rules.see_nothing())
     run = found.asking(clock, {} if looks.blind else looks.names(), rules.shorts)
 
     def looked(args: tuple[Any, ...], kept: list[tuple[Any, Any]]) -> Any:

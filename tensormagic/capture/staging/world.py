@@ -83,7 +83,12 @@ class World:
         self._pending: deque[Any] = deque(functions)
         self._bytes = 0
         while self._pending and len(self._seen) < MOST:
-            self._look(self._pending.popleft())
+            value = self._pending.popleft()
+            if type(value) is not Tensor:
+                self._look(value)
+            elif id(value) not in self._seen:  # at once: any other question of its class has to ask who asks
+                self._seen.add(id(value))
+                self.tensors.append(value)
         capture = context.current()
         if capture is not None:
             self._variable(capture.order.checks, CHECKS, CHECKS)

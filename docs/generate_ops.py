@@ -44,6 +44,11 @@ def derivative(op: Op) -> str:
     return "–"
 
 
+def told(op: Op) -> str:
+    """Its line, in which a bar is no border of the table."""
+    return op.doc.replace("|", "\\|")
+
+
 def table() -> str:
     """The page."""
     lines = [HEAD]
@@ -52,7 +57,7 @@ def table() -> str:
         if not ops:
             continue
         lines += [f"\n## {kind.capitalize()}\n", "| name | what it is | loop | derivative |", "|---|---|---|---|"]
-        lines += [f"| `{op.name}` | {op.doc} | {loop_kinds(op)} | {derivative(op)} |" for op in ops]
+        lines += [f"| `{op.name}` | {told(op)} | {loop_kinds(op)} | {derivative(op)} |" for op in ops]
     return "\n".join(lines) + "\n"
 
 

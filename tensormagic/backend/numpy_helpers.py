@@ -11,7 +11,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-__all__ = ["helper_lines"]
+__all__ = ["helper_lines", "is_lambda"]
 
 _KNOWN = {"np", "math"}  # what a helper may read from outside
 
@@ -27,17 +27,37 @@ def helper_lines(function: Callable[..., Any], name: str) -> tuple[str, ...]:
     >>> helper_lines(twice, "double")
     ('def double(x):', '    return 2 * x')
     """
-    if not isinstance(function, FunctionType) or function.__name__ == "<lambda>" or function.__closure__:
+    if not isinstance(function, FunctionType) or function.__closure__:
         return ()
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        definition = _definition(function)
     except (OSError, TypeError, SyntaxError):
         return ()
-    definition = tree.body[0]
-    if not isinstance(definition, ast.FunctionDef) or _foreign(definition):
+    if definition is None or _foreign(definition):
         return ()
-    _Plain(definition.name, name).visit(tree)
-    return tuple(ast.unparse(tree).splitlines())
+    plain = _Plain(definition.name, name).visit(definition)
+    return tuple(ast.unparse(ast.fix_missing_locations(plain)).splitlines())
+
+
+def is_lambda(function: Any) -> bool:
+    """Whether a function has no name of its own."""
+    return getattr(function, "__name__", "") == "<lambda>"
+
+
+def _definition(function: FunctionType) -> ast.FunctionDef | None:
+    """How a function is written; a lambda as a function of one line, where only one of its parameters stands on that line."""
+    if not is_lambda(function):
+        found = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+        return found if isinstance(found, ast.FunctionDef) else None
+    lines, _ = inspect.findsource(function)
+    line, names = function.__code__.co_firstlineno, function.__code__.co_varnames[: function.__code__.co_argcount]
+    there = (n for n in ast.walk(ast.parse("".join(lines))) if isinstance(n, ast.Lambda) and n.lineno == line)
+    match [n for n in there if tuple(a.arg for a in _arguments(n)) == names]:
+        case [one]:
+            text = f"def _({ast.unparse(one.args)}):\n    return {ast.unparse(one.body)}"
+            return next(n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef))
+        case _:
+            return None
 
 
 def _foreign(definition: ast.FunctionDef) -> set[str]:

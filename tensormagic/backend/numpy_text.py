@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.backend.numpy_helpers import helper_lines
+from tensormagic.backend.numpy_helpers import helper_lines, is_lambda
 from tensormagic.backend.numpy_regions import TAPES, region_lines, results_text, scatter_lines, tape_text
 from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph, bare_symbol
@@ -186,7 +186,9 @@ class _Text:
             return f"np.asarray({args[0]}).astype({self.dtype(node)}){'' if node.type.shape else '[()]'}"
         if sign := node.op.infix:
             return f"{args[0]} {sign} {args[1]}"
-        return self._called(node, args) or (f"np.{name}({', '.join(args)})" if hasattr(np, name) else None)
+        if text := self._called(node, args):
+            return text
+        return f"np.{name}({', '.join(args)})" if hasattr(np, name) else self._helped(node, ", ".join(args))
 
     def _fold(self, node: Node, args: list[str]) -> str | None:
         name, axes = node.op.name, node["axes"]
@@ -239,7 +241,9 @@ class _Text:
             options = ", rtol=None"
         if node.op is POSITION:  # counts from the front, and checks
             return f"range({self.size(node['extent'])})[{args[0]}]"
-        return self._called(node, args, options) or self._helped(node, f"{', '.join(args)}{options}")
+        if text := self._called(node, args, options):
+            return text
+        return None if is_lambda(node.op.numpy) else self._helped(node, f"{', '.join(args)}{options}")
 
     def _helped(self, node: Node, given: str) -> str | None:
         """A call of a function that goes with the text; None where that needs more than NumPy."""

@@ -14,14 +14,12 @@ from tensormagic.ops.op import Value
 __all__ = ["BIT_FOLDS"]
 
 
-def _reduced(ufunc: np.ufunc) -> Callable[[Any, Any], Value]:
-    def call(x: Any, axis: Any) -> Value:
-        axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        for k in sorted(axes, reverse=True):  # NumPy takes one axis at a time for some
-            x = ufunc.reduce(x, axis=k)
-        return x
-
-    return call
+def _lcm(x: Any, axis: Any) -> Value:
+    """One axis at a time, as NumPy asks for."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    for k in sorted(axes, reverse=True):
+        x = np.lcm.reduce(x, axis=k)
+    return x
 
 
 def _dtype(ufunc: np.ufunc) -> Callable[[np.dtype[Any]], np.dtype[Any]]:
@@ -46,7 +44,8 @@ def _fold(ufunc: np.ufunc, doc: str) -> Fold:
     return Fold(
         name=name,
         joins=ufunc.__name__,
-        numpy=_reduced(ufunc),
+        numpy=ufunc.reduce if start else _lcm,
+        in_numpy=f"np.{ufunc.__name__}.reduce" if start else "",
         result=_dtype(ufunc),
         start=start,
         differentiable=False,

@@ -115,6 +115,13 @@ case("cumsum", lambda x: fold.row(fold.CUMSUM, x, (1,)), lambda x: np.cumsum(x, 
 case("cumprod", lambda x: fold.row(fold.CUMPROD, x, (1,)), lambda x: np.cumprod(x, 1), (3, 0), derivative=False)
 
 
+def _by_itself(op, x, axes):
+    """What the fold's own function gives; without a start, an axis without elements is an error, whatever the function says."""
+    if op.start is None and not all(x.shape[k] for k in axes):
+        raise ValueError("no elements")
+    return op.numpy(x, axes if len(axes) > 1 else axes[0] if axes else None)
+
+
 def add_others() -> None:
     """Cases of folds that have none: new ones."""
     own = {c.op for c in CASES}
@@ -123,9 +130,7 @@ def add_others() -> None:
             case(
                 op.name,
                 lambda x, op=op, axes=axes: fold.fold(op, x, axes),
-                lambda x, op=op, axes=axes: op.numpy(
-                    np.asarray(x), axes if len(axes) > 1 else axes[0] if axes else None
-                ),
+                lambda x, op=op, axes=axes: _by_itself(op, np.asarray(x), axes),
                 shape,
                 label=f"{shape}-{axes}",
                 derivative=op.differentiable and all(shape[k] for k in axes),

@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
+from tensormagic.capture.names import FUNCTIONS
+from tensormagic.capture.operands import node_of
+from tensormagic.capture.value import wrap
+from tensormagic.ir.errors import CaptureError
 from tensormagic.ops.fold import fold, reduce_sum
 from tensormagic.ops.fold_kind import Fold
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.op import registry
 from tensormagic.ops.scalars.scalar import scalar_op, sign
 from tensormagic.transform.grad import vjp
+from tests.capture.harness import cell, given
 from tests.ops.test_native import run_both, variable
 
 
@@ -76,6 +81,21 @@ def test_totals_are_put_together_as_the_fold_says(new, shape, dtype):
     for left, right in zip(got, expected, strict=True):
         assert np.asarray(left).dtype == np.asarray(right).dtype
         np.testing.assert_array_equal(left, right)
+
+
+def test_its_text_in_numpy_and_its_formula_come_by_themselves(new, monkeypatch):
+    monkeypatch.setitem(FUNCTIONS, np.ptp, lambda x, axis: wrap(fold(new, node_of(x), (axis,))))
+    x = np.random.default_rng(0).integers(0, 5, (4, 3)).astype(float)
+    result = cell("np.ptp(a, 1)", given({"a": x})).result
+    name = new.name.replace("_", r"\_")
+    assert f"\\operatorname*{{{name}}}_{{j \\lt n}} a_{{ij}}" in result.formula().latex
+    if new.name == "squares_of":  # which reads a function of this file
+        with pytest.raises(CaptureError, match="squares_of has no text in NumPy"):
+            result.code("numpy")
+        return
+    names = {}
+    exec(str(result.code("numpy")), names)
+    np.testing.assert_array_equal(names["f"](x), new.numpy(x, 1), strict=True)
 
 
 def test_its_gradient_follows_from_its_tangent():

@@ -38,7 +38,6 @@ from tensormagic.notebook.formulas.structure import (
     BY_ELEMENT,
     INDEXED,
     LINEAR,
-    REDUCTIONS,
     guards_infinity,
     guards_untouched,
     in_a_row,
@@ -46,6 +45,7 @@ from tensormagic.notebook.formulas.structure import (
     matrix_factors,
     narrow,
     seen,
+    takes_together,
 )
 from tensormagic.ops.contract import CONTRACT, split
 from tensormagic.ops.fold import (
@@ -188,7 +188,7 @@ class Writer(Places):
 
     def _inner(self, node: Node, index: _Indices, depth: int) -> Expression:
         kind = node.op.kind
-        if node.op in REDUCTIONS and index is not None:
+        if takes_together(node) and index is not None:
             return self._reduction(node, index, depth)
         if node.op in self._writers:
             return self._writers[node.op](node, index, depth)

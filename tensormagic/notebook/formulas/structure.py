@@ -13,8 +13,6 @@ from tensormagic.ops.effects.raising import AFTER
 from tensormagic.ops.fold import (
     ALL,
     ANY,
-    ARGMAX,
-    ARGMIN,
     CUMMAX,
     CUMMIN,
     CUMPROD,
@@ -27,6 +25,7 @@ from tensormagic.ops.fold import (
     SOFTMAX,
     SUM,
 )
+from tensormagic.ops.fold_kind import Fold, Row
 from tensormagic.ops.form import FORM
 from tensormagic.ops.indices.gather import GATHER, TAKE_ALONG_AXIS
 from tensormagic.ops.indices.position import POSITION
@@ -62,7 +61,6 @@ __all__ = [
     "BY_ELEMENT",
     "INDEXED",
     "LINEAR",
-    "REDUCTIONS",
     "guards_infinity",
     "guards_untouched",
     "in_a_row",
@@ -70,11 +68,11 @@ __all__ = [
     "matrix_factors",
     "narrow",
     "seen",
+    "takes_together",
 ]
 
 BLOCKS = {LOOP, WHILE, COND, CALL, GRAD, CUSTOM, RECURSIVE}
 ANY_ORDER = {SUM, PROD, MAX, MIN, ANY, ALL, LOGSUMEXP}
-REDUCTIONS = ANY_ORDER | {ARGMAX, ARGMIN}
 LINEAR = {add, subtract, negative, multiply, positive}  # what whole arrays are written with, as numbers are
 BY_ELEMENT = {log, sin, cos, tan, tanh, sinh, cosh, sigmoid, sign, maximum, minimum, log10}
 INDEXED = {
@@ -91,6 +89,11 @@ INDEXED = {
     IOTA,
 }
 _SEEN_THROUGH: dict[Operation, int] = {ASTYPE: 0, FORM: 0, POSITION: 0, REQUIRE: 0, FIXED: 0, AFTER: 1, CHECKPOINT: 0}
+
+
+def takes_together(node: Node) -> bool:
+    """Whether a node takes the elements along axes together, which are then written with letters of their own."""
+    return isinstance(node.op, Fold) and not isinstance(node.op, Row)
 
 
 def seen(node: Node) -> Node:

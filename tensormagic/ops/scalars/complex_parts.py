@@ -15,9 +15,8 @@ from tensormagic.ops.scalars.scalar import imag, negative, real
 
 
 def _numpy(first: Value, second: Value) -> Value:
-    made: np.ndarray[Any, Any] = np.empty(
-        np.broadcast_shapes(np.shape(first), np.shape(second)), _complex(first, second)
-    )
+    dtype = np.result_type(np.complex64, first, second)
+    made: np.ndarray[Any, Any] = np.empty(np.broadcast_shapes(np.shape(first), np.shape(second)), dtype)
     made.real, made.imag = first, second
     return made[()]
 

@@ -38,6 +38,7 @@ class _Count(threading.local):
     """How many there were, on this thread."""
 
     made = 0
+    elsewhere = 0
 
 
 _count = _Count()
@@ -48,9 +49,15 @@ def made() -> int:
     return _count.made
 
 
-def heard() -> None:
-    """Note that there is one."""
+def elsewhere() -> int:
+    """How many of these were no calls of classes: what makes an object has rarely another effect."""
+    return _count.elsewhere
+
+
+def heard(function: Any = None) -> None:
+    """Note that there is one, of a ``function``."""
     _count.made += 1
+    _count.elsewhere += not isinstance(function, type)
 
 
 def noted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,12 +68,12 @@ def noted(function: Callable[..., Any]) -> Callable[..., Any]:
             found = function(*args, **options)
         except TensorError:
             if not isinstance(function, type):
-                heard()
+                heard(function)
             raise
         except BaseException:
-            heard()
+            heard(function)
             raise
-        heard()
+        heard(function)
         return found
 
     return call
@@ -148,6 +155,7 @@ def is_quiet_module(name: str | None) -> bool:
 __all__ = [
     "DATES",
     "can_be_taken_back",
+    "elsewhere",
     "heard",
     "is_quiet",
     "is_quiet_class",

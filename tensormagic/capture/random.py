@@ -78,6 +78,11 @@ class Drawn:
                 "Make the generator inside, from a seed; or write the loop or the branch as ordinary Python.",
             )
 
+    def stores_outside(self, arguments: Sequence[Tensor]) -> bool:
+        """Whether the block has stored so far into an array that was there before, and is not one of the ``arguments``."""
+        own = {a.place.buffer for a in arguments} | {*_STATES}
+        return any(b.born < self._start and b not in own for b in self._journal)
+
     def changed(self, given: Sequence[Buffer]) -> list[Buffer]:
         """The buffers that the block has stored into, and those of ``given`` that it has made."""
         made = (b for b in given if b.born >= self._start)

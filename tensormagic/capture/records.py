@@ -249,6 +249,8 @@ class Heap:
         All that were noted there so far, by identity: what stands for one of them behind a branch or a loop is noted, too.
     chosen
         Containers between which a data-dependent condition chooses: the code may not change them.
+    once
+        For each call that is one for many, the iterators that were there before it, and what refuses to take from these.
     """
 
     trials: list[Any] = field(default_factory=list)
@@ -258,6 +260,9 @@ class Heap:
     watched: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
     listed: dict[int, Any] = field(default_factory=dict[int, Any])
     chosen: list[Any] = field(default_factory=list)
+    once: list[tuple[dict[int, Any], Callable[[], Exception]]] = field(
+        default_factory=list[tuple[dict[int, Any], Callable[[], Exception]]]
+    )
 
 
 @dataclass

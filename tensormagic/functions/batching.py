@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from tensormagic.capture.abstract import stand_in_tensor
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.operands import node_of
 from tensormagic.capture.random import Drawn
+from tensormagic.capture.staging.once import once_for_all
 from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor, wrap
@@ -31,6 +33,7 @@ from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.move import lead, transpose
 from tensormagic.ops.move_kind import normalise_axis, same, show
 from tensormagic.transform.batch import batch
+from tensormagic.transform.rewriting import rewrite_nodes
 
 Axes = Any  # an int or None, or a container of these
 
@@ -80,11 +83,11 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
         size = stacks.size()
         outside, copies = _versions(args, options), Copies(args, tuple(single))
         with Drawn() as drawn:
-            leaves, build = flatten(numbers_in(function.body(*single, **options), function.name))
+            leaves, build = flatten(numbers_in(_once(function, single, options, outside, stacks), function.name))
         copies.refuse(function.name)
         results = numbers_alone(leaves, function.name)
         stored = [e for e in stacks.given if e.tensor.place.buffer.stored]
-        shared = [b for b, version in outside.items() if b.version != version and b not in drawn.before]
+        shared = [b for b in _stored_since(outside) if b not in drawn.before]
         ends = [*results, *(e.tensor.place.buffer.node for e in stored), *(b.node for b in shared)]
         found = one_by_one(ends, stacks.known, size, drawn.before) if drawn.before else batch(ends, stacks.known, size)
         axes = _spread(out_axes, build, len(leaves), f"out_axes of vmap({function.name})")
@@ -111,6 +114,38 @@ class _Example:
             refuse_stores([self.tensor], function.name)
         stack = lead(self.tensor.place.buffer.node, False, size) if end is None else end
         self.argument.place.write(_from_front(stack, self.axis))
+
+
+def _once(
+    function: Function, single: Sequence[Any], options: dict[str, Any], outside: dict[Buffer, int], stacks: _Stacks
+) -> Any:
+    """What the function gives for one example that stands for all."""
+
+    def refused() -> CaptureError:
+        shared = _stored_since(outside)
+        with suppress(ShapeError):  # none tells of what is refused here
+            _refuse_shared(shared, batch([b.node for b in shared], stacks.known, stacks.size()), function)
+        return CaptureError(
+            f"vmap({function.name}): {function.name} changes something that all examples share (a list, a dictionary, an object, an array, "
+            "a random generator of Python, an iterator), and it would do so once, where a loop over the examples does it for each",
+            "Return the value, and change things where the function is called; draw from a generator of NumPy.",
+        )
+
+    reached = [*(function.roots or ()), *single, *options.values()]
+    return once_for_all(
+        lambda: function.body(*single, **options), reached, refused, lambda: _stored_since(outside), _are_equal
+    )
+
+
+def _are_equal(nodes: Sequence[Node], others: Sequence[Node]) -> bool:
+    """Whether values are the same as others, once what is overwritten at once is left out."""
+    found = rewrite_nodes([*nodes, *others], "exact")[0]
+    return found[: len(nodes)] == found[len(nodes) :]
+
+
+def _stored_since(outside: dict[Buffer, int]) -> list[Buffer]:
+    """Which arrays that all examples share have been stored into."""
+    return [b for b, version in outside.items() if b.version != version]
 
 
 def _versions(args: Any, options: Any) -> dict[Buffer, int]:

@@ -21,11 +21,12 @@ from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.random import Drawn
 from tensormagic.capture.refusal import refuse, values_are_there
 from tensormagic.capture.staging.needs_python import NeedsPython
+from tensormagic.capture.staging.once import once_for_all
 from tensormagic.capture.staging.trial import attempt
 from tensormagic.capture.staging.world import World
 from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.ir.errors import CaptureError, ShapeError, TensorError
+from tensormagic.ir.errors import CaptureError, ShapeError, TensorError, ValueNeededError
 from tensormagic.ir.node import Node
 from tensormagic.ir.type import Size, Type, hint
 from tensormagic.ops.form import to_form
@@ -36,9 +37,9 @@ from tensormagic.ops.pointwise import astype
 
 
 def _tried(function: Callable[[], Any], reached: Callable[..., Any], name: str) -> Any:
-    """What a function gives for a value that is not there; in a cell it is refused where it wants the value, or has an effect."""
+    """What a function gives for a value that is not there; it is refused where it has an effect, and in a cell where it wants the value."""
     if not values_are_there():
-        return function()
+        return once_for_all(function, [reached], lambda: _once_for_all(name))
     world = World([reached])
     try:
         outcome = attempt(world, function)
@@ -52,7 +53,7 @@ def _tried(function: Callable[[], Any], reached: Callable[..., Any], name: str) 
 
 
 def _once_for_all(name: str) -> CaptureError:
-    return CaptureError(
+    return ValueNeededError(
         f"a function that {name} calls, and that needs each value or has side effects, is not captured",
         "Write it as NumPy code for all elements at once, with np.where.",
     )
@@ -81,8 +82,10 @@ def _for_all(
         examples[one] = stack
         arguments.append(wrap(one))
     before = [a.place.buffer.version for a in arguments]
-    with Drawn(f"a function that {name} calls"):
+    with Drawn(f"a function that {name} calls") as drawn:
         found = _tried(lambda: function(*arguments), reached, name)
+        if drawn.stores_outside(arguments):
+            raise _once_for_all(name)
     if [a.place.buffer.version for a in arguments] != before:
         refuse(f"a store into the argument of a function that {name} calls", "Copy it first.")
     results = [node_of(v) for v in (found if isinstance(found, tuple) else (found,))]

@@ -67,7 +67,8 @@ def called(function: Any) -> Any:
 
 
 def _in_capture(function: Any, capture: context.Capture) -> Any:
-    if capture.heap.trials and any(t.iterators for t in capture.heap.trials) and not is_staged(function):
+    heap = capture.heap
+    if (heap.once or (heap.trials and any(t.iterators for t in heap.trials))) and not is_staged(function):
         return leaving(function, _called(function))
     kind = type(function)
     if kind is MethodType:

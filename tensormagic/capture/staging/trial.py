@@ -136,8 +136,11 @@ def fail_trial(what: str, advice: str) -> NeedsPython:
 
 
 def refuse_taken(value: Any) -> None:
-    """Refuse to take values, in code that is tried out, from an iterator that was there before: they could not be put back."""
+    """Refuse to take values, in code that is tried out or called once for many, from an iterator that was there: they are gone then."""
     capture = context.current()
+    for iterators, refused in capture.heap.once if capture is not None else ():
+        if id(value) in iterators:
+            raise refused()
     if capture is not None and any(id(value) in t.iterators for t in capture.heap.trials):
         raise fail_trial(
             f"values are taken from a {type(value).__name__} in a loop or a branch that depends on data",

@@ -446,7 +446,10 @@ def _are_writeable() -> bool:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """``np.broadcast_arrays``: views; what is stretched cannot be stored into."""
-    del subok
+    if context.current() is None and any(
+        a is None for a in args
+    ):  # as matplotlib asks: None stands beside arrays there
+        return np.broadcast_arrays(*[np.asarray(a) if isinstance(a, Tensor) else a for a in args], subok=subok)
     arrays = [tensor(a) for a in args]
     shape = broadcast_shapes([x.type.shape for x in arrays])
 

@@ -11,6 +11,7 @@ import pytest
 
 import tensormagic as tm
 
+WORDS = r"math domain error|expected a (positive|nonnegative) input"  # the latter from Python 3.14 on
 X = np.array([1.1, -0.3, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 1.0, 1.0, 2.0])
 
 
@@ -63,9 +64,9 @@ def of(maker: str, f: Callable[..., Any], x: Any) -> Any:
 @pytest.mark.parametrize("name", FAILING)
 def test_what_the_function_raises(name: str, maker: str):
     f = FAILING[name]
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=WORDS):
         f(X)
-    with pytest.raises(ValueError, match="math domain error"):
+    with pytest.raises(ValueError, match=WORDS):
         of(maker, f, X)
     there = np.abs(X)
     near = [(f(there + d) - f(there - d)) / 2e-6 for d in 1e-6 * np.eye(len(X))]

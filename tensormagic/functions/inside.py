@@ -197,7 +197,18 @@ def taken_back(record: Record) -> bool:
     keys = {id(c.operands[0]): c.operands[2] for c in record.checks if c.kind == "items"}
     for check in record.checks:
         _put_back(check, keys)
+    for check in record.checks:
+        if check.kind == "names" and type(check.operands[0]) is dict:
+            _put_names(check.operands[0], check.operands[2])
     return not record.changed()
+
+
+def _put_names(attributes: dict[str, Any], before: tuple[str, ...]) -> None:
+    """Have an object the attributes that it had, in their order: what came by its `__dict__` goes, and what was deleted is there again."""
+    if tuple(attributes) != before and all(name in attributes for name in before):
+        kept = [(name, attributes[name]) for name in before]
+        attributes.clear()
+        attributes.update(kept)
 
 
 @contextmanager
@@ -216,6 +227,9 @@ def _put_back(check: Check, keys: Mapping[int, Any]) -> None:
         _put_items(of, before, keys)
     elif check.kind == "array" and of.flags.writeable:
         np.copyto(of, np.frombuffer(before[3], before[0]).reshape(before[1]))
+    elif check.kind == "dict":
+        if vars(of) is not before:
+            of.__dict__ = before
     elif check.kind == "state":
         of.setstate(before)
     elif check.kind == "buffer":

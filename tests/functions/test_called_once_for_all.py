@@ -148,6 +148,19 @@ def test_what_examples_share_is_not_changed_by_one_for_all(make):
     assert f.n == 0
 
 
+def test_what_a_second_call_does_not_find_is_put_back():
+    left = [3.0]
+    with pytest.raises(tm.CaptureError, match="changes something that all examples share"):
+        tm.vmap(lambda t: t * left.pop())(X)
+    assert left == [3.0]
+    with pytest.raises(tm.CaptureError, match="changes something that all examples share"):
+        tm.vmap(lambda t: t * by_key.pop("k"))(X)
+    assert by_key == {"k": 2.0}
+
+
+by_key = {"k": 2.0}
+
+
 def test_the_program_says_that_python_runs_it():
     f = tm.tensor(_program)
     with pytest.warns(tm.PlainRunWarning, match=r"np\.vectorize calls"):

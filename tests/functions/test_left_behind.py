@@ -152,7 +152,7 @@ def test_what_was_left_before_an_error_is_there():
 def test_where_there_are_none_it_is_refused_each_time():
     kept: list[Any] = []
     for _ in range(2):
-        with pytest.raises(CaptureError, match="stores a value of one example"):
+        with pytest.raises(CaptureError, match="changes something that all examples share"):
             tm.vmap(squares(kept))(np.ones((2, 2)))
         with pytest.raises(CaptureError, match="stores a value in an object"):
             tm.trace(squares(kept), "float64[n]")

@@ -49,6 +49,13 @@ def held() -> list[Holder]:
     return [one for one, _ in _with_nodes()]
 
 
+def here() -> list[Holder]:
+    """Those that this thread has made, that are still there and can be read."""
+    own = get_ident()
+    found = [one for reference in _holders.valuerefs() if reference.key[0] == own and (one := reference()) is not None]
+    return [one for one in found if _node(one) is not None]
+
+
 def since(mark: Holder) -> list[Holder]:
     """Those that this thread has made after ``mark``, that are still there and can be read, the last one first."""
     own, found = get_ident(), list[Holder]()

@@ -133,6 +133,8 @@ class Outside:
         While code runs that is not captured: the notebook's generators that it may draw from.
     made
         Objects that are not captured and that the code has made itself: how they are changed, nobody else sees.
+    looks
+        How often code without values has looked at a clock: the second look measures time.
     """
 
     strangers: list[np.ndarray[Any, Any]] = field(default_factory=list[np.ndarray[Any, Any]])
@@ -144,6 +146,7 @@ class Outside:
     lost: dict[Node, Site] = field(default_factory=dict)
     generators: dict[int, Any] | None = None
     made: list[Any] = field(default_factory=list[Any])
+    looks: int = 0
 
 
 @dataclass

@@ -38,6 +38,7 @@ from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.progress import Progress
 from tensormagic.notebook.rewriting import TensorRewriting
 from tensormagic.notebook.stale import KnownCell, stored_in
+from tensormagic.notebook.timed import Timed
 from tensormagic.notebook.warned import Warned
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Extension:
         self.objects, self.warned = Objects(), Warned()
         self.pairs = Pairs()
         self.help_asked = partial(help_asked, shell.user_ns)
+        self.timed = Timed(shell.user_ns)
         self.handed_on = HandedOn()
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
@@ -81,6 +83,7 @@ class Extension:
         shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
         shell.input_transformers_cleanup.extend([self.help_asked, comments_first, told_plain, self.default.transformer])
+        shell.ast_transformers.append(self.timed)
         shell.Completer.custom_matchers.append(self.matcher)
         shell.Completer.completions = completion.typed(shell.Completer.completions, shell.user_ns)
         self.inspecting.attend()
@@ -110,6 +113,8 @@ class Extension:
         shell.events.unregister("post_run_cell", self.after_cell)
         for transformer in (self.help_asked, comments_first, told_plain, self.default.transformer):
             shell.input_transformers_cleanup.remove(transformer)
+        if self.timed in shell.ast_transformers:
+            shell.ast_transformers.remove(self.timed)
         shell.Completer.custom_matchers.remove(self.matcher)
         del shell.Completer.completions
         self.inspecting.leave()

@@ -4,7 +4,7 @@ from tensormagic.session.background import later
 from tensormagic.session.closing import close_over
 from tensormagic.session.demand import compute, have, number_of, place, shape_of, stays, value_of
 from tensormagic.session.formulas import form_of
-from tensormagic.session.kept import coming, device_array, forget_values, is_computed, keep, norm_of, reasons
+from tensormagic.session.kept import coming, device_array, drop, forget_values, is_computed, keep, norm_of, reasons
 from tensormagic.session.programs import executable, executable_as, forget, has_executable, prepare
 from tensormagic.session.progress import Doing, Far, background_thread, doing, shown
 from tensormagic.session.tiers import Executable
@@ -23,6 +23,7 @@ __all__ = [
     "compute",
     "device_array",
     "doing",
+    "drop",
     "executable",
     "executable_as",
     "forget",

@@ -30,6 +30,14 @@ def forget_values(nodes: Sequence[Node]) -> None:
                 there.pop(node, None)
 
 
+def drop(nodes: Sequence[Node]) -> None:
+    """Drop the values that are kept for ``nodes`` alone: they are computed again where they are asked for."""
+    with lock:
+        for node in nodes:
+            for there in values.every():
+                there.pop(node, None)
+
+
 def keep(known: Mapping[Node, Node]) -> None:
     """Keep for nodes the values that are there for others, which are known to be the same."""
     with lock:

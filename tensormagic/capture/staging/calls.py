@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, deprecated, limits, loud, names, namespace, pythons, usercode
+from tensormagic.capture import clocks, context, deprecated, limits, loud, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself, read_by
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -34,6 +34,7 @@ from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.lifting import unstaged
 from tensormagic.capture.staging.lists import FEW
+from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.quantified import quantified
 from tensormagic.capture.staging.raising import defer
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
@@ -153,10 +154,40 @@ def _of_effects(function: Any) -> Any:
         return own
     if function is print and trial() is None and not _is_abstract():
         return in_order
+    if clocks.is_clock(function):
+        return _clock(function)
+    if clocks.is_date(function) and trial() is None and not _is_abstract():
+        return partial(clocks.read_clock, function)
+    if function is clocks.read_clock:  # which a function of a plain cell calls
+        return _read
     if getattr(function, "__code__", None) is not _OF_MANAGERS:
         return None
     own = staged(function.__wrapped__)  # contextlib calls this generator, of the user's
     return None if own is function.__wrapped__ else contextmanager(own)
+
+
+def _clock(function: Any) -> Any:
+    """A clock, which is read when what was written before it has been computed: that needs values."""
+    if trial() is not None:
+        raise fail_trial(
+            f"{function.__name__}() reads a clock, and the loop or branch around it is one operation of the graph",
+            "Read the clock before and after it.",
+        )
+    if not _is_abstract():
+        return partial(clocks.read_clock, function)
+    capture = context.current()
+    if capture is not None:
+        capture.outside.looks += 1
+        if capture.outside.looks > 1:
+            raise NeedsPython(
+                f"a second look at a clock ({function.__name__}) in a captured function, where nothing is computed between the two",
+                "Read the clock before and after the call.",
+            )
+    return _as_it_is(function)
+
+
+def _read(function: Any) -> Any:
+    return called(function)()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from functools import lru_cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from tensormagic.capture import clocks
 from tensormagic.capture.hooks import run_time
 from tensormagic.capture.staging import formulas
 from tensormagic.capture.staging.arrived import locate, located
@@ -308,7 +309,7 @@ def _identifiers(node: ast.AST) -> set[str]:
                     found.update(value.split("."))
         if isinstance(n, ast.Global | ast.Nonlocal):
             found.update(n.names)
-    return found | ({"__class__"} if "super" in found else set()) | {"AssertionError"}
+    return found | ({"__class__"} if "super" in found else set()) | {"AssertionError"} | clocks.ADDED
 
 
 _NAMING = ("id", "attr", "arg", "name", "module", "asname")

@@ -1,0 +1,74 @@
+"""Clocks: one is read when what was written before it has been computed, so that a difference of two is the time of what lies between."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import BuiltinFunctionType
+from typing import Any
+
+from tensormagic.capture import context, living
+from tensormagic.capture.hooks import hooks
+from tensormagic.capture.value import Tensor
+from tensormagic.ir.node import Node
+
+NAMES = frozenset(
+    {
+        f"{name}{unit}"
+        for name in ("time", "perf_counter", "process_time", "monotonic", "thread_time")
+        for unit in ("", "_ns")
+    }
+)
+"""What the clocks of the module ``time`` are called."""
+
+_CLOCKS = {getattr(time, name) for name in NAMES if hasattr(time, name)}
+
+
+ADDED = frozenset(("__import__", "read_clock"))  # names that the code of plain cells has beside those of its text
+
+
+def is_clock(function: Any) -> bool:
+    """Whether a function is a clock of the module ``time``."""
+    return type(function) is BuiltinFunctionType and function in _CLOCKS
+
+
+def is_date(function: Any) -> bool:
+    """Whether a function gives the time of the day: code measures time by that, too, or writes it down."""
+    return type(function) is BuiltinFunctionType and function.__name__ == "now" and function.__self__ is dt.datetime
+
+
+def read_clock(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call ``function``; where it is a clock, or gives the date, compute what is lazy before."""
+    if is_clock(function) or is_date(function):
+        settle()
+    return function(*args, **options)
+
+
+def settle() -> None:
+    """Compute what this thread has lazily, and somebody may still ask for: in Python it would have been computed by now."""
+    capture = context.current()
+    if capture is not None and (capture.abstract or capture.inputs.standing):
+        return
+    groups: dict[Any, list[Tensor]] = {}
+    for one in living.here():
+        if isinstance(one, Tensor):
+            groups.setdefault((one.level, one.place.buffer.placed), []).append(one)
+    for tensors in groups.values():
+        with tensors[0].leveled():
+            compute(list(dict.fromkeys(t.node for t in tensors)))
+
+
+def compute(nodes: list[Node]) -> list[Node]:
+    """Compute what is not there yet, and give what that was; an error of it is met where the value is asked for."""
+    pending = [n for n in nodes if not hooks.is_computed(n)]
+    if not pending:
+        return []
+    try:
+        hooks.compute(pending)
+    except Exception:  # noqa: BLE001 (of one of them: the others have been computed in Python)
+        for node in pending:
+            with suppress(Exception):
+                hooks.compute([node])
+    return pending

@@ -173,17 +173,20 @@ def _clock(function: Any) -> Any:
             f"{function.__name__}() reads a clock, and the loop or branch around it is one operation of the graph",
             "Read the clock before and after it.",
         )
-    if not _is_abstract():
-        return partial(clocks.read_clock, function)
+    return partial(_look, _as_it_is(function)) if _is_abstract() else partial(clocks.read_clock, function)
+
+
+def _look(clock: Any, *args: Any) -> Any:
+    """A look at a clock in code without values: the second one measures time."""
     capture = context.current()
     if capture is not None:
         capture.outside.looks += 1
         if capture.outside.looks > 1:
             raise NeedsPython(
-                f"a second look at a clock ({function.__name__}) in a captured function, where nothing is computed between the two",
+                "a second look at a clock in a captured function, where nothing is computed between the two",
                 "Read the clock before and after the call.",
             )
-    return _as_it_is(function)
+    return clock(*args)
 
 
 def _read(function: Any) -> Any:

@@ -212,7 +212,7 @@ def _together(
         normals = one.normals_of(begun)
         inner.fired += one.inner.fired
         inner.withheld += one.inner.withheld
-        order = topological(normals)
+        order = begun.order if normals == begun.nodes else topological(normals)
         after = _Start(normals, order, one.fuel, _followed(one.origins, begun.given))
         broken = one.claims.broken(after, one.normals, one.reach)
         if broken:  # what was expected to be rewritten too was not: the same pass without these
@@ -461,7 +461,7 @@ class _Pass:
         if barred is not None:
             return barred[0], _SHARED, results & ~barred[1]
         own = inside(node, found)
-        readers = {p: self.uses.elsewhere(p, node, own) for p in parts}
+        readers = self.uses.elsewhere(parts, node, own)
         shared = next((p for p in parts if readers[p]), None)
         if shared is not None:
             return shared, _SHARED, results & ~reduce(operator.or_, readers.values())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from tensormagic.ir.facts import adds
 from tensormagic.ir.node import Node
@@ -21,25 +22,34 @@ class Over(dict[int, frozenset[Node]]):
     """The products that a root is a factor of, by result: found once."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Readers:
     """The readers of each node, what is shown, and in which results nodes are."""
 
     users: Mapping[Node, Sequence[Node]]
     shown: Mapping[Node, int]
     of: Callable[[Node], int]
-    _compared: dict[tuple[Node, int], bool] = field(default_factory=dict[tuple[Node, int], bool])
 
-    def is_compared(self, node: Node, depth: int = _COMPARED) -> bool:
+    def is_compared(self, node: Node) -> bool:
         """Whether comparisons alone read ``node``: its digits are nowhere shown."""
-        if not depth:
-            return False
-        found = self._compared.get((node, depth))
-        if found is None:
-            above = () if self.shown.get(node, 0) else self.users.get(node, ())
-            found = bool(above) and all(not reads_digits(u) or self.is_compared(u, depth - 1) for u in above)
-            self._compared[node, depth] = found
+        return node in self._compared
+
+    @cached_property
+    def _compared(self) -> set[Node]:
+        """What comparisons alone read, also through arithmetic: looked for from the comparisons down."""
+        found: set[Node] = set()
+        below = {a for above in self.users.values() for u in above if not reads_digits(u) for a in u.needs}
+        for _ in range(_COMPARED):
+            more = [n for n in below if n not in found and self._reads_none(n, found)]
+            if not more:
+                break
+            found.update(more)
+            below = {a for n in more for a in n.needs}
         return found
+
+    def _reads_none(self, node: Node, compared: set[Node]) -> bool:
+        above = () if self.shown.get(node, 0) else self.users.get(node, ())
+        return bool(above) and all(not reads_digits(u) or u in compared for u in above)
 
     def joins(self, user: Node, root: Node, results: int, over: Over) -> int:
         """The results in which ``user`` is, as a factor, in a product that ``root`` is a factor of."""

@@ -38,7 +38,10 @@ def multiplies(node: Node) -> bool:
 
 def reads_digits(node: Node) -> bool:
     """Whether the result tells digits of the operands: not that of a comparison."""
-    return any(t.dtype.kind != "b" for t in node.types)
+    types = node.types
+    if len(types) == 1:  # as most have
+        return types[0].dtype.kind != "b"
+    return any(t.dtype.kind != "b" for t in types)
 
 
 # what a pattern shows of its parts ------------------------------------------------------------------------------------

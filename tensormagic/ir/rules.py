@@ -91,10 +91,43 @@ class Found:  # not frozen: that takes a microsecond for each that is made
     absorbs: tuple[Node, ...] = ()
     plain: bool = False
 
+    def changes(self, node: Node) -> bool:
+        """Whether this is something else than ``node``."""
+        return self.node is not node
+
+    def gives_back(self) -> bool:
+        """Whether the replacement is one of the variables, stretched or not."""
+        return plain(self.node) in map(plain, self.bound)
+
     @property
     def inside(self) -> tuple[Node, ...]:
         """The nodes that a pattern's ops are."""
         return tuple(node for _, node in self.parts)
+
+
+class _Late(Found):
+    """A replacement that is known to fit and is made when it is asked for: most that match are withheld, and nothing is made for these."""
+
+    __slots__ = ("_bound", "_made", "_make")
+
+    def __init__(self, make_: Callable[[dict[str, Node]], Node], bound: dict[str, Node], parts: Parts) -> None:
+        self._make, self._bound = make_, bound
+        self._made: Node | None = None
+        self.parts, self.bound, self.absorbs, self.plain = parts, tuple(bound.values()), (), True
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        found = self._made
+        if found is None:
+            found = self._made = self._make(self._bound)
+        return found
+
+    def changes(self, node: Node) -> bool:
+        del node
+        return True
+
+    def gives_back(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,6 +412,7 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
         {n["name"] for n in topological([replacement]) if n.op is WILD} if isinstance(replacement, Node) else set[str]()
     )
     gone = {n["name"] for n in topological([pattern]) if n.op is WILD} - kept
+    late = made if made is not None and not gone and _is_another_function(replacement, pattern) else None
 
     def apply(node: Node) -> Found | None:
         found = match(node)
@@ -386,15 +420,14 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
             return None
         bound, parts = found
         given = tuple(bound.values())
-        for one in given:
-            if one.type.dtype.kind not in kinds:
-                return None
-        for check, names in readers:
-            if not check(*[bound[name] for name in names]):
-                return None
-        for name in gone:
-            if _may_raise(bound[name]):
-                return None
+        if any(one.type.dtype.kind not in kinds for one in given):
+            return None
+        if not all(check(*[bound[name] for name in names]) for check, names in readers):
+            return None
+        if any(_may_raise(bound[name]) for name in gone):
+            return None
+        if late is not None and _is_of_one_type(node, given) and not any(_lost(parts)):
+            return _Late(late, bound, parts)
         built = made(bound) if made is not None else replacement
         fitted = fit(built, node)
         if fitted is None:
@@ -405,13 +438,30 @@ def _applier(pattern: Node, replacement: Any, readers: Readers, fit: Fit, kinds:
     return apply
 
 
-def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
-    """``new`` with the checks that were looked through and that it does not have: what was an error stays one."""
-    lost: dict[Node, None] = {}
+def _is_of_one_type(node: Node, given: Sequence[Node]) -> bool:
+    """Whether all variables are floats of the type of the node: a replacement has it, too."""
+    own = node.type
+    return bool(given) and own.dtype.kind == "f" and all(n.type == own for n in given)
+
+
+def _is_another_function(replacement: Node, pattern: Node) -> bool:
+    """Whether ``replacement`` is another function of elements than ``pattern``, of its type where all variables have that."""
+    if replacement.op is pattern.op or not replacement.args or replacement.type != pattern.type:
+        return False
+    return all(not n.args or (n.op.kind == "pointwise" and not n.op.hands_on) for n in topological([replacement]))
+
+
+def _lost(parts: Parts) -> Iterator[Node]:
+    """The checks between the parts of a pattern."""
     for _, part in parts:
         for arg in part.args:
             if hands_on(arg):
-                lost.update(dict.fromkeys(_checks(arg)))
+                yield from _checks(arg)
+
+
+def _checked(new: Node, parts: Parts, bound: Iterable[Node]) -> Node:
+    """``new`` with the checks that were looked through and that it does not have: what was an error stays one."""
+    lost = dict.fromkeys(_lost(parts))
     if not lost:
         return new
     ends = {*bound, *(n for _, n in parts)}

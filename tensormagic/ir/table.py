@@ -206,5 +206,5 @@ def _search(node: Node, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Found]]:
     """No method: who waits for more would be kept by what it keeps."""
     for rule in rules:
         found = rule.apply(node)
-        if found is not None and found.node is not node:
+        if found is not None and found.changes(node):
             yield rule, found

@@ -77,7 +77,7 @@ def absorbed(rule: Rule, node: Node, found: Found) -> list[Node]:
         return []
     if found.parts:
         pattern = found.parts[0][0]
-        undone = below(found.node) in map(below, found.bound)  # what gives x back has nothing of the part's rounding
+        undone = found.gives_back()  # what gives x back has nothing of the part's rounding
         return [n for part, n in found.parts[1:] if rounds(n) and (undone or not hides(pattern, part))]
     return [n for n in inside(node, found) if rounds(n)]
 
@@ -226,10 +226,10 @@ class Uses:
     )
     _joined: dict[Node, set[Node]] = field(default_factory=dict[Node, set[Node]])
 
-    def elsewhere(self, part: Node, root: Node, parts: Sequence[Node]) -> int:
-        """The results with ``root`` in which something reads digits of ``part`` beside it and ``parts``, when the pass is over."""
+    def elsewhere(self, absorbed: Iterable[Node], root: Node, parts: Sequence[Node]) -> dict[Node, int]:
+        """For each of these: the results with ``root`` in which something else than that and ``parts`` reads its digits after the pass."""
         at = _Place(root, parts, digits=True, results=self.reach.of(root))
-        found = self._found(part, at)
+        found = {part: self._found(part, at) for part in absorbed}
         if at.joined:
             self._joined.setdefault(root, set()).update(at.joined)
         return found

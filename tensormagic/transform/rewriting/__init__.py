@@ -14,6 +14,7 @@ from tensormagic.ir.graph import Graph
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.rules import LEVELS, Rule
 from tensormagic.ir.table import Table
+from tensormagic.ops.effects.raising import AFTER
 from tensormagic.transform import loop_rules
 from tensormagic.transform.hoisted import hoisted
 from tensormagic.transform.iterations import at_once
@@ -202,7 +203,7 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
     """
     level = config.level(level)
     base, off = parted(level)
-    loops = "loops" not in off
+    loops = "loops" not in off and (base == "real" or any(map(_has_a_body, graph.nodes)))
     told = Told()
     if loops:
         graph = _without_loops(_at_once(graph, base, told), base, told)
@@ -214,6 +215,11 @@ def rewrite(graph: Graph, level: str = "stable", extra: Iterable[Rule] = ()) -> 
         log.withheld += more.withheld
     fused = "fusion" not in off
     return Rewritten(new, fired, Log(fired).assumptions, log.withheld, fused=fused, rounds=fused and base != "exact")
+
+
+def _has_a_body(node: Node) -> bool:
+    """Whether there is something to do for loops and branches, or for values that wait: in most graphs there is not."""
+    return node.op.kind == "region" or node.op is AFTER
 
 
 def _at_once(graph: Graph, base: str, told: Told) -> Graph:

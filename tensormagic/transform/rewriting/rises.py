@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
@@ -32,15 +34,34 @@ _NEAR = 0.5
 """Up to here a rise is less than what it is added to."""
 
 
-def _by_rises(node: Node) -> tuple[Sum, Node, tuple[Node, ...]] | None:
-    """A sum with exponentials, and powers, as what it is where they are 1, and their bases, and the rises.
+@dataclass(frozen=True)
+class _Rises:
+    """A sum with exponentials, and powers: what it is where they are 1, or their bases, and their weights, numbers and exponents."""
 
-    None for a sum without, or of exponentials alone.
-    """
+    rest: Sum
+    weighted: Sequence[tuple[Node, Fraction, Node]]
+
+    @property
+    def exponents(self) -> tuple[Node, ...]:
+        """What the exponentials are of."""
+        return tuple(exponent for _, _, exponent in self.weighted)
+
+    def node(self) -> Node:
+        """The rises themselves."""
+        return reduce(add, [_rise(*one) for one in self.weighted])
+
+
+def _rise(weight: Node, times: Fraction, exponent: Node) -> Node:
+    factor = weight if times == 1 else weight * float(times)
+    return expm1(exponent) if number_of(factor) == 1 else factor * expm1(exponent)
+
+
+def _by_rises(node: Node) -> _Rises | None:
+    """A sum with exponentials, and powers, by their rises; None for a sum without, or of exponentials alone."""
     total = sum_of(node, text=True)
-    rest, rises, exponentials = Sum((), total.number), list[Node](), list[Node]()
+    rest, weighted = Sum((), total.number), list[tuple[Node, Fraction, Node]]()
     powers = 0
-    for key, term, times in total.terms:
+    for _, term, times in total.terms:
         pair = split(bare(term))
         if pair is None:
             pair = _of_power(bare(term))
@@ -50,13 +71,10 @@ def _by_rises(node: Node) -> tuple[Sum, Node, tuple[Node, ...]] | None:
             continue
         weight, exponent = pair
         rest = rest.minus(sum_of(weight).times(-times))
-        factor = weight if times == 1 else weight * float(times)
-        rises.append(expm1(exponent) if number_of(factor) == 1 else factor * expm1(exponent))
-        exponentials.append(exponent)
-        del key
-    if not rises or (len(rises) == len(total.terms) and not total.number and not powers):
+        weighted.append((weight, times, exponent))
+    if not weighted or (len(weighted) == len(total.terms) and not total.number and not powers):
         return None
-    return rest, reduce(add, rises), tuple(exponentials)
+    return _Rises(rest, weighted)
 
 
 def _of_power(term: Node) -> tuple[Node, Node] | None:
@@ -106,13 +124,12 @@ def powers_less_their_bases(node: Node) -> Found | None:
 def _by_rises_alone(node: Node) -> Found | None:
     """The form of a sum of rises and nothing else: by these where the exponents are near 0, by the sum elsewhere."""
     found = _by_rises(node)
-    if found is None or len(found[0]):
+    if found is None or len(found.rest):
         return None
-    _, rise, exponents = found
-    near = reduce(logical_and, [less(absolute(e), _NEAR) for e in exponents])
+    near = reduce(logical_and, [less(absolute(e), _NEAR) for e in found.exponents])
     left, right = node.args
     right = right if node.op is subtract else -right
-    return Found(behind(near, rise, left, right), absorbs=tuple(n for n in map(bare, node.args) if n.args))
+    return Found(behind(near, found.node(), left, right), absorbs=tuple(n for n in map(bare, node.args) if n.args))
 
 
 def rise_from_one(total: Node) -> Node | None:
@@ -120,7 +137,7 @@ def rise_from_one(total: Node) -> Node | None:
     if not within(total) & _WITH_RISES or exponentials_of(total) is not None:
         return None
     found = _by_rises(total)
-    return None if found is None or found[0].terms or found[0].number != 1 else found[1]
+    return None if found is None or found.rest.terms or found.rest.number != 1 else found.node()
 
 
 _WITH_RISES = ops_within(("exp", "power"))
@@ -149,13 +166,12 @@ def _with_rise(node: Node, near: Node, own: Node, depth: int = 3) -> Node | None
     if inner.op not in {add, subtract}:
         return None
     found = _by_rises(inner)
-    if found is None or found[2] != (own.args[0],):
+    if found is None or found.exponents != (own.args[0],):
         return None
-    rest, rise = found[0], found[1]
-    if len(rest):
-        return where(near, rest.node() + rise, node)
+    if len(found.rest):
+        return where(near, found.rest.node() + found.node(), node)
     left, right = inner.args
-    return behind(near, rise, left, right if inner.op is subtract else -right)
+    return behind(near, found.node(), left, right if inner.op is subtract else -right)
 
 
 @stable(

@@ -16,10 +16,12 @@ from tensormagic.ir.rules import bare
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
+    add,
     cos,
     divide,
     exp,
     expm1,
+    hypot,
     isfinite,
     less,
     log,
@@ -198,7 +200,7 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
         return Apart(less_.largest_first(), None, rounded, known=True)
     if depth and (found := _of_terms(less_, depth)) is not None:
         return found
-    sides = [i.argument if i.argument is not None else _number(i.meant) for i in (first, second)]
+    sides = [_argument(i) for i in (first, second)]
     if depth and None not in sides and (found := over_common(*sides, known, within=True)) is not None:  # type: ignore[arg-type]
         return found
     if first.argument is None or second.argument is None:
@@ -209,6 +211,15 @@ def _arguments(first: Image, second: Image, depth: int) -> Apart | None:
     if series is not None:
         return Apart(series.value, series.near, tuple(bare(n) for n in own), known=True, local=True)
     return Apart(_multiple_apart(less_) or first.argument - second.argument)
+
+
+def _argument(of: Image) -> Node | None:
+    """What a function is of, as a node: a number, or a sum of two squares, too."""
+    if of.argument is not None:
+        return of.argument
+    if of.node.op is hypot:
+        return reduce(add, map(square, of.node.args))
+    return _number(of.meant)
 
 
 def _multiple_apart(rest: Sum) -> Node | None:

@@ -14,7 +14,19 @@ from tensormagic.ir.node import Node, is_constant, topological
 from tensormagic.ir.rules import Found, Rule, bare
 from tensormagic.ir.within import ops_within, within
 from tensormagic.ops.move import BROADCAST
-from tensormagic.ops.scalars.scalar import add, divide, log1p, logical_and, multiply, not_equal, subtract, where
+from tensormagic.ops.scalars.scalar import (
+    absolute,
+    add,
+    divide,
+    expm1,
+    less,
+    log1p,
+    logical_and,
+    multiply,
+    not_equal,
+    subtract,
+    where,
+)
 from tensormagic.transform.rewriting.common_factors import factors_of
 from tensormagic.transform.rewriting.divided import over
 from tensormagic.transform.rewriting.explog import cosines, hyperbolic_cosines
@@ -37,6 +49,8 @@ def before_slopes(rules: Iterable[Rule]) -> Iterator[Rule]:
     yield from quotients_that_vanish
     yield from quotients_of_forms
     yield from quotients_of_logarithms
+    yield from exponents_that_are_quotients
+    yield from functions_beside_quotients
     yield from forms_beside_quotients
 
 
@@ -148,7 +162,16 @@ def quotients_of_forms(node: Node) -> Found | None:
         return None if factor is not None else Found(where(near, value / below, text / below), absorbs=absorbs)
     own = (n for n in map(bare, sides) if n.args)  # which the form reads, and now the quotient does
     found = where(logical_and(near, not_equal(below, 0)), other, text / below)
-    return Found(found if factor is None else found * factor, absorbs=(*absorbs, *own))
+    return Found(found if factor is None else found * factor, absorbs=(*absorbs, *own, *_read_by(other, form, below)))
+
+
+def _read_by(value: Node | float, form: Node, below: Node) -> Iterator[Node]:
+    """What a quotient reads of what a form has, and what reads that there."""
+    there = dict.fromkeys(n for n in topological([form]) if n.args and n is not below)
+    roots = [value] if isinstance(value, Node) else []
+    new = (n for n in topological(roots, there.__contains__) if n not in there)
+    reads = {bare(a) for n in new for a in n.args}
+    yield from (n for n in there if n is not form and (n in reads or not reads.isdisjoint(map(bare, n.args))))
 
 
 def _form_and_factor(quotient: Node) -> tuple[Node | None, Node | None]:
@@ -179,6 +202,63 @@ def quotients_of_logarithms(node: Node) -> Found | None:
         return None
     near = logical_and(form.args[0], not_equal(below, 0))
     return Found(where(near, value, form.args[2] / below), absorbs=(form,))
+
+
+@stable(roots="exp expm1", within="log1p", fuel=1, judged=True)
+def exponents_that_are_quotients(node: Node) -> Found | None:
+    """``exp(log1p(x * y) / y) -> exp(x * log1p(r) / r) for r = x * y, for all exponents that are quotients of what vanishes with y``."""
+    exponent = bare(node.args[0])
+    found = _quotient_of_function(exponent) or _function_beside_quotient(exponent)
+    if found is None:
+        return None
+    value, below, *_ = found
+    value = where(not_equal(below, 0), value, exponent)
+    return Found(node.op(value), absorbs=(exponent,))  # type: ignore[operator]
+
+
+def _quotient_of_function(exponent: Node) -> tuple[Node, Node] | None:
+    """A product with a function of what has a factor that it is divided by, part by part, and that factor."""
+    factors = factors_of(exponent)
+    functions = [n for n, t in factors.powers.items() if t == 1 and n.op in _NEAR_ARGUMENT]
+    for below in [n for n, t in factors.powers.items() if t == -1] if functions else ():
+        for function in functions:
+            value = over(function, below)
+            if value is not None:
+                return value * factors.without({function: 1, below: -1}), below
+    return None
+
+
+@stable(roots="multiply", heads="log1p", within="divide", fuel=1, judged=True)
+def functions_beside_quotients(node: Node) -> Found | None:
+    """``(1 / y + z) * log1p(x * y) -> x * log1p(r) / r + z * log1p(r) for r = x * y, and for all sums with such a quotient``."""
+    found = _function_beside_quotient(node)
+    if found is None:
+        return None
+    value, below, total, quotient = found
+    function = next(a for a in node.args if bare(a) is not total)
+    near = logical_and(not_equal(below, 0), less(absolute(bare(function).args[0]), _SMALL))
+    return Found(where(near, value, where(near, 1, total) * function), absorbs=(total, quotient))
+
+
+def _function_beside_quotient(node: Node) -> tuple[Node, Node, Node, Node] | None:
+    """A product of a sum with a quotient, and of a function of what has that factor, term by term; the factor, the sum and the quotient."""
+    for total, function in (node.args, node.args[::-1]) if node.op is multiply else ():
+        inner = bare(total)
+        sides = inner.args if inner.op in {add, subtract} else written(inner)
+        if bare(function).op is not log1p or sides is None:
+            continue
+        for k, quotient in enumerate(map(bare, sides)):
+            value = over(function, quotient.args[1]) if quotient.op is divide else None
+            if value is not None:
+                first, second = value * quotient.args[0], sides[1 - k] * function
+                if k and inner.op is not add:
+                    first, second = second, first
+                return (add if inner.op is add else subtract)(first, second), quotient.args[1], inner, quotient
+    return None
+
+
+_SMALL = 0.25
+_NEAR_ARGUMENT = frozenset((log1p, expm1))
 
 
 @stable(roots="multiply", heads="divide", fuel=1, judged=True)

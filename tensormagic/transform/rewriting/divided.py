@@ -68,8 +68,8 @@ def _over(node: Node, below: Node, depth: int) -> Node | float | None:
         return _of_sum(inner, below, depth)
     if inner.op is multiply:
         return _of_product(inner, below, depth)
-    if inner.op is where and number_of(bare(inner.args[2])) == 0:  # guarded where the form is not used
-        return _over(inner.args[1], below, depth - 1)
+    if inner.op is where:
+        return _of_form(inner, below, depth)
     if inner.op in _FUNCTIONS:
         return _of_function(inner, below, depth)
     found = _over(inner.args[0], below, depth - 1) if inner.op is negative or inner.op is divide else None
@@ -82,6 +82,15 @@ def _of_sum(inner: Node, below: Node, depth: int) -> Node | float | None:
     if left is None or right is None:
         return None
     return left + right if inner.op is add else left - right
+
+
+def _of_form(inner: Node, below: Node, depth: int) -> Node | float | None:
+    """A form without the factor, and its text divided by that; what is 0 where a form is not used is used with it alone."""
+    near, form, text = inner.args
+    found = _over(form, below, depth - 1)
+    if found is None or number_of(bare(text)) == 0:
+        return found
+    return where(near, found, text / below)
 
 
 def _of_product(inner: Node, below: Node, depth: int) -> Node | float | None:

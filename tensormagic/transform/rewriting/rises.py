@@ -25,6 +25,7 @@ from tensormagic.ops.scalars.scalar import (
     subtract,
     where,
 )
+from tensormagic.transform.rewriting.common_factors import without_common_factors
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.explog import exponentials_of, split
 from tensormagic.transform.rewriting.notation import stable
@@ -203,11 +204,34 @@ def _sums_with(node: Node, own: Node, depth: int = 5) -> tuple[Node, ...]:
     return (inner, *below) if below or own in map(bare, inner.args) else ()
 
 
+def _beside_one(base: Node) -> Node | None:
+    """What a sum has beside 1, as it is written: a quotient by 12 is no multiple of a number that is rounded."""
+    inner = bare(base)
+    for one, other in (inner.args, inner.args[::-1]) if inner.op is add else ():
+        if number_of(bare(one)) == 1:
+            return other
+    return None
+
+
 @stable(roots="subtract add", within="power where", fuel=1, judged=True, cancels=True)
 def powers_less_what_they_begin_with(node: Node) -> Found | None:
     """``(1 + x) ** y - 1 - x * y -> (expm1(r) - r) + (r - x * y) for r = y * log1p(x), where x and r are near 0``."""
     if node.type.dtype.kind != "f":
         return None
+    left = without_common_factors(node)
+    found = _beginning_of_power(node if left is None else left.total)
+    if found is None:
+        return None
+    near, value, parts = found
+    within_ = () if left is None else left.within
+    value = value if left is None else left.times(value)
+    first, second = node.args
+    second = second if node.op is subtract else -second
+    return Found(behind(near, value, first, second), absorbs=tuple(dict.fromkeys((*within_, *parts))))  # type: ignore[arg-type]
+
+
+def _beginning_of_power(node: Node) -> tuple[Node, Node, tuple[Node, ...]] | None:
+    """Where a power less its beginning has a form, that, and the nodes that it is not read by any more."""
     total = sum_of(node, text=True)
     powers = [(n, times) for _, n, times in total.terms if raised(n).op is power]
     if len(powers) != 1 or abs(powers[0][1]) != 1 or total.number != -powers[0][1]:
@@ -218,14 +242,11 @@ def powers_less_what_they_begin_with(node: Node) -> Found | None:
     rest = Sum(tuple((k, n, -times * sign) for k, n, times in total.terms if n is not own), Fraction(0))
     if small.number or not small.terms or not rest.terms:
         return None
-    rise = exponent * log1p(small.node())
+    rise = exponent * log1p(_beside_one(base) or small.node())
     first = less_beginning(subtract(expm1(rise), rise), node.type.dtype)
     second = less_beginning(subtract(rise, rest.node()), node.type.dtype) if first is not None else None
     if first is None or second is None:
         return None
     value = first.value + second.value
     between = (n for n in (*map(bare, node.args), bare(own), bare(base)) if n.op in {add, subtract, where, power})
-    left, right = node.args
-    right = right if node.op is subtract else -right
-    form = behind(logical_and(first.near, second.near), value if sign > 0 else -value, left, right)
-    return Found(form, absorbs=tuple(dict.fromkeys(between)))
+    return logical_and(first.near, second.near), value if sign > 0 else -value, tuple(between)

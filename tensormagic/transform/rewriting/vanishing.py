@@ -21,6 +21,7 @@ import numpy as np
 
 from tensormagic.ir.node import Node, is_constant, topological
 from tensormagic.ir.rules import bare
+from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import (
     absolute,
     divide,
@@ -78,7 +79,7 @@ class Vanishing:
 def one_series(node: Node) -> Vanishing | None:
     """A quotient of which both sides vanish together, by series there; None for others, and for those that are plain.
 
-    Of a product with a quotient, and of a quotient of products, a factor above and one below.
+    Of a product with a quotient, and of a quotient of products, a factor above and one below, or a power of an operand.
     """
     plain = node.op is not divide or number_of(bare(node.args[0])) is not None or _is_plain(node)
     return (None if plain else _of_quotient(node)) or _of_two_factors(node)
@@ -87,17 +88,19 @@ def one_series(node: Node) -> Vanishing | None:
 def _of_two_factors(node: Node) -> Vanishing | None:
     """A product with a factor above and one below that vanish together."""
     factors = factors_of(node)
-    above, below = ([n for n, t in factors.powers.items() if t == sign] for sign in (1, -1))
+    above = [n for n, t in factors.powers.items() if t == 1]
+    below = [n for n, t in factors.powers.items() if t == -1 or (not n.args and -_WHOLE <= t < 0)]
     if len(above) * len(below) > _PAIRS or factors.powers.keys() == {*map(bare, node.args)} == {*above, *below}:
         return None
     for first in above:
         for second in below:
             others = [n for n in factors.powers if n is not first and n is not second]
-            if any(n.args and is_sum(n) for n in (first, second)) and _is_looked_at(divide(first, second), others):
-                found = _of_quotient(divide(first, second))
+            times = factors.powers[second]
+            if any(n.args and is_sum(n) for n in (first, second)):
+                quotient = divide(first, reduce(multiply, [second] * -times))
+                found = _of_quotient(quotient) if _is_looked_at(quotient, others) else None
                 if found is not None:
-                    rest = factors.without({first: 1, second: -1})
-                    return replace(found, value=found.value * rest)
+                    return replace(found, value=found.value * factors.without({first: 1, second: times}))
     return None
 
 
@@ -110,10 +113,21 @@ def beside_what_grows(node: Node) -> Vanishing | None:
         below = _divisors(function)
         for large, times in factors.powers.items():
             if times > 0 and large is not function and large in below:
-                found = _of_quotient(divide(function, divide(1, reduce(multiply, [large] * times))))
+                small, number = _reciprocal(function, large, times)
+                found = _of_quotient(divide(function, small))
                 if found is not None:
-                    return replace(found, value=found.value * factors.without({function: 1, large: times}))
+                    rest = factors.without({function: 1, large: times})
+                    return replace(found, value=found.value * (rest if number == 1 else rest * float(number)))
     return None
+
+
+def _reciprocal(function: Node, large: Node, times: int) -> tuple[Node, Fraction]:
+    """What is small where ``large`` is large, as the function has it, and by what number it is more than the reciprocal."""
+    for node in _nodes(function) if times == 1 else ():
+        number = number_of(bare(node.args[0])) if node.op is divide and bare(node.args[1]) is large else None
+        if number:
+            return node, number
+    return divide(1, reduce(multiply, [large] * times)), Fraction(1)
 
 
 def _divisors(function: Node) -> set[Node]:
@@ -263,12 +277,23 @@ def _over_product(side: Node, place: Product, *, upper: bool) -> Vanishing | Non
 
 def _beside(product: Node, other: Node, look: Look, *, upper: bool) -> Vanishing | None:
     """A product over what is 0 where it is, or the other way round."""
+    rest = _multiple_of(product, other)
+    if rest is not None:
+        return Vanishing(rest if upper else 1 / rest, constant(True))
     quotient = product / other if upper else other / product
     for base in look.operands:
         with suppress(NoSeriesError):
             if (found := _form(quotient, Beside(base, Fraction(0)))) is not None:
                 return found
     return None
+
+
+def _multiple_of(product: Node, other: Node) -> Node | None:
+    """A product without all that ``other`` is a product of, where it has that."""
+    own, theirs = factors_of(product), factors_of(other)
+    if not theirs.powers or any(own.powers.get(n, 0) * t < t * t for n, t in theirs.powers.items()):
+        return None
+    return own.without(theirs.powers) * float(1 / theirs.number)
 
 
 # both sides as series --------------------------------------------------------------------------------------------------

@@ -224,7 +224,8 @@ def _fewest_cases(value: Tensor, parameter: str, slope: Tensor) -> _Written:
     if _cases(found):
         with config.using(math="exact"):
             exact = _gradient(value, parameter)
-            found = min(found, found if exact is None else _written(value, exact, level), key=_cases)
+            others = [] if exact is None else [_written(value, exact, one) for one in (level, "exact")]
+            found = min([found, *others], key=_cases)
     return found
 
 

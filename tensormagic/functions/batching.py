@@ -83,7 +83,9 @@ def vmap(fun: Any, in_axes: Axes = 0, out_axes: Axes = 0) -> Function:
         size = stacks.size()
         outside, copies = _versions(args, options), Copies(args, tuple(single))
         with Drawn() as drawn:
-            leaves, build = flatten(numbers_in(_once(function, single, options, outside, stacks), function.name))
+            leaves, build = flatten(
+                numbers_in(_once(function, single, options, outside, (stacks, copies)), function.name)
+            )
         copies.refuse(function.name)
         results = numbers_alone(leaves, function.name)
         stored = [e for e in stacks.given if e.tensor.place.buffer.stored]
@@ -117,11 +119,17 @@ class _Example:
 
 
 def _once(
-    function: Function, single: Sequence[Any], options: dict[str, Any], outside: dict[Buffer, int], stacks: _Stacks
+    function: Function,
+    single: Sequence[Any],
+    options: dict[str, Any],
+    outside: dict[Buffer, int],
+    about: tuple[_Stacks, Copies],
 ) -> Any:
     """What the function gives for one example that stands for all."""
 
     def refused() -> CaptureError:
+        stacks, copies = about
+        copies.refuse(function.name)
         shared = _stored_since(outside)
         with suppress(ShapeError):  # none tells of what is refused here
             _refuse_shared(shared, batch([b.node for b in shared], stacks.known, stacks.size()), function)

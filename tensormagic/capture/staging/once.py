@@ -114,8 +114,10 @@ def once_for_all(
         result = run()
         changes = before.found() != {} or any(True for _ in stored())
         if before.has_effects or (changes and not _is_the_same_again(capture, run, reached, result, equal)):
-            before.restore()
-            raise refused()
+            try:
+                raise refused()
+            finally:  # it may look at what has changed
+                before.restore()
     finally:
         capture.heap.once.pop()
     return result

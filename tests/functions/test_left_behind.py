@@ -281,7 +281,7 @@ def test_what_is_refused_leaves_nothing_without_a_value(function, refuse):
         return LOG, TABLE, BOX.last, BOX.log, TOTAL, vars(on_itself), in_a_default.__defaults__
 
     before = repr(held())
-    with pytest.raises(CaptureError, match="in an object|that all examples share"):
+    with pytest.raises(CaptureError, match=r"in an object|that all examples share"):
         refuse(function)
     assert repr(held()) == before
 

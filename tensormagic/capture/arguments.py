@@ -73,8 +73,10 @@ def pad_empty_axes(x: Node, axes: Sequence[int], value: float) -> Node:
 
 
 def tensor(value: Any) -> Tensor:
-    """``value`` as a lazy array."""
-    return value if isinstance(value, Tensor) else wrap(node_of(value))
+    """``value`` as a lazy array; of what has labels the values alone, as ``np.asarray`` gives them."""
+    if not isinstance(value, Tensor):
+        return wrap(node_of(value))
+    return Tensor(value.place) if value.has_labels else value
 
 
 def strong(value: Any) -> Tensor:

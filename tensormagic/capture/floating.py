@@ -72,6 +72,20 @@ def _sites(node: Node) -> tuple[Site, ...]:
     return site.of(node) if lens is None else lens().of(node)
 
 
+def plainly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """A call of NumPy's made for captured code: what NumPy warns of, where these are numbers that are there, is told of the user's line."""
+    asked = errstate.asked()
+    warned = {kind: "call" for kind, how in asked.items() if how == "warn"}
+    if not warned or not all(isinstance(v, int | float | complex | np.generic) for v in args):
+        return function(*args, **options)
+
+    def note(what: str, _flag: int) -> None:
+        usercode.warn(f"{what} encountered in {function.__name__}", RuntimeWarning)
+
+    with np.errstate(call=note, **warned):  # type: ignore[arg-type]
+        return function(*args, **options)
+
+
 @contextmanager
 def watched() -> Generator[list[Any]]:
     """Run nodes by NumPy: an error is raised at its node, or becomes a warning at its line once all has run.
@@ -101,6 +115,8 @@ class _Met:
 
     def note(self, what: str, flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
+        if nodes and nodes[0].type.form == "python":  # Python's own numbers do not warn
+            return
         how = self.asked[_KINDS[what]]
         if how == "raise" or _asked_inside(what, nodes):
             self._raise(what, nodes)

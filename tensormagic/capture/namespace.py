@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, fancy, library, oracle, random_module, tables, ufuncs
+from tensormagic.capture import context, fancy, handed_to_tables, library, oracle, random_module, ufuncs
 from tensormagic.capture.door import read_by
 from tensormagic.capture.foreign import librarys
 from tensormagic.capture.hooks import hooks
@@ -32,7 +32,7 @@ for _file in pkgutil.iter_modules(library.__path__, f"{library.__name__}."):
     import_module(_file.name)
 BESIDE: tuple[ModuleType, ...] = fancy, ufuncs, storing, views, attributes
 oracle.methods_in_numpys_words()
-tables.in_numpys_functions()
+handed_to_tables.in_numpys_functions()
 _CREATE = {
     "zeros",
     "ones",

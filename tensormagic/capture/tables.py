@@ -342,9 +342,9 @@ class Labelled(AsPandas):
 
 _ABSENT = object()
 _AXES = {_ABSENT: 0, "index": 0, "columns": 1}
-_REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
-_RUNNING = {"cumsum", "cumprod"}
-_ALIKE_IN_TABLES = {"dot", "round", "clip"} | _RUNNING  # methods that mean the same in NumPy
+REDUCTIONS = ("sum", "prod", "mean", "std", "var", "min", "max", "any", "all")
+RUNNING = {"cumsum", "cumprod"}
+_ALIKE_IN_TABLES = {"dot", "round", "clip"} | RUNNING  # methods that mean the same in NumPy
 _ALIKE = _ALIKE_IN_TABLES | {"argmax", "argmin", "argsort", "searchsorted", "conj"}
 
 
@@ -389,30 +389,6 @@ def _reduction(name: str) -> Callable[..., Any]:
     return reduce
 
 
-def _handed_on(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function, which hands what has labels on to pandas' method: that leaves gaps out."""
-
-    @functools.wraps(own)
-    def call(a: Any, *args: Any, **options: Any) -> Any:
-        if (
-            not isinstance(a, Labelled)
-            or not (a.may_have_gaps() or a.columns is not None)
-            or len(args) > 1
-            or not options.keys() <= {"axis", "ddof"}
-        ):
-            return own(a, *args, **options)
-        axis = args[0] if args else options.pop("axis", None)
-        return getattr(a, name)(axis=axis, **({"ddof": 0, **options} if name in {"std", "var"} else options))
-
-    return call
-
-
-def in_numpys_functions() -> None:
-    """Have NumPy's reductions of a Series or a DataFrame be pandas', once ours are there."""
-    for name in (*_REDUCTIONS, *_RUNNING):
-        FUNCTIONS[getattr(np, name)] = _handed_on(name, FUNCTIONS[getattr(np, name)])
-
-
 def _operator(name: str) -> Callable[..., Any]:
     def operate(self: Labelled, *others: Any) -> Any:
         if not all(map(self._is_like, others)) and values_are_to_be_had():  # pyright: ignore[reportPrivateUsage] (as above)
@@ -444,9 +420,9 @@ def _in_place(name: str) -> Callable[..., Any]:
     return change
 
 
-for _name in _REDUCTIONS:
+for _name in REDUCTIONS:
     setattr(Labelled, _name, _reduction(_name))
-for _name in _RUNNING:
+for _name in RUNNING:
     setattr(Labelled, _name, _running(_name))
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"]
 _NAMES = [f"{side}{name}" for name in _BINARY for side in ("", "r")] + [
@@ -507,4 +483,4 @@ def structure_of(table: Any) -> Any:
     return (type(table).__name__, columns, type(labels).__name__, str(held.dtype), content)
 
 
-__all__ = ["Labelled", "labelled", "structure_of", "with_labels"]
+__all__ = ["REDUCTIONS", "RUNNING", "Labelled", "labelled", "structure_of", "with_labels"]

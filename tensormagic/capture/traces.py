@@ -44,6 +44,15 @@ def without_ours(trace: TracebackType | None) -> TracebackType | None:
     return traced(entries(trace, lambda code: not code.co_filename.startswith(_PACKAGE)))
 
 
+def met_in_capture(error: BaseException) -> bool:
+    """Whether captured code has met an error: that of the user's which this package has called."""
+    last, between = error.__traceback__, False
+    while last is not None and last.tb_next is not None:
+        between = between or last.tb_frame.f_code.co_filename.startswith(_PACKAGE)
+        last = last.tb_next
+    return between
+
+
 def chained(error: BaseException) -> Iterator[BaseException]:
     """An error, and those that Python shows with it."""
     seen: set[int] = set()

@@ -68,6 +68,11 @@ def check_grads(
     """
     given = tuple(args) if isinstance(args, tuple) else (args,)
     wanted = [_mode(m) for m in ([modes] if isinstance(modes, str) else modes)]
+    if not any(map(_is_float, flatten(given)[0])):
+        raise DifferentiationError(
+            "there is nothing to check: no argument is a float, or an array of floats",
+            "Convert it: astype(float), or write 2.0 for 2.",
+        )
     check = _Check(wanted, rtol, np.random.default_rng(seed))
     check.all_of(_Level(fun, given, _plain(fun)), order, ())
 

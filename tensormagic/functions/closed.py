@@ -25,6 +25,17 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ops.leaf import INPUT, Source, constant, input_node
 
 
+def _node(leaf: Any, name: str, label: str) -> Node:
+    """The node of a number that is differentiated by; texts and None are refused by the argument's name."""
+    if leaf is None or isinstance(leaf, str | bytes):
+        what = "None" if leaf is None else f"the text {leaf!r}"
+        raise DifferentiationError(
+            f"{name} of {label} holds {what}: there is no derivative with respect to it",
+            "Differentiate with respect to numbers alone: give texts and None as arguments of their own.",
+        )
+    return node_of(leaf)
+
+
 class Closed:
     """A body run over stand-ins for some arguments, so that derivatives are with respect to these alone."""
 
@@ -42,9 +53,10 @@ class Closed:
             name = function.parameters[position] if position < len(function.parameters) else f"argument {position + 1}"
             self.names.append(name)
             leaves, build = flatten(args[position])
+            leaves = leaves if args[position] is not None else [None]
             for leaf in leaves:
                 _refuse_object(leaf, name, function.name)
-            nodes = [self._stand_in(node_of(v), function, name) for v in leaves]
+            nodes = [self._stand_in(_node(v, name, function.name), function, name) for v in leaves]
             self.moving.append((nodes, build))
             tensors += (own := [stand_in_tensor(n, name) for n in nodes])
             given += leaves

@@ -83,8 +83,9 @@ def _refuse_untyped(function: Function) -> None:
             name, listed = function.name, ", ".join(function.parameters)
             shown = name if name.isidentifier() else "f"
             raise ArgumentError(
-                f"tm.compile is given the arguments' types beside the function, and none were given: {name} has {listed}",
-                f"Write what is like each of them: tm.compile({shown}, {listed}).",
+                f"tm.compile needs an example of each argument beside the function: {name} has {listed}",
+                f"Write tm.compile({shown}, {listed}), with values or types like those of the calls; "
+                "@tm.tensor makes a function that compiles at its calls.",
             )
 
 

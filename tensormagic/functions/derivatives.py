@@ -100,7 +100,11 @@ def _quoted(name: str) -> str:
 
 
 def _no_argument(function: Function, item: int, count: int) -> int:
-    raise DifferentiationError(f"{function.name} is called with {count} arguments: there is no argument number {item}")
+    numbers = {0: "there is none", 1: "0 alone"}.get(count, f"0 to {count - 1}")
+    raise DifferentiationError(
+        f"{function.name} is called with {count} argument{'s' * (count != 1)}: there is no argument number {item}",
+        f"argnums counts from 0: {numbers}.",
+    )
 
 
 def derived(function: Function, name: str, body: Callable[..., Any]) -> Function:
@@ -162,6 +166,17 @@ def _scalar(value: Any, function: Function) -> Node:
     return numbers_alone(leaves, function.name)[0]
 
 
+def _pair(result: Any, function: Function) -> tuple[Any, Any]:
+    """What a function gives that has something beside its value."""
+    if isinstance(result, tuple | list) and len(result) == 2:
+        return result[0], result[1]
+    found = f"{len(result)} values" if isinstance(result, tuple | list) else "one value"
+    raise DifferentiationError(
+        f"{function.name} returns {found}, but with has_aux=True it returns a pair: the scalar, and what stands beside it",
+        "Return such a pair, or leave has_aux out.",
+    )
+
+
 @maker
 def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     """A function that gives the value of ``fun`` and its gradient.
@@ -195,7 +210,7 @@ def value_and_grad(fun: Any, argnums: ArgNums = 0, has_aux: bool = False) -> Fun
 
     def body(*args: Any, **options: Any) -> Any:
         closed = Closed(function, args, options, argument_positions(function, argnums, len(args)))
-        value, aux = closed.result if has_aux else (closed.result, None)
+        value, aux = _pair(closed.result, function) if has_aux else (closed.result, None)
         scalar_node = _scalar(value, function)
         result, found = value_and_gradient_nodes(scalar_node, closed.wrt)
         if function not in _derived:

@@ -176,6 +176,11 @@ def rule(function: Callable[..., Iterator[Any]] | None = None, *, level: str = "
         raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
     if function is None:
         return lambda given: rule(given, level=level)
+    if isinstance(function, str):
+        raise RuleError(
+            f"a rule is a function that yields its two sides, and not the text {function!r}",
+            "Write @tm.rule above def name(x): yield np.log(np.exp(x)), x",
+        )
     if not inspect.isgeneratorfunction(function):
         raise RuleError(
             f"{getattr(function, '__name__', 'the rule')} yields nothing", "Write `yield pattern, replacement`."

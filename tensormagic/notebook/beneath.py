@@ -68,7 +68,7 @@ def told(outcome: Outcome) -> str:
         return ""
     lazy = [_captured(name, tensors_in(v)) for name, v in outcome.outputs.items() if tensors_in(v)]
     parts = {
-        f"returned: {what}, computed by Python{'' if lazy else ', no graph: that is of numbers and arrays'}": True,
+        f"returned: {what}, computed by Python{'' if lazy else ', no graph: graphs are of numbers and arrays'}": True,
         f"run on values: {_listed(ran)}": bool(ran),
         f"graph: of {_listed(lazy)}": bool(lazy),
     }

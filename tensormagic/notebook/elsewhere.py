@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
+
 __all__ = ["METHODS", "function"]
 
 METHODS = {
@@ -69,6 +71,32 @@ _FUNCTIONS = {  # that NumPy has by no such name
 }
 
 
+_HERE = {  # of a package that differentiates or compiles
+    "jit": "@tm.tensor compiles a function at its calls, tm.compile(f, *arguments) at once.",
+    "function": "@tm.tensor makes a graph of a function.",
+    "value_and_gradient": "It is called tm.value_and_grad.",
+    "jacfwd": "It is called tm.jacobian.",
+    "jacrev": "It is called tm.jacobian.",
+    "pmap": "tm.distribute splits rows over the processors of a cluster.",
+    "lax": "for, while and if are written as in Python; tm.scan, tm.cond and tm.while_loop are there too.",
+    "no_grad": "Gradients are computed where they are asked for, and nowhere else; tm.stop_gradient(x) is a constant for them.",
+    "GradientTape": "Nothing has to be recorded: tm.grad(f) and %%tensor --grad w give gradients.",
+    "nn": "There are no layers: write them in NumPy, as in x @ W + b.",
+    "optim": "There are no optimisers: write the step, as in w = w - 0.1 * g.",
+    "Variable": "Arrays of NumPy's are variables: nothing has to be made of them.",
+    "eval": "It is called tm.evaluate.",
+}
+
+
+def written_out(name: str) -> str:
+    """What is written for a function of that name that neither Python nor a notebook has.
+
+    >>> written_out("relu"), written_out("loss")
+    ('There is no function relu: write np.maximum(x, 0).', '')
+    """
+    return f"There is no function {name}: write {_FUNCTIONS[name]}." if name in _FUNCTIONS else ""
+
+
 def function(name: str, owner: Any) -> str:
     """What is written for a function that NumPy does not have; nothing for other modules, and names that nobody has.
 
@@ -76,8 +104,12 @@ def function(name: str, owner: Any) -> str:
     >>> function("relu", np), function("relu", inspect), function("sumn", np)
     ('NumPy has no relu: write np.maximum(x, 0).', '', '')
     """
-    if not inspect.ismodule(owner) or name not in _FUNCTIONS:
+    if not inspect.ismodule(owner):
         return ""
     seen: Any = owner  # captured code sees modules through others
-    is_numpy = inspect.unwrap(seen).__name__ == "numpy"
-    return f"NumPy has no {name}: write {_FUNCTIONS[name]}." if is_numpy else ""
+    home = inspect.unwrap(seen).__name__
+    if home == "tensormagic":
+        return _HERE.get(name) or (
+            f"NumPy's functions are captured as they are: np.{name}." if hasattr(np, name) else ""
+        )
+    return f"NumPy has no {name}: write {_FUNCTIONS[name]}." if home == "numpy" and name in _FUNCTIONS else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -146,12 +146,24 @@ def _read_in(place: Place) -> list[str]:
             tree = ast.parse(piece.strip())
         except SyntaxError:
             continue
-        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        nodes = [n for n in _without_own(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
         nodes.sort(key=lambda n: n.col_offset)
         names = list(dict.fromkeys(n.id for n in nodes))
         if names:
             return names
     return []
+
+
+def _without_own(tree: ast.AST, own: frozenset[str] = frozenset()) -> Iterator[ast.AST]:
+    """The parts of code, but for names that it binds itself: arguments of a ``lambda``, and what a comprehension goes over."""
+    if isinstance(tree, ast.Lambda):
+        own |= {a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)}
+    elif isinstance(tree, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        own |= {n.id for g in tree.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+    if not (isinstance(tree, ast.Name) and tree.id in own):
+        yield tree
+    for child in ast.iter_child_nodes(tree):
+        yield from _without_own(child, own)
 
 
 def _names_of_store(text: str) -> list[str]:
@@ -165,7 +177,7 @@ def _names_of_store(text: str) -> list[str]:
         return []
     read = isinstance(part, ast.AugAssign) or isinstance(into, ast.Subscript)
     sides = [*([into] if read else []), part.value]  # type: ignore[union-attr]
-    return list(dict.fromkeys(n.id for side in sides for n in ast.walk(side) if isinstance(n, ast.Name)))
+    return list(dict.fromkeys(n.id for side in sides for n in _without_own(side) if isinstance(n, ast.Name)))
 
 
 def described(value: Any) -> str:
@@ -308,6 +320,12 @@ def whole(error: BaseException, shell: Any) -> list[str]:
     drawer = shell.InteractiveTB
     lines: list[str] = type(drawer).structured_traceback(drawer, type(error), error, error.__traceback__)
     return lines
+
+
+def place_of(trace: TracebackType | None, shell: Any) -> hints.Line:
+    """The last line of the user's code that an error came through, with its variables."""
+    places = places_of(trace, shell)
+    return _line(places[-1]) if places else hints.Line()
 
 
 def lazy_in(trace: TracebackType | None, shell: Any) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,11 +16,11 @@ from IPython.core.error import UsageError
 from tensormagic import session
 from tensormagic.capture import inputs, usercode
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.traces import without_ours
+from tensormagic.capture.traces import met_in_capture, without_ours
 from tensormagic.capture.usercode import Cell
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
-from tensormagic.ir.errors import TensorError
+from tensormagic.ir.errors import StaleGradientWarning, TensorError
 from tensormagic.ir.node import Node
 from tensormagic.notebook import completion, display, errors, hints, offers
 from tensormagic.notebook.awaiting import told_plain
@@ -28,6 +29,7 @@ from tensormagic.notebook.default import TensorDefault
 from tensormagic.notebook.handed_on import HandedOn
 from tensormagic.notebook.inspecting import Inspecting
 from tensormagic.notebook.interrupting import Interrupts, again
+from tensormagic.notebook.libraries import of_library
 from tensormagic.notebook.lines import comments_first, help_asked
 from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.lost import lost
@@ -36,6 +38,7 @@ from tensormagic.notebook.objects import Objects
 from tensormagic.notebook.pairs import Pairs
 from tensormagic.notebook.parted import root_of
 from tensormagic.notebook.progress import Progress
+from tensormagic.notebook.recorded import recorded
 from tensormagic.notebook.rewriting import TensorRewriting
 from tensormagic.notebook.stale import KnownCell, stored_in
 from tensormagic.notebook.timed import Timed
@@ -67,6 +70,7 @@ class Extension:
         self.help_asked = partial(help_asked, shell.user_ns)
         self.timed = Timed(shell.user_ns)
         self.handed_on = HandedOn()
+        self._told_recorded: set[tuple[str, str]] = set()  # names and the cells that they were of
         self.magics.marked, self.magics.running = self.default.marked, lambda: self.default.running
         self.matcher = completion.matcher(shell)
         self.inspecting = Inspecting(shell, self.magics)
@@ -170,9 +174,20 @@ class Extension:
         if offer is not None and self.magics.rich:
             offers.show(offer, self.magics.views)
         if not self.default.captures(text):
+            self._tell_recorded(text, f"In[{self._number(info)}]")
             self.handed_on.before(self.shell.user_ns, self.magics.gradients.held(self.shell.user_ns))
             tell_of_classes(text, self.shell.user_ns, f"In[{self._number(info)}]")
         self._counter = self.shell.execution_count
+
+    def _tell_recorded(self, text: str, label: str) -> None:
+        """Warn, once for each name, where a loop records a value of an earlier cell that does not change with the loop."""
+        space, origins = self.shell.user_ns, self.magics.origins
+        found = recorded(text, lambda name: origins.made_of(space.get(name)), space)
+        key = (found.name, origins.computed_in(found.name)) if found is not None else ("", "")
+        if found is not None and key not in self._told_recorded:
+            self._told_recorded.add(key)
+            message = found.told(key[1])
+            warnings.warn_explicit(message, StaleGradientWarning, label, found.line)
 
     def _number(self, info: Any) -> int:
         """The number of a cell that is about to run: versions of IPython differ in whether they have counted on by then."""
@@ -304,7 +319,12 @@ class Extension:
         usual = partial(type(drawer).structured_traceback, drawer, kind, error)
         if self.magics.verbose or not isinstance(error, BaseException):
             return usual(trace, *args, **options)
-        hint = hints.of_plain(error) or hints.of_library(error, errors.lazy_in(error.__traceback__, self.shell))
+        trace_of = error.__traceback__
+        line = errors.place_of(trace_of, self.shell)
+        hint = hints.of_plain(error, line) or (
+            hints.hint(error, line, self.shell.user_ns) if met_in_capture(error) else ""
+        )
+        hint = hint or of_library(error, errors.lazy_in(trace_of, self.shell))
         with errors.bared(error):
             drawn = usual(without_ours(trace) or trace, *args, **options)
         return [*drawn, f"Hint: {hint}"] if hint else drawn

@@ -104,6 +104,7 @@ def fresh(
     function: str,
     taken: Collection[str] = (),
     package: str = "",
+    value: str = "",
 ) -> str:
     r"""A cell's text in which ``gradients`` are computed anew where they are used after their variables have changed.
 
@@ -121,6 +122,8 @@ def fresh(
         Names that must not be assigned.
     package
         What the package is called where it is imported already.
+    value
+        The name of what the gradients are of, which a cell that reads it gets anew, too.
 
     Returns
     -------
@@ -139,12 +142,14 @@ def fresh(
     used = {n: v for n, v in gradients.items() if n in {e.id for e in ast.walk(tree) if isinstance(e, ast.Name)}}
     writing = _Writing(used, text)
     if not writing.whole_lines(tree):
-        return fresh(ast.unparse(tree), gradients, changed, function, taken, package)
+        return fresh(ast.unparse(tree), gradients, changed, function, taken, package, value)
     writing.body(tree.body, set(changed))
     if writing.impossible or (not writing.before and not writing.behind):
         return ""
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}.union(taken)
-    step, value = (next(n for n in free(like) if n not in names) for like in ("step", "value"))
+    step, other = (next(n for n in free(like) if n not in names) for like in ("step", "value"))
+    stored = {name for name, into in events(tree, 1) if into}
+    value = value if value in names - stored else other
     return writing.written(tree.body, function, step, value, package)
 
 

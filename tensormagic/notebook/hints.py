@@ -20,15 +20,16 @@ import numpy as np
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.alike import alike
 from tensormagic.ir.errors import TensorError
-from tensormagic.ir.modules import may_be_users
-from tensormagic.notebook.elsewhere import METHODS, function
+from tensormagic.notebook import unpacking
+from tensormagic.notebook.elsewhere import METHODS, function, written_out
 from tensormagic.notebook.fitting import fits_instead
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.misfit import Misfit
 
-__all__ = ["hint", "of_library", "of_plain"]
+__all__ = ["Line", "hint", "of_plain"]
 
 _SIGNATURE = 100  # characters
+_JOIN = {"concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"}  # what takes arrays in one tuple
 _DTYPES = (
     "bool",
     "int8",
@@ -131,8 +132,10 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
 _NO_ATTRIBUTE = r"module '([\w.]+)' has no attribute '([^\W_]\w*)'"
 
 
-def of_plain(error: BaseException) -> str:
-    """What there is to say of an error that plain Python has raised: of names that a failed cell would have set, and of lazy values."""
+def of_plain(error: BaseException, line: Line) -> str:
+    """What there is to say of an error of plain Python: of names that a failed cell would have set, of lazy values and gradients."""
+    if isinstance(error, ValueError) and "values to unpack" in str(error):
+        return unpacking.of_derivative(line.text, line.space)
     if isinstance(error, NameError):
         return lost.hint(error.name or "")
     if isinstance(error, AttributeError) and isinstance(error.obj, Tensor) and error.name:
@@ -146,34 +149,12 @@ def of_plain(error: BaseException) -> str:
     return ""
 
 
-def of_library(error: BaseException, read: Mapping[str, Tensor]) -> str:
-    """What there is to say where other people's code has refused something, and the user's line reads lazy values."""
-    module = _raising(error)
-    by_class = isinstance(error, TypeError | KeyError | AttributeError) and module
-    if not read or isinstance(error, TensorError) or not (by_class or re.search(r"\bTensor\b|buffer API", str(error))):
-        return ""
-    ways = [f"{name}.{'numpy' if value.ndim else 'item'}()" for name, value in read.items()]
-    are = f"{' and '.join(read)} {'are' if len(read) > 1 else 'is'} lazy"
-    return f"{are}. If {module or 'this function'} needs the numbers themselves, write {' and '.join(ways)}."
-
-
-def _raising(error: BaseException) -> str:
-    """The library whose code raised an error; nothing for the user's code and ours."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None or may_be_users(trace.tb_frame.f_code.co_filename):
-        return ""
-    module = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-    return "" if module in {"tensormagic", "IPython"} else module
-
-
 def _or(words: Iterable[str]) -> str:
     return " or ".join(words)
 
 
-def _nearest(word: str, words: Iterable[str]) -> str:
-    found = alike(word, words)
+def _nearest(word: str, words: Iterable[str], least: float = 0.6) -> str:
+    found = alike(word, words, least=least)
     return f"Did you mean {_or(map(repr, found))}?" if found else ""
 
 
@@ -194,9 +175,9 @@ def _of_name(name: str, near: Mapping[str, Any], line: Line) -> str:
         return f"Write {wanted} in a cell before this one."
     if home := next((n for n, v in near.items() if inspect.ismodule(v) and _has(v, name)), ""):
         return f"Did you mean {home}.{name}?"
-    for words in ([n for n in near if not n.startswith("_")], dir(builtins)):
-        if said := _nearest(name, words):
-            return said
+    said = _nearest(name, [n for n in near if not n.startswith("_")]) or written_out(name)
+    if said := said or _nearest(name, dir(builtins), 0.65):  # many short words are a little like anything
+        return said
     return f"No variable has a name like {name}. Has the cell that assigns it been run?"
 
 
@@ -273,6 +254,8 @@ def _too_many(_: re.Match[str], line: Line) -> str:
 
 
 def _unpacked(_: re.Match[str], line: Line) -> str:
+    if said := unpacking.told(line.text, line.space):
+        return said
     name, shape = line.shaped()
     return f"{name} has {_counted(shape[0], 'element', 'elements')}: give as many names on the left." if shape else ""
 
@@ -293,6 +276,8 @@ def _operands(found: re.Match[str], line: Line) -> str:
     if name := line.holding(lambda value: value is None):
         return f"{name} is None, and not a number or an array: a function without return gives None."
     call = line.part_of(ast.Call)
+    if _writes_none(line):
+        return "None is written there, and is neither a number nor an array: np.nan is a number that is missing."
     if call is not None and "NoneType" in found.string:
         return f"{ast.unparse(call)} is None, and not a number or an array: a function without return gives None."
     if name := line.holding(_is_text):
@@ -310,6 +295,12 @@ def _operands(found: re.Match[str], line: Line) -> str:
     if name := line.holding(lambda value: _kind(value) == "O"):
         return f"{name} holds Python objects. If these are numbers, convert them: {name}.astype(float)."
     return ""
+
+
+def _writes_none(line: Line) -> bool:
+    """Whether an operator of the line has the word None beside it."""
+    sum_ = line.part_of(ast.BinOp)
+    return sum_ is not None and any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(sum_))
 
 
 def _nothing(_: re.Match[str], line: Line) -> str:
@@ -331,6 +322,8 @@ def _not_callable(_: re.Match[str], line: Line) -> str:
 
 
 def _arguments(_: re.Match[str], line: Line) -> str:
+    if said := _joined(line):
+        return said
     written, function = line.called()
     try:
         text = re.sub(r"<no value>", "...", str(inspect.signature(function)))
@@ -371,7 +364,34 @@ def _as_sizes(_: re.Match[str], line: Line) -> str:
     return f"Give all sizes as one tuple: {ast.unparse(call.func)}(({', '.join(map(ast.unparse, call.args))}))."
 
 
+def _joined(line: Line) -> str:
+    """Where a function that joins arrays has got them one by one."""
+    call = line.part_of(ast.Call)
+    own = line.called()[0].rpartition(".")[2]
+    if call is None or own not in _JOIN or len(call.args) < 2:
+        return ""
+    return f"Give the arrays as one tuple: {ast.unparse(call.func)}(({', '.join(map(ast.unparse, call.args))}))."
+
+
+def _fixed(found: re.Match[str], line: Line) -> str:
+    """Where something is stored into a tuple or a text."""
+    name = next(iter(re.findall(r"^\s*([^\W\d]\w*)\s*\[", line.text)), "it")
+    what, way = ("text", f"{name}.replace(...)") if found[1] == "str" else ("tuple", f"{name} = list({name})")
+    return f"A {what} cannot be changed: {'make a new one' if found[1] == 'str' else 'a list can'}, {way}."
+
+
+def _of_where(_: re.Match[str], line: Line) -> str:
+    call = line.part_of(ast.Call)
+    if call is None or len(call.args) != 2:
+        return ""
+    first, second = map(ast.unparse, call.args)
+    called = ast.unparse(call.func)
+    return f"Say what is to stand elsewhere, too: {called}({first}, {second}, 0). With the condition alone, it gives indices."
+
+
 def _one_number(_: re.Match[str], line: Line) -> str:
+    if said := _joined(line):
+        return said
     name = line.shaped()[0]
     called, function = line.called()
     own = called.rpartition(".")[2]
@@ -409,6 +429,17 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     (r"axis -?\d+ is out of bounds for array of dimension", _axes),
     (r"too many indices for array", _too_many),
     (r"(?:too many|not enough) values to unpack", _unpacked),
+    (
+        r"cannot unpack non-iterable (?:float|int|complex|bool|numpy)|'(?:float|numpy\.float\d+)' object is not iterable",
+        lambda _, line: unpacking.of_number(line.text),
+    ),
+    (r"'(tuple|str)' object does not support item assignment", _fixed),
+    (r"either both or neither of x and y", _of_where),
+    (r"'return' outside function", _always("A cell is no function: end it with the value alone, without return.")),
+    (
+        r"with string dtype|with dtype '?str",
+        _always("The column holds text. If these are numbers, convert them: .astype(float)."),
+    ),
     (r"cannot reshape array of size (\d+) into shape (\(.*\))", _reshaped),
     (r"Cannot cast ufunc '\w+' output", _narrow),
     (r"Cannot cast array data from .* to dtype\('u?int", _always("Convert it to whole numbers: x.astype(int).")),

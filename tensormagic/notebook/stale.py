@@ -177,8 +177,9 @@ def _told(
     function = first.function or next(n for n in free("objective") if n not in space)
     head, text = _parted(here.text)
     taken = {n for n in (*list(islice(free("step"), 9)), *list(islice(free("value"), 9))) if _is_users(space.get(n))}
+    value = _last_name(first.source.text)
     package = next((n for n in ("tm", "tensormagic") if getattr(space.get(n), "__name__", "") == "tensormagic"), "")
-    better = fresh(text, beside, changed, function, taken, package)
+    better = fresh(text, beside, changed, function, taken, package, value)
     shown = better if better and better.count("\n") < _MOST_LINES else _LOOP.format(function=function, name=first.name)
     start = _listed([f"{b.name} back to {_written(b.node)}" for b in group.values()])
     advice = (
@@ -198,6 +199,16 @@ def _told(
     words = f"Changes {both}, as above: the gradient is then computed in every step. It runs nothing, and Undo takes it back."
     after = f"Set {start}, {f'run {first.cell} again, and then this cell' if unnamed else 'and run this cell again'}."
     return message, Offer(words, after, (*cells, (here, f"{head}{better}")))
+
+
+def _last_name(text: str) -> str:
+    """The name that a cell ends in: what it computes, and what its gradients are of."""
+    try:
+        body = ast.parse(_parted(text)[1]).body
+    except SyntaxError:
+        return ""
+    last = body[-1] if body else None
+    return last.value.id if isinstance(last, ast.Expr) and isinstance(last.value, ast.Name) else ""
 
 
 def _old(group: Mapping[str, _Bound]) -> str:
@@ -255,6 +266,16 @@ class Origins:
         for name, tensor in found.items():
             if tensor.node.op is not CONSTANT:
                 self._read.setdefault(tensor.node, {})[name] = self._cells.get(name, "")
+
+    def made_of(self, value: Any) -> dict[str, str]:
+        """The variables that a lazy value was computed from, with the cells that they were from; nothing for other values."""
+        if not isinstance(value, Tensor) or not self._read:
+            return {}
+        return {name: cell for part in topological([value.node]) for name, cell in self._read.get(part, {}).items()}
+
+    def computed_in(self, name: str) -> str:
+        """The cell that a variable is from."""
+        return self._cells.get(name, "")
 
     def after(self, cell: str, text: str, space: Mapping[str, Any]) -> None:
         """A cell of this text has run: what it has bound, and what it has stored into, is from there."""

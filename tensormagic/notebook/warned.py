@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tensormagic.capture import usercode
+
 __all__ = ["Warned"]
 
 _CELL = re.compile(r"In\[[\d.]+\]")
@@ -48,6 +50,8 @@ def text(
     >>> text(warnings.formatwarning, "grad_w is old", UserWarning, "In[3]", 2)
     'In[3] line 2: UserWarning (no error): grad_w is old\n'
     """
+    cell = usercode.cells.get(filename)
+    filename = cell.label if cell is not None else filename
     if not _CELL.fullmatch(filename):
         return str(before(message, category, filename, lineno, line))
     return f"{filename} line {lineno}: {category.__name__} (no error): {message}\n"

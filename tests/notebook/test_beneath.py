@@ -16,7 +16,7 @@ class Fit:
     slope: float
 """
 NONE = "a number of Python's own, no graph"
-MADE = "computed by Python, no graph: that is of numbers and arrays"
+MADE = "computed by Python, no graph: graphs are of numbers and arrays"
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def asanyarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: boo
 @implements(np.asarray)
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **options: Any) -> Any:
     """``np.asarray``: the array itself, where it is one of this dtype."""
-    own = None if copy else door.lazily(a)
+    own = tensor(a) if isinstance(a, Tensor) else None if copy else door.lazily(a)  # without labels
     a = a if own is None else own
     if not copy and _is_array(a, dtype) and (isinstance(a, Tensor) or np.asarray(a, order=order) is a):  # type: ignore[call-overload]
         letter = "K" if order is None else order_letter(order)

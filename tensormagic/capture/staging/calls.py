@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import clocks, context, deprecated, limits, loud, names, namespace, pythons, usercode
+from tensormagic.capture import clocks, context, deprecated, floating, limits, loud, names, namespace, pythons, usercode
 from tensormagic.capture.door import is_itself, read_by
 from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
@@ -233,9 +233,10 @@ def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
     given = [wrap(node_of(v)) if is_itself(v) and _is_abstract() else read_by(ufunc, v) for v in args]
     inputs: int = getattr(ufunc, "nin", len(given))
     if "out" in options or not inputs < len(given) <= ufunc.nargs:
-        return ufunc(*given, **options)
+        return floating.plainly(ufunc, *given, **options)
     deprecated.told(ufunc, *args, **options)  # NumPy would warn the line of the call, which is here
-    return ufunc(*given[:inputs], out=(*given[inputs:], *[None] * (ufunc.nargs - len(given))), **options)
+    outs = (*given[inputs:], *[None] * (ufunc.nargs - len(given)))
+    return floating.plainly(ufunc, *given[:inputs], out=outs, **options)
 
 
 def _of_container(function: Any) -> Any:

@@ -410,8 +410,8 @@ def _after(token: Node, result: Any, given: dict[Buffer, int]) -> Any:
     if not numbers and not changed:
         if not _awaits(token):
             raise TensorError(
-                "code that only checks or prints data returns nothing here, so its checks would never run",
-                "Return the checked value, and use that.",
+                "the function returns nothing here, so what it checks or prints would never run",
+                "Return the value that it computes or checks, and use that.",
             )
         return result
 

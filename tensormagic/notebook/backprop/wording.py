@@ -204,15 +204,25 @@ def _in_place(text: str, texts: Sequence[str]) -> str:
     )
 
 
+def _whole(node: Node, operand: Callable[[Node], str]) -> str:
+    """What a node is a result of: a loop is long to write."""
+    return f"the {_REGIONS.get(node.op, node.op.name)}" if isinstance(node.op, Region) else operand(node)
+
+
+def _reads(operands: Sequence[str]) -> str:
+    """What a loop or a branch reads, in brackets."""
+    read = [a for a in dict.fromkeys(operands) if a[0].isalpha() and a != _CONSTANT]
+    return f"({', '.join(read[:3])}{', …' if len(read) > 3 else ''})" if read else ""
+
+
 def _expression(node: Node, operand: Callable[[Node], str], called: str = "") -> str:
     """A node as an expression of its operands' texts; its operation as the user has called it."""
     name = called or node.op.name
     if node.op is ITEM:
-        return f"result {node['index'] + 1} of {operand(node.args[0])}"
+        return f"result {node['index'] + 1} of {_whole(node.args[0], operand)}"
     args = [operand(a) for a in node.args]
     if isinstance(node.op, Region):
-        read = [a for a in dict.fromkeys(args) if a[0].isalpha() and a != _CONSTANT]
-        return f"{_REGIONS.get(node.op, name)}({', '.join(read[:3])}{', …' if len(read) > 3 else ''})"
+        return f"{_REGIONS.get(node.op, name)}{_reads(args)}"
     if node.op is CONTRACT:
         return product(node["subscripts"], [_bracketed(a) for a in args])
     sign = SYMBOLS.get(name)

@@ -78,7 +78,7 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         "summary": scene.summary,
         "rules": [clean(rule, 200) for rule in scene.rules[:40]],
         "ruled": _ruled(scene),
-        "chosen": [clean(text, 200) for text in scene.chosen[:8]],
+        "chosen": [clean(text, 200) for text in scene.notes],
         "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
         **tables.message(),
         "head": HEAD,

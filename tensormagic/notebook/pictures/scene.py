@@ -37,6 +37,7 @@ KINDS = (
     "sent",
 )
 MOST_RULES = 8  # that a text lists
+_GROWN = "there are more ops after rewriting: what is one op as written can be several (a mean is a sum and a division), and checks count"
 _NOT_OPS = frozenset({"input", "constant", "output", "sent"})
 
 
@@ -303,8 +304,15 @@ class Scene:
         """:meth:`text` without its title, and the rules that may have changed digits."""
         rules = [f"  {rule}" for rule in self.rules[:MOST_RULES]]
         rules += [f"  and {len(self.rules) - MOST_RULES} more rules"] if len(self.rules) > MOST_RULES else []
-        chosen = [f"  {text}" for text in self.chosen[:MOST_RULES]]
-        return "\n".join([self.summary, *self.text().splitlines()[1:], *chosen, *rules])
+        notes = [f"  {text}" for text in self.notes]
+        return "\n".join([self.summary, *self.text().splitlines()[1:], *notes, *rules])
+
+    @property
+    def notes(self) -> list[str]:
+        """Which branches the graph holds alone, and why a later stage has more ops than were written."""
+        ops = {view.name: view.ops for view in self.views}
+        grown = ops.get("rewritten", 0) > ops.get("captured", 0) > 0
+        return [*([_GROWN] if grown else []), *self.chosen[:MOST_RULES]]
 
     @cached_property
     def details(self) -> Details:

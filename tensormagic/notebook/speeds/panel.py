@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, isnan, log10
+from math import ceil, floor, isfinite, isnan, log10
 from xml.sax.saxutils import escape
 
 from tensormagic.backend.costs import Cost
@@ -99,7 +99,7 @@ def _cells(party: Party, doubt: float) -> list[str]:
 
 
 def _error(error: float, doubt: float) -> str:
-    if error < doubt and doubt > _ULP:
+    if error < doubt and doubt > _ULP and isfinite(doubt):
         return f"< {doubt:.1e}"
     return f"{error:.1e}" if error else "0"
 
@@ -167,6 +167,15 @@ def _usual(party: Party) -> str:
     return f"{seconds_text(party.mean or 0.0)} ± {seconds_text(party.spread)}"
 
 
+def _nearness(difference: float | None) -> str:
+    """How near the results of both are."""
+    if not difference:
+        return "the results are equal to the last digit"
+    if not isfinite(difference):
+        return "the results differ: one is infinite or nan where the other is a number"
+    return f"largest relative difference of the results: {difference:.2g}"
+
+
 def _said(found: Speed) -> list[str]:
     """What there is to say beside the two bars: when compiling pays, and how near the results are."""
     own, told = found.own, list[str]()
@@ -180,11 +189,7 @@ def _said(found: Speed) -> list[str]:
         told.append(f"compiling took {seconds_text(own.compiling)} and {after}")
     elif own.how == "on NumPy":
         told.append("nothing is compiled: the rewritten graph runs in NumPy")
-    told.append(
-        f"largest relative difference of the results: {own.apart:.2g}"
-        if own.apart
-        else "the results are equal to the last digit"
-    )
+    told.append(_nearness(own.apart))
     if found.inputs:
         some = ", ".join([*found.inputs[:4], *["…"] * (len(found.inputs) > 4)])
         told.append(f"for {some}; large compiled loops use up to {config.threads} thread{'s' * (config.threads > 1)}")

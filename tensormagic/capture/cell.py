@@ -339,9 +339,12 @@ def shared(code: Code, notebook: Mapping[str, Any], moving: Iterable[str]) -> di
 def shares(code: Code, reach: home.Reach, moving: Iterable[str]) -> bool:
     """Whether a cell has to run in the notebook's variables: where functions need them for globals.
 
-    Those that it makes, and those of the notebook that read what it binds, or what it is differentiated by, or that bind variables.
+    Those that it makes, and those of the notebook that read what it binds, or what it is differentiated by, or that bind variables, or
+    that a library calls as they are (``functools.cache``, ``np.vectorize``).
     """
     defines = code.parsed.defines and {*moving}.isdisjoint(code.parsed.binds)  # see _Bound
+    if reach.handed and reach.reads:
+        return True
     return defines or bool(reach.binds) or not reach.reads.isdisjoint({*home.bound(code.body), *moving})
 
 

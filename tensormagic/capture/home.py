@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import re
 import weakref
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import filterfalse, islice
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from tensormagic.capture.pythons import IN_NAMESPACES
 from tensormagic.capture.steps import named
 from tensormagic.capture.value import Tensor
-from tensormagic.ir.modules import module_of, package_of
+from tensormagic.ir.modules import is_users, module_of, package_of
 
 _MOST = 2000  # objects that are looked at, and items of one container
 _ATOMS = (
@@ -32,14 +33,12 @@ _ATOMS = (
     np.ndarray,
     np.generic,
     np.dtype,
-    np.ufunc,
     Tensor,
     ModuleType,
 )
 _PARTS: tuple[tuple[Any, tuple[str, ...]], ...] = (  # what these lead to, by attributes
     (MethodType, ("__func__", "__self__")),
     (functools.partial, ("func", "args", "keywords")),
-    (np.vectorize, ("pyfunc",)),
     ((staticmethod, classmethod), ("__func__",)),
     (property, ("fget", "fset")),
 )
@@ -81,13 +80,15 @@ class Reach:
     home
         The notebook's variables: what their functions have for globals.
 
-    ``holders`` are the lists and dictionaries with lazy values in them, those of objects' attributes too.
+    ``holders`` are the lists and dictionaries with lazy values in them, those of objects' attributes too; ``handed`` says whether
+    something of a library leads to functions, which it calls as they are.
     """
 
     def __init__(self, values: Iterable[Any], home: Mapping[str, Any]) -> None:
         self.home = home
         self.holders: list[list[Any] | dict[Any, Any]] = []
         self.reads: set[str] = set()
+        self.handed = False
         self.binds: set[str] = set()
         self._seen: set[int] = set()
         self._pending = list(values)
@@ -107,17 +108,29 @@ class Reach:
             self._pending += [v for v in items if not isinstance(v, _ATOMS)]
             if type(value) in {list, dict} and any(type(v) is Tensor for v in items):
                 self.holders.append(value)  # type: ignore[arg-type]
+            self._hand([getattr(value, "default_factory", None)])
         elif package_of(type(value)) == "tensormagic":
             self._captured(value)
         elif isinstance(value, type):
             self._pending += [p for c in value.__mro__ if _is_users(c) for p in vars(c).values()]
-        elif _is_users(type(value)):
+        elif isinstance(value, weakref.ref):
+            self._hand([value()])
+        elif isinstance(value, MappingProxyType) or _is_callable_of_c(value) or not _is_users(type(value)):
+            self._hand([v for v in gc.get_referents(value) if not isinstance(v, type)] if _may_lead(value) else [])
+        else:
             self._pending += [type(value), getattr(value, "__dict__", None)]
+
+    def _hand(self, values: list[Any]) -> None:
+        """Look at what a library's object leads to."""
+        inside = [v for value in values for v in (value.values() if isinstance(value, dict) else [value])]
+        self.handed = self.handed or any(isinstance(v, FunctionType | MethodType) for v in inside)
+        self._pending += values
 
     def _function(self, function: FunctionType) -> None:
         for cell in function.__closure__ or ():
             self._pending.append(content(cell))
         self._pending += [*(function.__defaults__ or ()), getattr(function, "__wrapped__", None)]
+        self.handed = self.handed or (bool(function.__closure__) and not is_users(function.__code__.co_filename))
         if function.__globals__ is self.home:
             self.binds |= named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
             names = named(function.__code__, "LOAD_GLOBAL", "LOAD_NAME")
@@ -163,6 +176,16 @@ def _parts(value: Any) -> list[Any]:
     own = getattr(value, "__dict__", None) if module_of(type(value)) == "__main__" else None
     found = [inspect.getattr_static(value, n, None) if n == "__wrapped__" else getattr(value, n, None) for n in names]
     return [*found, own, type(value) if own is not None else None]
+
+
+def _is_callable_of_c(value: Any) -> bool:
+    """Whether code in C runs where an object is called, as with ``functools.cache``."""
+    return callable(value) and not isinstance(getattr(type(value), "__call__", None), FunctionType)  # noqa: B004 (of which kind it is)
+
+
+def _may_lead(value: Any) -> bool:
+    """Whether a library's object may call functions of the notebook."""
+    return callable(value) or isinstance(value, MappingProxyType)
 
 
 def _is_users(kind: type) -> bool:

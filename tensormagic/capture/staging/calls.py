@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Generator
@@ -25,6 +26,7 @@ from tensormagic.capture.operands import has_lazy, node_of
 from tensormagic.capture.refusal import refuse_python, values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
+from tensormagic.capture.staging.calls_back import stores
 from tensormagic.capture.staging.choices import chosen
 from tensormagic.capture.staging.classed import classed
 from tensormagic.capture.staging.comprehensions import Filtered, Generated
@@ -226,6 +228,7 @@ def _refuse_frames(function: Any, *_: Any, **__: Any) -> Any:
 
 
 _FUNCTIONS = {BuiltinFunctionType, FunctionType}
+_CACHED = type(functools.cache(_of_effects))
 
 
 def _read_first(ufunc: Any, *args: Any, **options: Any) -> Any:
@@ -287,6 +290,12 @@ def _tried(function: Any) -> Any:
     """What is called in code that is being tried out, and put back: that cannot be done for every effect."""
     if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ == "at":
         return partial(_stored_at, function)
+    kept = getattr(function, "__wrapped__", None) if isinstance(function, _CACHED) else None
+    if isinstance(kept, FunctionType) and stores(kept.__code__):
+        raise fail_trial(
+            f"{kept.__name__}() keeps its results and stores into something, and the loop or branch around it depends on data",
+            "Call it outside the loop or the branch.",
+        )
     if loud.is_quiet(function):
         return function
     name = getattr(function, "__name__", type(function).__name__)

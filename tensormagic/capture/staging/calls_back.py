@@ -61,17 +61,17 @@ def _is_apart(other: Any, lent: Lent) -> bool:
     reach = Reach([function], function.__globals__)
     held = [content(cell) for cell in function.__closure__ or ()]
     held += [function.__globals__[n] for n in reach.reads if n in function.__globals__]
-    stores = named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF") or _stores(function.__code__)
+    changes = named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF") or stores(function.__code__)
     calls = any(isinstance(v, FunctionType) for v in held) or isinstance(other, MethodType)
-    return not (stores or calls or reach.binds) and lent.lent.isdisjoint(map(id, held))
+    return not (changes or calls or reach.binds) and lent.lent.isdisjoint(map(id, held))
 
 
-def _stores(code: CodeType) -> bool:
+def stores(code: CodeType) -> bool:
     """Whether code stores into anything but its own names."""
     for step in dis.get_instructions(code):
         if step.opname in _STORES or (step.opname == "BINARY_OP" and step.argrepr.endswith("=")):
             return True
-    return any(_stores(part) for part in code.co_consts if isinstance(part, CodeType))
+    return any(stores(part) for part in code.co_consts if isinstance(part, CodeType))
 
 
-__all__ = ["CallsBack"]
+__all__ = ["CallsBack", "stores"]

@@ -228,23 +228,32 @@ def _cond(node: Node, args: Sequence[Node], flags: Sequence[bool], size: Size) -
     """Where the predicate differs within the stack, each branch runs that an element takes."""
     predicate, *operands = args
     graphs = (node["then"], node["otherwise"])
+    operands, inner = _with_size(operands, flags[1:], size)
     if not flags[0]:
-        return cond(predicate, _closed(graphs[0], flags[1:], size), _closed(graphs[1], flags[1:], size), operands)
+        return cond(predicate, _closed(graphs[0], inner, size), _closed(graphs[1], inner, size), operands)
     both = [
-        _side(graph, operands, flags[1:], chosen, size)
+        _side(graph, operands, inner, chosen, size)
         for graph, chosen in zip(graphs, (predicate, logical_not(predicate)), strict=True)
     ]
     return tuple(_chosen(predicate, new, old, size) for new, old in zip(*both, strict=True))
 
 
+def _with_size(operands: Sequence[Node], flags: Sequence[bool], size: Size) -> tuple[list[Node], Sequence[bool]]:
+    """Operands of which one that is a stack says how large the stack is: tapes alone do not."""
+    arrays = [k for k, operand in enumerate(operands) if not is_tape(operand)]
+    if not any(flags) or not arrays or any(flags[k] for k in arrays):
+        return [*operands], flags
+    first = arrays[0]
+    led = [lead(operand, False, size) if k == first else operand for k, operand in enumerate(operands)]
+    return led, [flag or k == first for k, flag in enumerate(flags)]
+
+
 def _side(graph: Graph, operands: Sequence[Node], flags: Sequence[bool], chosen: Node, size: Size) -> tuple[Node, ...]:
     """The results of one branch for a stack: what they are where the branch is not chosen does not matter."""
-    if harmless(graph):
+    if harmless(graph) or size == 0 or not can_be_skipped(graph):
         closed = _closed(graph, flags, size) if any(flags) else graph
-        found = inlined(closed, operands) or call(closed, operands)
+        found = (inlined(closed, operands) if harmless(graph) else None) or call(closed, operands)
         return found if any(flags) else tuple(lead(r, False, size) for r in found)
-    if size == 0 or not can_be_skipped(graph):
-        return call(_closed(graph, flags, size), operands)
     inner = _inner_size(graph, size)
     graph = _loosened(graph, flags)
     parameters = with_chosen(_parameters(graph, flags, inner), inner)

@@ -394,3 +394,42 @@ def test_orders_of_composition_agree():
     weights = RNG.normal(size=(8, 2))
     pulled = tm.vmap(lambda v, w: tm.vjp(smooth, v)[1](w)[0])(flat, weights)
     np.testing.assert_allclose(pulled, np.einsum("nij,ni->nj", single.reshape(8, 2, 3), weights), rtol=1e-12)
+
+
+def _kept_in_a_list(x, v):
+    rows = [x, 1.0]
+    y = v * 1.0
+    if y[2] > x:
+        return y.sum()
+    y[::-1] += sum(rows) - y[1]
+    rows.append(v[-1] * x)
+    return y.sum()
+
+
+def _counted(x, v):
+    total = x
+    if v[0] < x:
+        for k in range(3):
+            total = total * v[1] + k
+    return total + v.sum()
+
+
+def _stored(x, v):
+    y = v.copy()
+    if x > 1:
+        y[0] = x * y[1]
+        y[1:] += y[0]
+    return (y * v).sum()
+
+
+@pytest.mark.parametrize("function", [_kept_in_a_list, _counted, _stored])
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1)])
+def test_gradients_through_branches_that_only_a_tape_leaves(function, argnums):
+    """Backwards, a branch may read nothing of the batch but what it has recorded: that does not say how large the batch is."""
+    x, v = np.array([0.3, 1.5, 2.5]), np.arange(9.0).reshape(3, 3) - 2
+    slope = tm.grad(function, argnums)
+    found = tm.vmap(slope)(x, v)
+    rows = [slope(a, b) for a, b in zip(x, v, strict=True)]
+    for k in range(2 if isinstance(argnums, tuple) else 1):
+        one = found[k] if isinstance(argnums, tuple) else found
+        np.testing.assert_allclose(one, np.stack([r[k] if isinstance(argnums, tuple) else r for r in rows]), rtol=1e-13)

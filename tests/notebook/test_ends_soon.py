@@ -7,7 +7,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.capture import limits
-from tensormagic.capture.staging import calls
+from tensormagic.capture.staging import extremes
 from tests.notebook.test_outgrown import python
 
 IDLE = {  # cells whose iterations and calls put nothing into the graph
@@ -113,7 +113,7 @@ MANY_ITEMS = [
 @pytest.mark.parametrize("text", MANY_ITEMS)
 def test_extremes_of_many_items_compare_values(notebook, monkeypatch, text):
     picked = []
-    monkeypatch.setattr(calls, "chosen", lambda *a, own=calls.chosen: picked.append(1) or own(*a))
+    monkeypatch.setattr(extremes, "chosen", lambda *a, own=extremes.chosen: picked.append(1) or own(*a))
     cell = (
         "import math\ng, L, dt = 9.81, 1.0, 0.001\nth, om, t = 0.5, 0.0, 0.0\nout = []\n"
         "while t < 0.3:\n    om -= g / L * math.sin(th) * dt\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import itertools
 import operator
@@ -14,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import clocks, context, deprecated, floating, limits, loud, names, namespace, pythons, usercode
+from tensormagic.capture import clocks, context, deprecated, floating, limits, loud, names, namespace, pythons
 from tensormagic.capture.door import is_itself, read_by
-from tensormagic.capture.elements import rows_of
 from tensormagic.capture.foreign import Lending, is_foreign, is_foreign_class, librarys, on_values
 from tensormagic.capture.hooks import hooks, run_time
 from tensormagic.capture.library import applying, mathematics
@@ -27,34 +25,21 @@ from tensormagic.capture.refusal import refuse_python, values_are_there
 from tensormagic.capture.staging import iterators, kinds, ordering, outside, ranges, scalar_types, source, special
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.calls_back import stores
-from tensormagic.capture.staging.choices import chosen
 from tensormagic.capture.staging.classed import classed
-from tensormagic.capture.staging.comprehensions import Filtered, Generated
+from tensormagic.capture.staging.comprehensions import Filtered
 from tensormagic.capture.staging.consumed import is_staged, leaving
 from tensormagic.capture.staging.conversions import CONVERSIONS, own_method, waits
+from tensormagic.capture.staging.extremes import extreme, sum_, whole
 from tensormagic.capture.staging.grown import GrownList
 from tensormagic.capture.staging.handed import calling_staged, handing, staged, takes_functions
 from tensormagic.capture.staging.lifting import unstaged
-from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.quantified import quantified
-from tensormagic.capture.staging.raising import defer
 from tensormagic.capture.staging.recursive import calling, code_that_calls_itself
-from tensormagic.capture.staging.repeating import each
 from tensormagic.capture.staging.telling import id_, in_order, instead, keeps_messages, with_messages
 from tensormagic.capture.staging.trial import fail_trial, trial
 from tensormagic.capture.value import Tensor, wrap
-from tensormagic.capture.words import said
-from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.modules import module_of
-from tensormagic.ir.node import Node
-from tensormagic.ir.size import nodes_of
-from tensormagic.ir.type import Type, hint, product
-from tensormagic.ops.form import to_form
-from tensormagic.ops.leaf import size_node
-from tensormagic.ops.scalars import scalar
-
-_LONG, _MANY = 1000, 64  # elements of an array, and of a list, each of which is a node of its own
 
 
 def called(function: Any) -> Any:
@@ -347,121 +332,6 @@ def _known(function: Any) -> Any:
     return namespace.captured(function)
 
 
-def _extreme(name: str, smaller: bool) -> Callable[..., Any]:
-    """``min`` or ``max``: of lazy numbers, by comparisons as Python makes them."""
-    plain: Callable[..., Any] = getattr(builtins, name)
-
-    def find(*args: Any, **options: Any) -> Any:
-        args = tuple(map(whole, args))
-        rows = rows_of(args[0]) if len(args) == 1 and not options else None
-        if rows is not None:
-            first, rest = ranges.first_and_rest(args[0], said(plain, ()))
-            return first if _is_alone(rows, rest) else _folded(pick, first, rest)
-        if len(args) == 1 and is_long(args[0]):
-            return on_values(plain)(*args, **options)
-        several = len(args) == 1 and hasattr(type(args[0]), "__iter__")
-        values = list(args[0]) if several else list(args)
-        args = (values,) if several else args
-        if several and is_long(values):  # what a generator gave
-            return on_values(plain)(values, **options)
-        if values and not values_are_there() and set(options) <= {"default", "key"} and _by_parts(values, options):
-            return ordering.extreme(plain, values, key=options.get("key"), smaller=smaller)
-        if set(options) - {"default"} or len(values) < 2 or not any(isinstance(v, Tensor) for v in values):
-            return plain(*args, **options)
-        best = values[0]
-        for value in values[1:]:
-            best = pick(best, value) if _alike(best, value) or not values_are_there() else _first_of(best, value)
-        return best
-
-    def _first_of(best: Any, value: Any) -> Any:
-        return value if (value < best if smaller else value > best) else best
-
-    def pick(best: Any, value: Any) -> Any:
-        value_wins, (value, best) = value < best if smaller else value > best, _as_numbers(value, best)
-        return chosen(value_wins, lambda: value, lambda: best)
-
-    return find
-
-
-def _as_numbers(*values: Any) -> tuple[Any, ...]:
-    """Values of which one is chosen: an array without axes beside a number as the number that it holds."""
-    without = [isinstance(v, Tensor) and v.type.form == "array" and not v.type.shape for v in values]
-    if all(without):
-        return values
-    if any(without) and (capture := context.current()) is not None:
-        capture.callers.unsure = "an array without axes that is compared with a number"
-    return tuple(wrap(to_form(v.node, "scalar")) if w else v for v, w in zip(values, without, strict=True))
-
-
-def _by_parts(values: list[Any], options: dict[str, Any]) -> bool:
-    """Whether ``min`` and ``max`` compare keys, lazy values part by part, or objects of the user's, and not numbers."""
-    lazy_parts = any(isinstance(v, tuple | list) for v in values) and has_lazy(values)
-    return options.get("key") is not None or lazy_parts or any(special.method_of(v, "__lt__") for v in values)
-
-
-def is_long(values: Any) -> bool:
-    """Whether an array or a list in a cell has so many elements that a comparison each is no graph: Python compares the values then."""
-    if type(values) is list and len(values) > _MANY:
-        return values_are_there() and all(isinstance(v, Tensor | int | float | np.number) for v in values)
-    if not isinstance(values, Tensor) or values.ndim != 1 or not values_are_there():
-        return False
-    return (hint(values.type.shape[0]) or 0) > _LONG
-
-
-def _alike(left: Any, right: Any) -> bool:
-    """Whether two numbers are of one class: else the one that is chosen says of which."""
-    kinds = [v.type if isinstance(v, Tensor) else Type(np.asarray(v).dtype, (), "python") for v in (left, right)]
-    return kinds[0].form == kinds[1].form and kinds[0].dtype == kinds[1].dtype
-
-
-def _is_alone(rows: Node, rest: ranges.Items) -> bool:
-    """Whether the first of several values is the only one, of which no other is asked whether it is larger.
-
-    It has to be, of arrays that are not true or false; where it is data-dependent how many there are, that is found when the graph runs.
-    """
-    count, size = rest.count(), product(rows.type.shape[1:])
-    if isinstance(count, int) or hint(size) == 1:
-        return count == 0
-    error: Exception = CaptureError(
-        f"the largest or the smallest, in {usercode.here()}, of arrays of data-dependent length is not captured",
-        "Use one element of each.",
-    )
-    if not nodes_of(size):
-        error = ValueError(
-            "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
-        )
-    return defer(scalar.less_equal(size_node(count), 0), error)
-
-
-def whole(value: Any) -> Any:
-    """A generator expression as a list, where a region makes that."""
-    return value.whole() if isinstance(value, Generated) else value
-
-
-def _folded(step: Callable[[Any, Any], Any], total: Any, items: ranges.Items) -> Any:
-    """``functools.reduce`` over what one loop has made, by another loop."""
-
-    def iteration(item: Any) -> None:
-        nonlocal total
-        total = step(total, item)
-
-    own = ("total",)
-    each(items, iteration, None, (own, own, own, own, ()))
-    return total
-
-
-def _sum(values: Any, /, start: Any = 0) -> Any:
-    """``sum``: of what a loop has made, and of more than a few elements of an array, by a loop, in the same order."""
-    values = whole(values)
-    if rows_of(values) is not None:
-        first, rest = ranges.none_and_all(values)
-        return _folded(operator.add, start + first, rest)
-    items = ranges.items_of(values) if isinstance(values, Tensor) and context.current() is not None else None
-    if items is not None and (values_are_there() or not nodes_of(items.count())) and len(items) > FEW:
-        return _folded(operator.add, start + items.at(0), ranges.Rest(items))
-    return sum(values, start)
-
-
 def _filtered(function: Any, values: Any) -> Any:
     """``filter``, where what it keeps may depend on data."""
     if values_are_there():
@@ -502,10 +372,10 @@ _OWN: dict[Any, Callable[..., Any]] = {
     reversed: iterators.reversed_,
     itertools.product: iterators.product_,
     len: ranges.len_,
-    sum: _sum,
+    sum: sum_,
     sorted: ordering.sorted_,
-    min: _extreme("min", smaller=True),
-    max: _extreme("max", smaller=False),
+    min: extreme("min", smaller=True),
+    max: extreme("max", smaller=False),
     all: quantified("all", whole),
     any: quantified("any", whole),
 }

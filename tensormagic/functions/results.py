@@ -13,7 +13,7 @@ from tensormagic.capture.perhaps import PerhapsNumber
 from tensormagic.capture.refusal import refuse_python
 from tensormagic.capture.staging.comprehensions import Generated
 from tensormagic.capture.staging.ranges import Items, LazyIterator
-from tensormagic.capture.stores.views import Flat
+from tensormagic.capture.stores.flat import Flat
 from tensormagic.capture.tree import Rest, Special, computed, holds_deferred, items_of, with_items
 from tensormagic.capture.value import Tensor, wrap
 from tensormagic.ir.errors import CaptureError, DTypeError

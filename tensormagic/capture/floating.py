@@ -115,7 +115,7 @@ class _Met:
 
     def note(self, what: str, flag: int) -> None:
         nodes = list(_running(inspect.currentframe()))
-        if nodes and nodes[0].type.form == "python":  # Python's own numbers do not warn
+        if nodes and nodes[0].types[0].form == "python":  # Python's own numbers do not warn
             return
         how = self.asked[_KINDS[what]]
         if how == "raise" or _asked_inside(what, nodes):

@@ -45,7 +45,7 @@ def test_the_dtype_carries_over(notebook):
 def test_what_is_made_for_types_takes_all_inputs_of_a_cell(notebook):
     notebook.ok("%%tensor objective -q\nloss = (w * X).sum()\nloss")
     for call, said in {
-        "tm.compile(objective)": "none were given: objective has w, X",
+        "tm.compile(objective)": "tm.compile needs an example of each argument beside the function: objective has w, X",
         "tm.trace(objective, w)": "objective() takes 2 arguments (w, X)",
     }.items():
         ran = notebook(call)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +12,6 @@ from typing import Any
 
 from tensormagic.capture import context, living, usercode
 from tensormagic.capture.hooks import hooks
-from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir import site
 from tensormagic.ir.node import Node
@@ -25,7 +25,6 @@ NAMES = frozenset(
 )
 """What the clocks of the module ``time`` are called."""
 
-_FEW = 64  # items of a container that is looked into
 _CLOCKS = {getattr(time, name) for name in NAMES if hasattr(time, name)}
 
 
@@ -50,33 +49,35 @@ def read_clock(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def settle() -> None:
-    """Compute what the running cell has lazily, and the notebook's variables: in Python they would have been computed by now."""
+    """Compute what the running cell has made, and somebody still has: in Python it would have been computed by now."""
     capture = context.current()
     if capture is not None and (capture.abstract or capture.inputs.standing):
         return
     groups: dict[Any, list[Tensor]] = {}
-    for one in (*_variables(), *_made_here()):
+    for one in _made_here():
         groups.setdefault((one.level, one.place.buffer.placed), []).append(one)
     for tensors in groups.values():
         with tensors[0].leveled():
             compute(list(dict.fromkeys(t.node for t in tensors)))
 
 
-def _variables() -> list[Tensor]:
-    """The lazy values that the code which looks at the clock has by name, containers with few items included."""
-    frame = usercode.user_frame()
-    found: list[Tensor] = []
-    for value in list(frame.f_globals.values()) if frame is not None else ():
-        if isinstance(value, Tensor) or (isinstance(value, list | tuple | dict) and len(value) <= _FEW):
-            found += tensors_in(value)
-    return found
-
-
 def _made_here() -> list[Tensor]:
-    """Those that the cell which runs has made, and somebody still has."""
-    run = max((cell.run for cell in usercode.cells.values()), default=0)
-    held = (one for one in living.here() if isinstance(one, Tensor))
+    """The lazy values that the cell which runs has made, and somebody still has."""
+    run = _run()
+    held = [one for one in living.here() if isinstance(one, Tensor)] if run else []
     return [one for one in held if any(s.run == run for s in site.of(one.node))]
+
+
+def _run() -> int:
+    """Which run of a cell is going on; 0 where no notebook is."""
+    if context.current() is not None:
+        return max((cell.run for cell in usercode.cells.values()), default=0)
+    frame, run = inspect.currentframe(), 0
+    while frame is not None:
+        cell = usercode.cell_of(frame.f_code.co_filename)
+        run = run if cell is None else cell.run  # the cell itself stands outside of the functions that it calls
+        frame = frame.f_back
+    return run
 
 
 def compute(nodes: list[Node]) -> list[Node]:

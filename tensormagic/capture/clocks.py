@@ -26,8 +26,6 @@ NAMES = frozenset(
 """What the clocks of the module ``time`` are called."""
 
 _CLOCKS = {getattr(time, name) for name in NAMES if hasattr(time, name)}
-
-
 ADDED = frozenset(("__import__", "read_clock"))  # names that the code of plain cells has beside those of its text
 
 
@@ -71,7 +69,7 @@ def _made_here() -> list[Tensor]:
 def _run() -> int:
     """Which run of a cell is going on; 0 where no notebook is."""
     if context.current() is not None:
-        return max((cell.run for cell in usercode.cells.values()), default=0)
+        return usercode.newest_run()
     frame, run = inspect.currentframe(), 0
     while frame is not None:
         cell = usercode.cell_of(frame.f_code.co_filename)

@@ -115,9 +115,9 @@ class Reach:
             self._pending += [p for c in value.__mro__ if _is_users(c) for p in vars(c).values()]
         elif isinstance(value, weakref.ref):
             self._hand([value()])
-        elif isinstance(value, MappingProxyType) or _is_callable_of_c(value) or not _is_users(type(value)):
-            self._hand([v for v in gc.get_referents(value) if not isinstance(v, type)] if _may_lead(value) else [])
-        else:
+        elif isinstance(value, MappingProxyType) or _librarys_code_runs(value):
+            self._hand([v for v in gc.get_referents(value) if not isinstance(v, type)])
+        elif _is_users(type(value)):
             self._pending += [type(value), getattr(value, "__dict__", None)]
 
     def _hand(self, values: list[Any]) -> None:
@@ -178,14 +178,10 @@ def _parts(value: Any) -> list[Any]:
     return [*found, own, type(value) if own is not None else None]
 
 
-def _is_callable_of_c(value: Any) -> bool:
-    """Whether code in C runs where an object is called, as with ``functools.cache``."""
-    return callable(value) and not isinstance(getattr(type(value), "__call__", None), FunctionType)  # noqa: B004 (of which kind it is)
-
-
-def _may_lead(value: Any) -> bool:
-    """Whether a library's object may call functions of the notebook."""
-    return callable(value) or isinstance(value, MappingProxyType)
+def _librarys_code_runs(value: Any) -> bool:
+    """Whether code of a library, or in C, runs where an object is called, as with ``functools.cache``."""
+    own = isinstance(getattr(type(value), "__call__", None), FunctionType) and _is_users(type(value))  # noqa: B004 (of which kind it is)
+    return callable(value) and not own
 
 
 def _is_users(kind: type) -> bool:

@@ -25,7 +25,7 @@ FIRST = 16  # elements of an array that is gone over, after which the time of th
 NODE = 0.0005  # seconds that a node takes later on, to be rewritten and run
 DEEP = 8  # branches and loops that are tried within one another, from which on the code is data-dependent recursion
 CALLS = 1024  # calls, after which the time is taken
-TURNS = 64  # iterations that Python runs, of all loops, after which it is taken
+ITERATIONS = 64  # iterations that Python runs, of all loops, after which it is taken
 FEW = 8  # of either to a node, from which on they are for nothing that is in the graph
 ENOUGH = 20  # times so long such a capture may take
 
@@ -79,9 +79,9 @@ class Ahead:
         if capture.effort.again is _yes and not capture.heap.trials:  # what was given up when it was tried as a region
             refuse(capture)
         self._begun += 1
-        capture.effort.turns += 1
-        if not capture.effort.turns % TURNS:
-            _idles(capture, capture.effort.turns)
+        capture.effort.iterated += 1
+        if not capture.effort.iterated % ITERATIONS:
+            _idles(capture, capture.effort.iterated)
         if self._begun == 2:
             self._nodes = self._before = capture.effort.nodes
             self._since, self._ran = time.thread_time(), capture.effort.ran

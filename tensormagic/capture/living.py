@@ -109,7 +109,7 @@ def on_the_way(wanted: Sequence[Node], is_known: Callable[[Node], bool]) -> list
     if context.current() is not None:
         below = set(topological(wanted, stop=is_known))
         return [*dict.fromkeys(n for held in stops for n in _shared(held, below, is_known))]
-    newest = max((cell.run for cell in usercode.cells.values()), default=0)
+    newest = usercode.newest_run()
     stops = {n for n in stops if _is_older(n, newest)}
     order = topological(wanted, stop=lambda n: n in stops or is_known(n))
     return [n for n in order if n in stops]

@@ -31,7 +31,7 @@ class Effort:
         How many nodes there are.
     driving, iterations, driven
         In how many loops the code is that Python runs, how many iterations these have begun, and in how many Python decides.
-    asked, calls, turns, begun, wall
+    asked, calls, iterated, begun, wall
         How many values the code has asked for on the way, how often it has called functions of the user's, how many iterations of all
         loops Python has begun, and when the code has begun, by the clock of its thread and by the one on the wall.
     ran
@@ -54,7 +54,7 @@ class Effort:
     driven: int = 0
     asked: int = 0
     calls: int = 0
-    turns: int = 0
+    iterated: int = 0
     begun: float = field(default_factory=time.thread_time)
     wall: float = field(default_factory=time.perf_counter)
     ran: float = 0.0

@@ -116,6 +116,11 @@ def span_at(code: CodeType, instruction: int, line: int) -> Site:
     return found
 
 
+def newest_run() -> int:
+    """The run of the cell that began last; 0 where there is none."""
+    return max((cell.run for cell in cells.values()), default=0)
+
+
 def cell_of(filename: str) -> Cell | None:
     """The cell whose code is compiled under a file's name."""
     found = cells.get(filename)

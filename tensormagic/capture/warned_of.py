@@ -73,7 +73,7 @@ def again(node: Node) -> None:
     found = _of.get(node) if _of else None
     if not found:
         return
-    run = max((cell.run for cell in usercode.cells.values()), default=0)
+    run = usercode.newest_run()
     for known in found:
         built = known.built()
         for span in site.of(built) if built is not None else ():

@@ -24,10 +24,7 @@ values = Values()
 
 def forget_values(nodes: Sequence[Node]) -> None:
     """Drop the values that are kept for ``nodes`` and for what they are computed from, but not those of inputs."""
-    with lock:
-        for node in topological(nodes):
-            for there in values.every() if node.args else ():
-                there.pop(node, None)
+    drop([node for node in topological(nodes) if node.args])
 
 
 def drop(nodes: Sequence[Node]) -> None:

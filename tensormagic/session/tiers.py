@@ -276,7 +276,7 @@ class Executable:
 
     def _warn_again(self, elapsed: float, sizes: dict[Any, int], values: Sequence[Any]) -> None:
         """NumPy's warnings, by a second run in NumPy: once for each run of a cell, where that takes no long time."""
-        run = max(cell.run for cell in usercode.cells.values())
+        run = usercode.newest_run()
         if run != self._warned and self._is_quick(elapsed) and not self.tells and not self.calls:
             self._warned = run
             self.by_numpy(sizes, *values)

@@ -219,7 +219,7 @@ def test_what_loops_carry_for_gradients_says_what_it_is(started, cell):
     drawn = report.portrait.scene(report.outcome.source).view("gradient").drawn
     bodies = [body for views in drawn.inner.values() for body in views]
     inside = {v.label for body in bodies for v in body.vertices if v.kind == "input"}
-    assert {name for name in inside if name not in {*"hzspvxyrki"}} - {"0.1 * r"} == BOTH_PASSES[cell]
+    assert {name for name in inside if name not in {*"hzspvxyrki"}} - {"0.1 × r"} == BOTH_PASSES[cell]
 
 
 def test_an_operand_that_is_stretched_before_a_loop_has_not_the_name_of_the_loops_value(started):

@@ -124,11 +124,6 @@ WITHOUT_LOOPS = {running_sum, running_product, running_sum_of_functions, mapped,
 each = pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
 
 
-@pytest.fixture(autouse=True)
-def at_stable(monkeypatch):
-    monkeypatch.setattr(tm.config, "math", "stable")
-
-
 @each
 def test_what_is_done_to_a_loop_is_a_step_with_its_line(function):
     said = tm.tensor(function)(tm.tensor(X)).explain()

@@ -19,11 +19,6 @@ KEPT = "|".join((*LEVEL_WORDS.values(), AS_ACCURATE))
 STEP = re.compile(rf"(\d+)\. ({KEPT}): ")
 
 
-@pytest.fixture(autouse=True)
-def at_stable(monkeypatch):
-    monkeypatch.setattr(tm.config, "math", "stable")
-
-
 def errors_in(text):
     """The errors before and after that lines of an explanation tell."""
     found = re.findall(r"error (?:(\S+) -> )?(\S+) units in the last place", text)

@@ -8,8 +8,8 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.transform.rewriting import rewrite
+from tests.transform.kept_digits import lost_by_arrays, lost_by_numbers, lost_compiled
 from tests.transform.never_worse import function_of, texts
-from tests.transform.test_what_grows import Exactly, columns
 
 ONCE = [
     "np.sqrt(1 + x * x) - x",
@@ -71,32 +71,6 @@ SLOPES = {  # text, inputs, the operand that the slope is by
 }
 
 
-def lost(text, points, found, by=None):
-    """How many bits the values, or slopes by an operand, lack: at most."""
-    exactly = eval(f"lambda x, y, z: {text}", {"np": Exactly()})
-    bits = [0.0]
-    with mpmath.workdps(120):
-        for point, value in zip(points, found, strict=True):
-            at = [mpmath.mpf(v) for v in point]
-            true = exactly(*at)
-            if by is not None:
-                step = at[by] * mpmath.mpf(10) ** -50
-                ends = [exactly(*(v + s * step if k == by else v for k, v in enumerate(at))) for s in (1, -1)]
-                true = (ends[0] - ends[1]) / (2 * step)
-            if true:
-                bits.append(float(mpmath.log(1 + abs(mpmath.mpf(float(value)) - true) / abs(true) * 2**53, 2)))
-    return max(bits)
-
-
-def number(text):
-    return eval(f"lambda x, y, z: {text} + 0 * (y + z)", {"np": np})
-
-
-@pytest.fixture(autouse=True)
-def at_stable(monkeypatch):
-    monkeypatch.setattr(tm.config, "math", "stable")
-
-
 def most(text):
     """How often a rule is used on a text, at most, and the size of the graph."""
     function, arity = function_of(text)
@@ -129,31 +103,23 @@ def test_it_is_not_used_again_in_large_programs_either():
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_keep_their_digits(name):
-    text, points = VALUES[name]
-    assert lost(text, points, tm.tensor(number(text))(*columns(points))) < 4
+    assert max(lost_by_arrays(*VALUES[name])) < 4
 
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("form", [float, np.float64, np.array])
 def test_values_of_numbers_keep_them(name, form):
-    text, points = VALUES[name]
-    f = tm.tensor(number(text))
-    assert lost(text, points, [f(*map(form, p)) for p in points]) < 4
+    assert max(lost_by_numbers(form, *VALUES[name])) < 4
 
 
 @pytest.mark.parametrize("name", SLOPES)
 def test_slopes_keep_them(name):
-    text, points, by = SLOPES[name]
-    f = number(text)
-    slopes = tm.tensor(lambda *given: tm.grad(lambda *a: np.sum(f(*a)), argnums=by)(*given))(*columns(points))
-    assert lost(text, points, slopes, by) < 6
+    assert max(lost_by_arrays(*SLOPES[name])) < 6
 
 
 @pytest.mark.parametrize("name", ["counter flow", "multipole", "two ways", "lens"])
 def test_compiled_values_keep_them(name):
-    text, points = VALUES[name]
-    given, f = columns(points), number(text)
-    assert lost(text, points, tm.compile(f, *given)(*given)) < 4
+    assert max(lost_compiled(*VALUES[name])) < 4
 
 
 def test_within_branches_and_loops():

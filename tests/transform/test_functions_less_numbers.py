@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
+from tests.transform.kept_digits import columns, lost_by_arrays, lost_by_numbers, lost_compiled, number
 
 SIZES = tuple(10.0**-k for k in range(1, 13, 2))
 SMALL = [(x, y) for x in SIZES for y in (0.3, 2.0)]
@@ -47,87 +48,32 @@ CASES = {  # text, inputs
 each = pytest.mark.parametrize("name", CASES)
 
 
-class Digits:
-    """Functions of mpmath by NumPy's names; of a text's own numbers they are NumPy's."""
-
-    pi, e = np.pi, np.e
-
-    def __getattr__(self, name):
-        exactly = {
-            "arctan2": mpmath.atan2,
-            "hypot": lambda a, b: mpmath.sqrt(a * a + b * b),
-            "abs": abs,
-            "sinc": lambda v: mpmath.sinc(mpmath.pi * v),
-            "log2": lambda v: mpmath.log(v) / mpmath.log(2),
-        }.get(name) or getattr(mpmath, name.replace("arc", "a"))
-        plainly = getattr(np, name)
-
-        def function(*given):
-            plain = all(isinstance(v, int | float) for v in given)
-            return mpmath.mpf(float(plainly(*given))) if plain else exactly(*given)
-
-        return function
-
-
-def number(name):
-    return eval(f"lambda x, y: {CASES[name][0]}", {"np": np})
-
-
-def lost(name, found, *, slope=False):
-    """How many bits the values, or slopes by x, lack: at most, and on average."""
-    text, points = CASES[name]
-    exactly = eval(f"lambda x, y: {text}", {"np": Digits()})
-    bits = []
-    with mpmath.workdps(120):
-        for (x, y), value in zip(points, found, strict=True):
-            at, step = mpmath.mpf(x), mpmath.mpf(x) * mpmath.mpf(10) ** -50
-            true = exactly(at, mpmath.mpf(y))
-            if slope:
-                true = (exactly(at + step, mpmath.mpf(y)) - exactly(at - step, mpmath.mpf(y))) / (2 * step)
-            error = abs(mpmath.mpf(float(value)) - true) / abs(true) * 2**53
-            bits.append(float(mpmath.log(1 + error, 2)))
-    return max(bits), np.mean(bits)
-
-
 def few(lost):
     """Five bits at most, where a series begins, and one and a half on average: the texts lose 20 on average, and all."""
-    return lost[0] < 5 and lost[1] < 1.5
-
-
-def columns(name):
-    return tuple(np.array(c) for c in zip(*CASES[name][1], strict=True))
-
-
-@pytest.fixture(autouse=True)
-def at_stable(monkeypatch):
-    monkeypatch.setattr(tm.config, "math", "stable")
+    return max(lost) < 5 and np.mean(lost) < 1.5
 
 
 @each
 def test_values_keep_their_digits(name):
-    assert few(lost(name, tm.tensor(number(name))(*columns(name))))
+    assert few(lost_by_arrays(*CASES[name]))
 
 
 @each
 @pytest.mark.parametrize("form", [float, np.float64, np.array])
 def test_values_of_numbers_keep_them(name, form):
-    f = tm.tensor(number(name))
-    assert few(lost(name, [f(form(x), form(y)) for x, y in CASES[name][1]]))
+    assert few(lost_by_numbers(form, *CASES[name]))
 
 
 @each
 def test_slopes_keep_them(name):
-    f = number(name)
-    slopes = tm.tensor(lambda x, y: tm.grad(lambda x: np.sum(f(x, y)))(x))(*columns(name))
-    assert few(lost(name, slopes, slope=True))
+    assert few(lost_by_arrays(*CASES[name], 0))
 
 
 @pytest.mark.parametrize(
     "name", ["length", "softplus", "far arctangent", "direction behind", "quotient less its limit"]
 )
 def test_compiled_values_keep_them(name):
-    given = columns(name)
-    assert few(lost(name, tm.compile(number(name), *given)(*given)))
+    assert few(lost_compiled(*CASES[name]))
 
 
 def test_values_within_branches_and_loops_keep_them():
@@ -154,22 +100,22 @@ def test_special_values_are_those_of_the_text(dtype):
     x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 1e-30, 5e-324, 1e30], dtype)
     pairs = np.array([(a, b) for a in x for b in x], dtype)
     for text, _ in CASES.values():
-        f = eval(f"lambda x, y: {text}", {"np": np})
+        f = number(text, 2)
         with np.errstate(all="ignore"):
             plain = f(*pairs.T)
         found = tm.tensor(f)(*pairs.T.copy())
         tiny = ((pairs != 0) & (abs(pairs) < 1e-20)).any(1)  # whose cubes are 0: rules say that they have values there
         assert not (np.isnan(found) & ~np.isnan(plain)).any(), text
         assert not (np.isnan(plain) & ~np.isnan(found) & ~tiny).any(), text
-        number = np.isfinite(plain) | tiny
-        assert np.array_equal(plain[~number], found[~number], equal_nan=True), text
-        number &= ((pairs == 0) | (abs(pairs) > 0.5)).all(1)  # near 0 the text has no digits
-        size = np.maximum(abs(plain[number]), 16)
-        assert (abs(plain[number] - found[number]) <= 8 * np.finfo(dtype).eps * size).all(), text
+        numeric = np.isfinite(plain) | tiny
+        assert np.array_equal(plain[~numeric], found[~numeric], equal_nan=True), text
+        numeric &= ((pairs == 0) | (abs(pairs) > 0.5)).all(1)  # near 0 the text has no digits
+        size = np.maximum(abs(plain[numeric]), 16)
+        assert (abs(plain[numeric] - found[numeric]) <= 8 * np.finfo(dtype).eps * size).all(), text
 
 
 def test_exact_values_are_numpys(monkeypatch):
     monkeypatch.setattr(tm.config, "math", "exact")
-    for name in CASES:
-        given = columns(name)
-        assert np.array_equal(np.asarray(tm.tensor(number(name))(*given)), number(name)(*given))
+    for text, points in CASES.values():
+        given, f = columns(points), number(text, 2)
+        assert np.array_equal(np.asarray(tm.tensor(f)(*given)), f(*given))

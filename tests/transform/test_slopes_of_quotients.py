@@ -6,6 +6,7 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.transform.rewriting import rewrite
+from tests.transform.kept_digits import Digits, columns, lost, lost_by_arrays, lost_by_numbers, lost_compiled, number
 
 SIZES = (1e-12, 1e-9, 1e-6, 1e-4, 0.01, 0.1)
 SMALL = [(x, y) for x in SIZES for y in (0.5, 2.0, 30.0, 0.1)]
@@ -73,50 +74,10 @@ CASES = {  # text, inputs, how many bits may be lost
 each = pytest.mark.parametrize("name", CASES)
 
 
-class Digits:
-    """Functions of mpmath by NumPy's names."""
-
-    def __getattr__(self, name):
-        return getattr(mpmath, name)
-
-    def where(self, condition, first, second):
-        return first if condition else second
-
-
-def lost(name, slopes):
-    """How many bits each slope by x lacks."""
-    text, points, _ = CASES[name]
-    exactly = eval(f"lambda x, y: {text}", {"np": Digits()})
-    found = []
-    with mpmath.workdps(120):
-        for (x, y), slope in zip(points, slopes, strict=True):
-            at, step = mpmath.mpf(x), mpmath.mpf(x) * mpmath.mpf(10) ** -50
-            true = (exactly(at + step, mpmath.mpf(y)) - exactly(at - step, mpmath.mpf(y))) / (2 * step)
-            error = abs(mpmath.mpf(float(slope)) - true) / abs(true) * 2**53
-            found.append(float(mpmath.log(1 + error, 2)))
-    return found
-
-
-def function(name):
-    return eval(f"lambda x, y: {CASES[name][0]}", {"np": np})
-
-
-def columns(name):
-    x, y = np.array(CASES[name][1]).T
-    return x.copy(), y.copy()
-
-
-@pytest.fixture(autouse=True)
-def at_stable(monkeypatch):
-    monkeypatch.setattr(tm.config, "math", "stable")
-
-
 @each
 def test_slopes_keep_their_digits(name):
-    x, y = columns(name)
-    f = function(name)
-    slopes = tm.tensor(lambda x, y: tm.grad(lambda x: np.sum(f(x, y)))(x))(x, y)
-    assert max(lost(name, slopes)) < CASES[name][2]
+    text, points, most = CASES[name]
+    assert max(lost_by_arrays(text, points, 0)) < most
 
 
 @pytest.mark.parametrize(
@@ -137,10 +98,8 @@ def test_slopes_keep_their_digits(name):
     ],
 )
 def test_compiled_slopes_keep_them_too(name):
-    x, y = columns(name)
-    f = function(name)
-    slopes = tm.compile(lambda x, y: tm.grad(lambda x: np.sum(f(x, y)))(x), x, y)(x, y)
-    assert max(lost(name, slopes)) < CASES[name][2] + 1
+    text, points, most = CASES[name]
+    assert max(lost_compiled(text, points, 0)) < most + 1
 
 
 @pytest.mark.parametrize("form", [float, np.float64, np.array])
@@ -148,16 +107,8 @@ def test_compiled_slopes_keep_them_too(name):
     "name", ["cosine", "exponentials", "annuity", "by a hyperbolic cosine", "Box and Cox beside 0"]
 )
 def test_slopes_of_numbers(name, form):
-    f = function(name)
-    points = CASES[name][1]
-    slope = tm.tensor(tm.grad(f))
-    slopes = [float(slope(form(x), form(y))) for x, y in points[::5]]
-    text, _, most = CASES[name]
-    CASES["of numbers"] = (text, points[::5], most)
-    try:
-        assert max(lost("of numbers", slopes)) < most
-    finally:
-        del CASES["of numbers"]
+    text, points, most = CASES[name]
+    assert max(lost_by_numbers(form, text, points[::5], 0)) < most
 
 
 def test_slopes_within_loops_and_branches():
@@ -173,18 +124,15 @@ def test_slopes_within_loops_and_branches():
 
         return tm.grad(worth)(rates)
 
-    CASES["rolled"] = ("3 * (1 - (1 + x) ** -y) / x", [(r, 30.0) for r in rates], 4)
-    try:
-        assert max(lost("rolled", rolled(rates, 30.0))) < 4
-    finally:
-        del CASES["rolled"]
+    points = [(r, 30.0) for r in rates]
+    assert max(lost("3 * (1 - (1 + x) ** -y) / x", points, rolled(rates, 30.0), 0)) < 4
 
 
 def test_slopes_are_numpys_where_nothing_vanishes():
     """At 0 and at infinity a quotient is what its text is, and its slope is no number where the text has none."""
     ends = np.array([0.0, -0.0, np.inf, np.nan])
     for name in ("by a hyperbolic cosine", "annuity", "by a root"):
-        f = function(name)
+        f = number(CASES[name][0], 2)
         slopes = tm.tensor(lambda x, y, f=f: tm.grad(lambda x: np.sum(f(x, y)))(x))(ends, np.full(4, 2.0))
         with np.errstate(all="ignore"):
             values = np.asarray(tm.tensor(f)(ends, np.full(4, 2.0)))
@@ -196,8 +144,8 @@ def test_slopes_are_numpys_where_nothing_vanishes():
 def test_values_are_as_near_as_numpys(name):
     text, points, _ = CASES[name]
     exactly = eval(f"lambda x, y: {text}", {"np": Digits()})
-    x, y = columns(name)
-    f = function(name)
+    x, y = columns(points)
+    f = number(text, 2)
     with mpmath.workdps(120), np.errstate(all="ignore"):
         true = [exactly(mpmath.mpf(a), mpmath.mpf(b)) for a, b in points]
         ours, theirs = (

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tests.transform.test_functions_less_numbers import Digits
+from tests.transform.kept_digits import lost_by_arrays, lost_by_numbers, lost_compiled
 
 SMALL = (1e-9, 1e-6, 1e-4, 1e-2, 0.2)
 STEPS = [(x, y, 0.7) for x in (0.3, 1.1, 2.5) for y in SMALL]
@@ -45,51 +45,19 @@ UNKNOWN = {"entropy of an order": 1, "power less its base": 0}
 each = pytest.mark.parametrize("name", CASES)
 
 
-def number(name):
-    return eval(f"lambda x, y, z: {CASES[name][0]} + 0 * (y + z)", {"np": np})
-
-
-def lost(name, found, by=None):
-    """How many bits the values, or slopes by an operand, lack: at most, and on average."""
-    text, points = CASES[name]
-    exactly = eval(f"lambda x, y, z: {text}", {"np": Digits()})
-    bits = []
-    with mpmath.workdps(120):
-        for point, value in zip(points, found, strict=True):
-            at = [mpmath.mpf(v) for v in point]
-            true = exactly(*at)
-            if by is not None:
-                step = at[by] * mpmath.mpf(10) ** -50
-                ends = [exactly(*(v + s * step if k == by else v for k, v in enumerate(at))) for s in (1, -1)]
-                true = (ends[0] - ends[1]) / (2 * step)
-            if true:
-                bits.append(float(mpmath.log(1 + abs(mpmath.mpf(float(value)) - true) / abs(true) * 2**53, 2)))
-    return max(bits, default=0.0), np.mean(bits or [0.0])
-
-
 def few(lost):
-    return lost[0] < 6 and lost[1] < 2
-
-
-def columns(name):
-    return tuple(np.array(c) for c in zip(*CASES[name][1], strict=True))
-
-
-@pytest.fixture(autouse=True)
-def at_stable(monkeypatch):
-    monkeypatch.setattr(tm.config, "math", "stable")
+    return max(lost) < 6 and np.mean(lost) < 2
 
 
 @each
 def test_values_keep_their_digits(name):
-    assert few(lost(name, tm.tensor(number(name))(*columns(name))))
+    assert few(lost_by_arrays(*CASES[name]))
 
 
 @each
 @pytest.mark.parametrize("form", [float, np.float64, np.array])
 def test_values_of_numbers_keep_them(name, form):
-    f = tm.tensor(number(name))
-    assert few(lost(name, [f(*map(form, p)) for p in CASES[name][1]]))
+    assert few(lost_by_numbers(form, *CASES[name]))
 
 
 @each
@@ -97,17 +65,13 @@ def test_values_of_numbers_keep_them(name, form):
 def test_slopes_keep_them(name, by):
     if UNKNOWN.get(name) == by:
         pytest.skip("open: this slope loses more than two bits")
-    f = number(name)
-    slopes = tm.tensor(lambda *given: tm.grad(lambda *a: np.sum(f(*a)), argnums=by)(*given))(*columns(name))
-    assert few(lost(name, slopes, by))
+    assert few(lost_by_arrays(*CASES[name], by))
 
 
 @pytest.mark.parametrize("name", ["sine after a step", "two reactions", "Mercator", "current"])
 def test_compiled_values_and_slopes_keep_them(name):
-    given, f = columns(name), number(name)
-    assert few(lost(name, tm.compile(f, *given)(*given)))
-    slope = tm.compile(lambda *a: tm.grad(lambda *b: np.sum(f(*b)))(*a), *given)
-    assert few(lost(name, slope(*given), 0))
+    assert few(lost_compiled(*CASES[name]))
+    assert few(lost_compiled(*CASES[name], 0))
 
 
 def test_values_within_branches_and_loops_keep_them():

@@ -13,6 +13,7 @@ from sphinx.addnodes import desc_signature
 
 import tensormagic as tm
 from tensormagic.capture.hooks import hooks
+from tensormagic.functions.value_grad import tensor_grad
 
 HERE = Path(__file__).resolve().parent
 
@@ -50,7 +51,7 @@ tm.live(valley, u=(-2, 2), v=(-1, 3)).to_html(HERE / "_live" / "live-plane.html"
 
 # Methods that lazy values get by name are documented as those of their class.
 for name in ("grad", "formula", "backprop", "code", "explain", "time", "to_html", "graph", "optimized"):
-    setattr(tm.Tensor, name, hooks.methods[name])
+    setattr(tm.Tensor, name, tensor_grad if name == "grad" else hooks.methods[name])
 
 html_math_renderer = "mathml"  # formulas are part of the page, and no script is fetched for them
 

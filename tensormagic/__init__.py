@@ -28,7 +28,7 @@ from tensormagic.functions.saving import load
 from tensormagic.functions.submitting import submit
 from tensormagic.functions.tensor import evaluate, tensor
 from tensormagic.functions.tracing import parse, rewrite, trace
-from tensormagic.functions.value_grad import tensor_grad
+from tensormagic.functions.value_grad import Asked
 from tensormagic.ir.errors import (
     CaptureError,
     DerivativeCheckError,
@@ -195,7 +195,7 @@ def _formula(self: Tensor, name: str = "", wrt: str | Iterable[str] = ()) -> Any
 hooks.methods["formula"] = _formula
 
 
-hooks.methods["grad"] = tensor_grad
+hooks.methods["grad"] = Asked()
 
 
 def live(shown: Any, /, **ranges: Any) -> Any:

@@ -40,7 +40,7 @@ def describe(value: Lazy) -> str:
     if capture is not None and not capture.abstract and not capture.heap.trials:
         return repr(value.numpy())
     where = place_text(value)
-    return f"Tensor({type_text(value.type)}{', from ' + where if where else ''}, not computed)"
+    return f"Tensor({type_text(value.type)}{', from ' + where if where else ''}, not computed yet)"
 
 
 def is_computed(value: Lazy) -> bool:

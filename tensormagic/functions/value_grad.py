@@ -68,8 +68,12 @@ def input_of(result: Node, wrt: Any) -> Node:
             warnings.warn(told, UserWarning, stacklevel=4)
         taken.tell(result, node_of(wrt), "what it is differentiated by")
         return node_of(wrt)
-    sources = {n: n["source"] for n in topological([result]) if n.op is INPUT}
+    nodes = topological([result])
+    sources = {n: n["source"] for n in nodes if n.op is INPUT}
     if isinstance(wrt, str):
+        variable = usercode.user_names(usercode.user_frame()).get(wrt)
+        if isinstance(variable, Tensor) and (node := variable.node) in nodes:  # as `--grad` takes the name
+            return node
         found = [n for n, source in sources.items() if source.name == wrt]
     elif not isinstance(wrt, np.ndarray):
         found = _inputs_of(wrt, sources)
@@ -99,7 +103,7 @@ def _inputs_of(number: Any, sources: Mapping[Node, Any]) -> list[Node]:
     return named or [n for n, _ in same]
 
 
-def tensor_grad(self: Tensor, wrt: Any) -> Any:
+def tensor_grad(self: Tensor, wrt: Any = None) -> Any:
     """The gradient of this lazy number with respect to what it was computed from.
 
     Parameters
@@ -124,8 +128,29 @@ def tensor_grad(self: Tensor, wrt: Any) -> Any:
     >>> print((x**3).sum().grad(x))
     [ 3. 12.]
     """
+    if wrt is None:
+        raise DifferentiationError("a gradient is with respect to something", 'Name it, as in loss.grad("w").')
     several = isinstance(wrt, tuple | list)
     nodes = [input_of(self.node, v) for v in (wrt if several else (wrt,))]
     with self.leveled():
         found = [owned(wrap(n), numbers=True) for n in gradient_nodes(self.node, nodes)]
     return tuple(found) if several else found[0]
+
+
+class Asked:
+    """``y.grad``, a method whose own text says how it is called: elsewhere that attribute holds the gradient."""
+
+    def __init__(self, value: Any = None) -> None:
+        self._value = value
+        self.__doc__ = tensor_grad.__doc__
+
+    def __get__(self, value: Tensor, _owner: type | None = None) -> Asked:
+        return Asked(value)
+
+    def __call__(self, wrt: Any = None) -> Any:
+        return tensor_grad(self._value, wrt)
+
+    def __repr__(self) -> str:
+        return (
+            "<a method: y.grad(w) is the gradient of y with respect to w; %%tensor --grad w makes the variable grad_w>"
+        )

@@ -8,9 +8,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from tensormagic.capture.summary import is_computed
 from tensormagic.capture.tree import tensors_in
-from tensormagic.capture.value import Tensor
 
 if TYPE_CHECKING:
     from tensormagic.notebook.outcome import Outcome
@@ -53,9 +51,9 @@ def plainly(value: Any, kind: str, others: Iterable[str]) -> str:
 
 
 def told(outcome: Outcome) -> str:
-    """What an object is that a cell ends in, who made it, and what was captured beside it; nothing for texts, lists and the like.
+    """What an object is that a cell ends in, and what graph stands beside it; nothing for texts, lists and the like.
 
-    ``returned: OdeResult of scipy, computed by Python · graph: of rate (computed when it is read)``
+    ``an object, OdeResult of scipy; the graph is of rate``
     """
     value = outcome.result
     if value is None or isinstance(value, _TEXTS) or outcome.plain:
@@ -63,25 +61,11 @@ def told(outcome: Outcome) -> str:
     kind = type(value)
     package = (kind.__module__ or "").partition(".")[0]
     what = kind.__name__ if package in {"builtins", "__main__", ""} else f"{kind.__name__} of {package}"
-    ran = list(dict.fromkeys(outcome.on_values))
-    if package in {"builtins", ""} and not ran:
+    if package in {"builtins", "tensormagic", ""}:
         return ""
-    lazy = [_captured(name, tensors_in(v)) for name, v in outcome.outputs.items() if tensors_in(v)]
-    parts = {
-        f"returned: {what}, computed by Python{'' if lazy else ', no graph: graphs are of numbers and arrays'}": True,
-        f"run on values: {_listed(ran)}": bool(ran),
-        f"graph: of {_listed(lazy)}": bool(lazy),
-    }
-    return " \N{MIDDLE DOT} ".join(text for text, there in parts.items() if there)
-
-
-def _captured(name: str, values: list[Tensor]) -> str:
-    """A name of lazy values, and whether these are there."""
-    return f"{name} ({'computed' if all(map(is_computed, values)) else 'computed when it is read'})"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join([*names[:_MOST], *["…"] * (len(names) > _MOST)])
+    lazy = [name for name, v in outcome.outputs.items() if tensors_in(v)]
+    some = f"{', '.join(lazy[:_MOST])}{', …' if len(lazy) > _MOST else ''}"
+    return f"an object, {what}{f'; the graph is of {some}' if lazy else ', no graph: graphs are of numbers and arrays'}"
 
 
 def as_html(line: str) -> str:

@@ -75,6 +75,8 @@ _HERE = {  # of a package that differentiates or compiles
     "jit": "@tm.tensor compiles a function at its calls, tm.compile(f, *arguments) at once.",
     "function": "@tm.tensor makes a graph of a function.",
     "value_and_gradient": "It is called tm.value_and_grad.",
+    "derivative": "tm.grad(f) is the derivative of a function of one number; tm.vmap(tm.grad(f)) takes it at each element.",
+    "gradient": "It is called tm.grad.",
     "jacfwd": "It is called tm.jacobian.",
     "jacrev": "It is called tm.jacobian.",
     "pmap": "tm.distribute splits rows over the processors of a cluster.",

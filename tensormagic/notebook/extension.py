@@ -30,7 +30,7 @@ from tensormagic.notebook.handed_on import HandedOn
 from tensormagic.notebook.inspecting import Inspecting
 from tensormagic.notebook.interrupting import Interrupts, again
 from tensormagic.notebook.libraries import of_library
-from tensormagic.notebook.lines import comments_first, help_asked
+from tensormagic.notebook.lines import LATER, comments_first, help_asked, refused_later
 from tensormagic.notebook.looks import TensorLooks
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.magic import TensorMagics
@@ -84,6 +84,8 @@ class Extension:
         """Put everything into its place."""
         shell = self.shell
         shell.register_magics(self.magics, self.looks, self.rewriting, self.default)
+        for name in LATER:
+            shell.register_magic_function(partial(refused_later, name), "line", name)
         shell.events.register("pre_run_cell", self.before_cell)
         shell.events.register("post_run_cell", self.after_cell)
         shell.input_transformers_cleanup.extend([self.help_asked, comments_first, told_plain, self.default.transformer])
@@ -144,7 +146,7 @@ class Extension:
         for group in (self.magics, self.looks, self.rewriting, self.default):
             registered: Any = group.magics
             for kind, names in registered.items():
-                for name in names:
+                for name in (*names, *LATER):
                     manager.magics[kind].pop(name, None)
             manager.registry.pop(type(group).__name__, None)
             self.shell.configurables.remove(group)

@@ -50,7 +50,9 @@ def differentiated(
                 moving[wanted] = _moving(code, wanted, captured, parted)
     _refuse_lost(captured, moving)
     with placed(lambda: value_site(code, options.of)):
-        found = _gradients(code, options, target, moving, captured.values)
+        if target is None and moving:
+            raise _no_value(captured)
+        found = _gradients(code, options, target, moving)
     _tell_taken(captured, moving)
     return found, moving
 
@@ -64,11 +66,10 @@ def _one_of(code: Code, result: Any) -> str:
     return next(numbers, "loss")
 
 
-def _no_value(values: Mapping[str, Any]) -> UsageError:
-    """What is said where a cell ends in no value, as in a call of print: which of its names may be meant."""
-    number = next(
-        (n for n, v in reversed(list(values.items())) if isinstance(v, Tensor) and not v.ndim and n[0] != "_"), ""
-    )
+def _no_value(captured: Captured) -> UsageError:
+    """What is said where a cell ends in no value, as in a call of print: which of the names that it binds or reads may be meant."""
+    own = [*reversed(list(captured.outputs.items())), *((n, captured.values.get(n)) for n in captured.parsed.reads)]
+    number = next((n for n, v in own if isinstance(v, Tensor) and not v.ndim and n[0] != "_"), "")
     advice = (
         f"end it with {number}, or write --of {number}"
         if number
@@ -77,13 +78,9 @@ def _no_value(values: Mapping[str, Any]) -> UsageError:
     return UsageError(f"%%tensor --grad: the cell has no value; {advice}")
 
 
-def _gradients(
-    code: Code, options: Options, result: Any, nodes: Mapping[str, Node], values: Mapping[str, Any]
-) -> dict[str, Tensor]:
+def _gradients(code: Code, options: Options, result: Any, nodes: Mapping[str, Node]) -> dict[str, Tensor]:
     if not nodes:
         return {}
-    if result is None:
-        raise _no_value(values)
     if is_container(result):
         raise DifferentiationError(
             f"a gradient is of one number, but the cell's value is a {type(result).__name__}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import keyword
 import math
 import re
 import sys
@@ -85,13 +86,14 @@ class Line:
     def called(self) -> tuple[str, Any]:
         """The function that is called, as it is written, and itself: by names and attributes, nothing is computed."""
         call = self.part_of(ast.Call)
-        return ("", None) if call is None else (ast.unparse(call.func), self._value(call.func))
+        return ("", None) if call is None else (ast.unparse(call.func), self.value(call.func))
 
-    def _value(self, part: ast.expr) -> Any:
+    def value(self, part: ast.expr) -> Any:
+        """What a name, or an attribute of a module, stands for; nothing is computed."""
         if isinstance(part, ast.Name):
             return self.space.get(part.id, getattr(builtins, part.id, None))
         if isinstance(part, ast.Attribute):
-            owner = inspect.unwrap(self._value(part.value))  # captured code sees modules through others
+            owner = inspect.unwrap(self.value(part.value))  # captured code sees modules through others
             return getattr(owner, part.attr, None) if inspect.ismodule(owner) else None
         return None
 
@@ -122,6 +124,8 @@ def hint(error: BaseException, line: Line, near: Mapping[str, Any], misfit: Misf
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return f"If it is not installed, run %pip install {package} in a cell of its own."
+    if isinstance(error, SyntaxError) and (said := _keyword_as_name(line)):
+        return said
     message = error.message if isinstance(error, TensorError) else str(error)
     for pattern, said in _KNOWN:
         if found := re.search(pattern, message):
@@ -321,6 +325,21 @@ def _not_callable(_: re.Match[str], line: Line) -> str:
     )
 
 
+def _not_indexed(_: re.Match[str], line: Line) -> str:
+    part = line.part_of(ast.Subscript)
+    if part is None or not callable(line.value(part.value)):
+        return ""
+    written = ast.unparse(part.value)
+    return f"{written} is a function. To call it, write round brackets: {written}({ast.unparse(part.slice)})."
+
+
+def _keyword_as_name(line: Line) -> str:
+    """Where a word of Python's is used as a name: ``lambda = 2``."""
+    text = re.sub(r"""'[^']*'|"[^"]*\"""", "''", line.text)
+    found = _ASSIGNED.search(text) or _NO_LAMBDA.search(text)
+    return f"{found[1]} is a word of Python's own, and cannot be a name: {found[1]}_ can." if found else ""
+
+
 def _arguments(_: re.Match[str], line: Line) -> str:
     if said := _joined(line):
         return said
@@ -348,12 +367,15 @@ def _narrow(_: re.Match[str], line: Line) -> str:
     return f"Write {store.target.id} = {whole}, which makes a new array of the wider type."
 
 
+_WHOLE = "A whole number is needed: convert it by int(...), or divide by //."
+
+
 def _sizes(found: re.Match[str], line: Line) -> str:
     call = line.part_of(ast.Call)
     if found[1] == "tuple" and call is not None:
         return f"Write the sizes one by one: {ast.unparse(call.func)}(2, 3)."
     if found[1] in {"float", "numpy.float64"}:
-        return "A whole number is needed: convert it by int(...), or divide by //."
+        return _WHOLE
     return f"A whole number is needed, but this is of type {found[1]}."
 
 
@@ -415,6 +437,10 @@ def _read_only(_found: re.Match[str], line: Line) -> str:
     return f"{name or 'The array'} is read-only. Store into a copy{f': {name} = {name}.copy()' if name else ''}."
 
 
+_ASSIGNED = re.compile(rf"(?<![\w.])({'|'.join(keyword.kwlist)})\s*=(?!=)")
+_NO_LAMBDA = re.compile(r"(?<![\w.])(lambda)(?:\s*[^\w\s:*]|\s*\*\s*[\w.]+(?![\w.]*\s*[:,]))")
+
+
 def _always(text: str) -> Callable[[re.Match[str], Line], str]:
     return lambda _found, _line: text
 
@@ -452,17 +478,23 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     ),
     (r"'NoneType' object (?:is not|has no)", _nothing),
     (r"object is not callable", _not_callable),
+    (r"object is not subscriptable", _not_indexed),
     (r"got an unexpected keyword argument '(\w+)'", _keyword),
     (r"missing \d+ required|takes .* arguments? but|takes (?:at most|exactly|no) .*argument", _arguments),
     (r"data type '(\w+)' not understood", lambda found, _line: _nearest(found[1], _DTYPES)),
     (r"Cannot interpret '\d+' as a data type", _as_sizes),
     (r"'([\w.]+)' object cannot be interpreted as an integer", _sizes),
+    (r"expected a sequence of integers or a single integer, got '.*[.e].*'", _always(_WHOLE)),
     (r"'(?:int|numpy\.int\d+)' object is not iterable", _always("To count, loop over range(...) of it.")),
     (r"math\.\w+ is not captured", _one_number),
     (r"only .*arrays can be converted", _one_number),
     (r"truth value of an array", _truth),
     (r"destination is read-only|output array is read-only", _read_only),
     (r"only integers, slices", _always("Use whole numbers as indices: convert by int(...), or divide by //.")),
+    (
+        r"arrays used as indices must be of integer",
+        _always("Convert them to whole numbers, x.astype(int), or choose by a condition, as in a[x > 0]."),
+    ),
     (
         r"(?:list|tuple) indices must be integers",
         _always("Lists are indexed by whole numbers, from 0; names are keys of dictionaries."),

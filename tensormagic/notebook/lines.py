@@ -10,7 +10,9 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-__all__ = ["comments_first", "help_asked", "plain_python"]
+__all__ = ["LATER", "comments_first", "help_asked", "plain_python", "refused_later"]
+
+LATER = ("%tensor", "%rewrite")  # how IPython calls a cell's magic below the first line: a line's magic of that name
 
 # magics that run code: it would see the notebook's variables, and not those of the cell
 _RUN_CODE = {
@@ -33,6 +35,11 @@ _TELL = {"who", "whos", "who_ls"}  # of the notebook's variables, which the cell
 _CALL = re.compile(r"get_ipython\(\)\.run_(line|cell)_magic\('(\w+)'")
 _FIRST = re.compile(r"%%tensor\b")
 _HELP = re.compile(r"(%%?)(tensor\w*|rewrite)\s(?:.*\s)?(-h|--help)\s*$")
+
+
+def refused_later(name: str, _line: str) -> None:
+    """What is said of ``%%tensor`` below other code, where IPython knows no such magic."""
+    raise UsageError(f"%{name} must be the first line of its cell: split the cell above it")
 
 
 def plain_python(text: str, shell: Any) -> str:

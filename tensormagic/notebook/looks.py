@@ -130,7 +130,7 @@ class TensorLooks(Magics):
                     f"{name} is {type(value).__name__}" if known else f"there is no variable {name}{self._near(name)}"
                 )
             raise UsageError(
-                f"%{magic.__name__} takes the name of a lazy value; {what}. %%tensor cells compute lazy values."
+                f"%{magic.__name__} takes the name of a lazy value; {what.rstrip('.')}. %%tensor cells compute lazy values."
             )
         return name or "_", value
 

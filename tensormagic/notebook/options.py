@@ -284,7 +284,7 @@ def _made(given: argparse.Namespace, values: dict[str, Any], defaults: Mapping[s
         "name": _identifier(next(iter(names), ""), "NAME"),
         "inputs": _names(values, "input"),
         "outputs": _names(values, "output"),
-        "grad": tuple(map(_path, _split(values.get("grad", "")))),
+        "grad": tuple(dict.fromkeys(map(_path, _split(values.get("grad", ""))))),
         "of": _identifier(values.get("of", ""), "--of"),
         "live": _ranges(values.get("live", [])),
         "axis": _axis(values.get("live", [])),
@@ -344,7 +344,7 @@ def _number(text: str) -> float:
 def _names(values: Mapping[str, Any], option: str) -> tuple[str, ...] | None:
     if option not in values:
         return None
-    return tuple(_identifier(name, f"--{option}") for name in _split(values[option]))
+    return tuple(dict.fromkeys(_identifier(name, f"--{option}") for name in _split(values[option])))
 
 
 def _path(text: str) -> str:

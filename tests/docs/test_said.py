@@ -54,7 +54,7 @@ def test_a_lazy_array_in_a_list_shows_its_type_and_its_line(clean):
     clean["a"] = np.arange(4.0)
     clean.ok("%%tensor -q\nv = np.exp(a)\nn = a.sum() * 2")
     assert re.fullmatch(
-        r"\[Tensor\(float64\[4\], from In\[\d+\] line 2, not computed\), np\.float64\(12\.0\)\]\n",
+        r"\[Tensor\(float64\[4\], from In\[\d+\] line 2, not computed yet\), np\.float64\(12\.0\)\]\n",
         clean.ok("print([v, n])").out,
     )
 

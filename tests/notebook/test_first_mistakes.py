@@ -179,12 +179,42 @@ ENDS = [
     ("if b > 9:\n    s = np.sum(w)\nelse:\n    s = np.sum(w**2)\nprint(s)", "end it with s, or write --of s"),
     ("def f(v):\n    return np.sum(v)\nr = f(w)\nprint(r)", "end it with r, or write --of r"),
     ("print(X @ w)", "end it with an expression, or name a value with --of"),
+    ("before = np.sum(w)\nprint(before)", "end it with before, or write --of before"),
+    ("print(before)", "end it with before, or write --of before"),
 ]
 
 
 @pytest.mark.parametrize(("text", "said"), ENDS)
 def test_a_cell_that_ends_in_print_has_no_gradient(notebook, text, said):
+    """Of the names that it binds or reads one is proposed, and none of what stands in the notebook beside them."""
+    notebook.ok("%%tensor --show none --grad b\nbefore = b**2\nbefore")
     assert f"the cell has no value; {said}" in notebook(f"%%tensor --grad w\n{text}").out
+
+
+@pytest.mark.parametrize("magic", ["%%tensor --grad w", "%%rewrite mine"])
+def test_a_magic_below_other_code(notebook, magic):
+    said = notebook(f"loss = 3\n{magic}\nloss").out
+    assert said.strip() == f"UsageError: {magic.split()[0]} must be the first line of its cell: split the cell above it"
+
+
+@pytest.mark.parametrize("option", ["--grad w,w", "--grad w,b,w -o total,total"])
+def test_a_name_that_is_asked_for_twice_is_one(notebook, option):
+    """It was refused: no derivative with respect to w, there are derivatives with respect to w."""
+    notebook.ok(f"%%tensor --show none {option}\ntotal = np.sum(w**2) * b\ntotal")
+    assert np.allclose(notebook["grad_w"], 2 * notebook["w"] * notebook["b"])
+
+
+@pytest.mark.parametrize("text", ["tm.grad(np.tanh)(w)", "%%tensor --grad w\nnp.tanh(w)"])
+def test_slopes_of_each_element(notebook, text):
+    assert "use tm.jacobian; tm.vmap(tm.grad(f)) takes the slope at each element." in notebook(text).out
+
+
+def test_a_gradient_by_a_variables_name_is_by_what_it_holds(notebook):
+    """It was by the array of that name that an earlier cell had read, 1000 steps before."""
+    notebook.ok("%%tensor --show none\nw = w * 3")
+    notebook.ok("%%tensor --show none --grad w\nloss = np.sum(w**2)\nloss")
+    assert np.array_equal(notebook.ok('loss.grad("w").numpy()').value, 2 * np.asarray(notebook["w"]))
+    assert np.array_equal(notebook["grad_w"], 2 * np.asarray(notebook["w"]))
 
 
 # a cell called by position --------------------------------------------------------------------------------------------
@@ -278,6 +308,22 @@ def test_columns_are_told_as_keys_are(notebook, text, said):
     assert said in notebook(f"%%tensor\n{text}").out
 
 
+@pytest.mark.parametrize("text", ["lazy.grad", "print(lazy.grad)", "%%tensor\nprint(w.grad)", "%%tensor\nlazy.grad"])
+def test_the_method_says_how_it_is_called(notebook, text):
+    """It was shown as ``<bound method tensor_grad of array([…])>``."""
+    notebook.ok("%%tensor --show none\nlazy = w * 2")
+    ran = notebook.ok(text)
+    said = ran.out + "".join(shown["text/plain"] for shown in ran.displays)
+    assert "<a method: y.grad(w) is the gradient of y with respect to w;" in said
+    assert "an object" not in said
+    assert "array" not in said
+
+
+def test_the_method_without_an_argument(notebook):
+    notebook.ok("%%tensor --show none\nlazy = np.sum(w * 2)")
+    assert 'Hint: Name it, as in loss.grad("w").' in notebook("lazy.grad()").out
+
+
 @pytest.mark.parametrize("text", ["w.requires_grad = True", "w.requires_grad_()", "np.sum(w).backward()", "w.detach()"])
 def test_what_other_libraries_write_of_arrays(notebook, text):
     said = notebook(f"%%tensor\n{text}").out
@@ -306,6 +352,14 @@ def test_the_word_says_in_which_cell(notebook, later):
     """It stood alone: *rewritten*, without where."""
     notebook.ok("%%tensor --show none\nq = (X.T @ X).sum()")
     assert "rewritten in In[1]" in notebook.ok(f"%%tensor\n{later}").data["text/plain"]
+
+
+def test_the_word_says_the_newest_of_equal_cells(notebook):
+    """One that had ended in an error was named, too."""
+    notebook("%%tensor\np = 1 / (1 + np.exp(-X))\nnothing")
+    notebook.ok("%%tensor --show none\np = 1 / (1 + np.exp(-X))")
+    notebook.ok("%%tensor --show none\np = 1 / (1 + np.exp(-X))")
+    assert "more accurate in In[3]\n" in notebook.ok("%%tensor\np.sum()").data["text/plain"]
 
 
 def test_a_cell_without_a_value(notebook):

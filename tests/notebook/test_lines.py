@@ -144,7 +144,7 @@ def test_cells_that_are_not_counted_have_labels_of_their_own(notebook):
     for text in ("%%tensor\nz = X @ w", "%%tensor\nq = X.T @ y"):
         assert shell.run_cell(text, store_history=False).success
     places = [repr(notebook[name]).split("In")[1] for name in ("z", "q")]
-    assert places == ["[1] line 2, not computed)", "[1.2] line 2, not computed)"]
+    assert places == ["[1] line 2, not computed yet)", "[1.2] line 2, not computed yet)"]
     told = lines_of(notebook, "%%tensor\nz + X")
     assert told[0] == "Cell In[1.3], line 2"
     assert notebook("%%tensor\nz + X").out.splitlines()[0] == "Cell In[2], line 2"

@@ -9,7 +9,7 @@ from tensormagic.capture import usercode
 
 def test_lazy_values_of_plain_cells_name_their_cell(notebook):
     notebook.ok("%%tensor -q\nz = X @ w")
-    assert "Tensor(float64[40], from In[2] line 1, not computed)" in notebook.ok("repr([z * 2])").data["text/plain"]
+    assert "Tensor(float64[40], from In[2] line 1, not computed yet)" in notebook.ok("repr([z * 2])").data["text/plain"]
     shown = notebook.ok("q = z + 1\nq[1:3]").data["text/plain"]
     assert "In[3] line 2" in shown.splitlines()[0]
     assert "  line 1  q = z + 1" in shown

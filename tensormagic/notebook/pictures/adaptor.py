@@ -167,7 +167,8 @@ class Portrait:
         own = [f for f in fired if self._is_of_value(f.before)]
         lines = sorted({s.line for f in own or fired for s in self.lens.within(f.before) if s.cell == self.cell})
         if not lines:
-            cells = list(dict.fromkeys(s.cell for f in own or fired for s in self.lens.within(f.before) if s.cell))
+            spans = (self.lens.within(f.before) for f in own or fired)
+            cells = [cell for cell in dict.fromkeys(newest(found).cell for found in spans if found) if cell]
             return f"{word} in {_some(cells)}" if word and cells else word
         ops = self._brought(own or fired)
         if not ops and word == digits_text({"stable"}):

@@ -273,10 +273,9 @@ class Report:
         """The display in every form."""
         out, shown = self.outcome, self.portrait
         drawn = shown is not None and self._graph and (shown.computes or out.options.opened) and not self._large
-        scene = shown.scene(out.source) if shown is not None and drawn else None
-        made = bundle(
-            self.line, scene, self._views, self._rich, self._panels, expanded=out.options.opened, new=self._new
-        )
+        opened = out.options.opened
+        scene = (shown.scene if opened else shown.begun)(out.source) if shown is not None and drawn else None
+        made = bundle(self.line, scene, self._views, self._rich, self._panels, expanded=opened, new=self._new)
         self.__dict__.pop("portrait", None)  # IPython keeps every report, and the graph's picture is large
         return made
 
@@ -407,7 +406,7 @@ def tensor_bundle(value: Tensor, views: Views, *, rich: bool, note: str = "") ->
     line = headline("", value, {}, shown, computed=True)
     source = source_of(shown.cell)
     words = [line, *([f"from {place}"] if place is not None else []), *([note] if note else [])]
-    return bundle(" · ".join(words), shown.scene(source) if shown.computes else None, views, rich)
+    return bundle(" · ".join(words), shown.begun(source) if shown.computes else None, views, rich)
 
 
 def bundle(

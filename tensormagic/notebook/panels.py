@@ -144,7 +144,7 @@ def code(shown: Portrait) -> Panel:
     else:
         from tensormagic.notebook.annotate import statements
 
-        kernels = [statements(shown, kernel) for kernel in shown.plan.kernels]
+        kernels = [statements(shown, kernel) for kernel in shown.executable.plan.kernels]
         told = ["\n".join(f"{t}  # line {n}" if n else t for t, n in lines) for lines in kernels]
         parts = [listing(f"kernel {k}", text) for k, text in enumerate(told, 1)]
     parts.append(listing("rewritten graph", shown.executable.graph.text))

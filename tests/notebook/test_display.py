@@ -30,7 +30,7 @@ def first_line(ran) -> str:
 
 
 def test_one_line_and_the_graph(notebook):
-    data = notebook.ok(cell("--grad w,b")).data
+    data = notebook.ok(cell("--grad w,b --show graph")).data
     assert set(data) == {WIDGET, "text/plain", "image/svg+xml"}
     line, *rest = data["text/plain"].splitlines()
     parts = line.split(" · ")
@@ -56,22 +56,32 @@ def test_what_does_not_break_is_not_cut_in_a_picture(notebook):
     assert max(x + width(text, 14, bold=True) for x, text in rows) <= float(root.get("width", 0))
 
 
-def test_the_widget_shows_the_line_and_every_stage(notebook):
-    notebook.ok(cell("--grad w"))
+def test_the_widget_shows_the_line_and_when_it_is_opened_every_stage(notebook):
+    data = notebook.ok(cell("--grad w")).data
+    assert data["text/plain"].splitlines()[1] == "graph: 8 ops as written"
     (views,) = notebook.shell.magics_manager.registry["TensorMagics"].views._live.values()
     (view,) = views
-    assert view.scene["line"].startswith("0.6931471806 · float64 · grad_w")
-    assert [v["name"] for v in view.scene["views"]] == ["captured", "rewritten", "gradient", "kernels"]
-    assert view.expanded is False
-    names = {v["label"] for v in view.scene["vertices"]}
+    assert [v["name"] for v in view.scene["views"]] == ["captured"]
+    assert (view.expanded, view.scene["begun"]) == (False, True)
+    sent = []
+    view.send = sent.append
+    view._answer(None, {"ask": ["whole"]}, None)
+    (reply,) = sent
+    whole = reply["content"]
+    assert whole["summary"] == "graph: 8 ops as written → 6 after rewriting → 12 with the gradient → 1 compiled kernel"
+    assert [v["name"] for v in whole["views"]] == ["captured", "rewritten", "gradient", "kernels"]
+    assert [v["picture"] is None for v in whole["views"]] == [True, False, False, False]
+    assert whole["more"]
+    vertices = [*view.scene["vertices"], *reply["vertices"]]
+    names = {v["label"] for v in vertices}
     assert {"X", "w", "b", "y", "exp", "softplus", "sigmoid", "grad_w"} <= names
-    roles = {v.get("role", "value") for v in view.scene["vertices"]}
+    roles = {v.get("role", "value") for v in vertices}
     assert "adjoint" in roles
     assert any("softplus" in role for role in roles)
-    assert {v["line"] for v in view.scene["vertices"] if "line" in v} == {2, 3}
-    assert all(v.get("cell") == "In[1]" for v in view.scene["vertices"] if "line" in v)
-    assert {v.get("kernel") for v in view.scene["vertices"]} - {None}
-    types = {v["label"]: v["type"] for v in view.scene["vertices"] if v["kind"] == "input"}
+    assert {v["line"] for v in vertices if "line" in v} == {2, 3}
+    assert all(v.get("cell") == "In[1]" for v in vertices if "line" in v)
+    assert {v.get("kernel") for v in vertices} - {None}
+    types = {v["label"]: v["type"] for v in vertices if v["kind"] == "input"}
     assert types["X"] == "float64[40, 3]"
 
 
@@ -208,7 +218,7 @@ def test_a_lazy_value_alone(notebook):
     data = notebook.ok("q").data
     assert data["text/plain"].splitlines()[:2] == [
         "0 · float64 · from In[1] line 3",
-        "graph: 3 ops as written → 3 after rewriting → 1 compiled kernel",
+        "graph: 3 ops as written",
     ]
     assert WIDGET in data
     assert "image/svg+xml" in data

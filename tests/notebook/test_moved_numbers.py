@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tensormagic.capture import limits
 from tensormagic.capture.staging import repeating
 from tests.notebook.moving_programs import START, program
 from tests.notebook.test_student_cells import plain
@@ -23,6 +24,7 @@ def test_drawn_programs(notebook, monkeypatch, seed):
         exec(cell, space)
     except (IndexError, KeyError):
         pytest.skip("no program")
+    monkeypatch.setattr(limits, "MANY", limits.LIMIT)  # a cell that could do without a graph gets one, however large
     notebook.ok(start)
     notebook.ok(f"%%tensor -q\n{cell}")
     assert plain(notebook["h"]) == plain(space["h"])

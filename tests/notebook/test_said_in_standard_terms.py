@@ -254,11 +254,11 @@ def test_errors_that_are_asked_for_are_raised(begun):
 )
 def test_more_ops_than_were_written_are_explained(begun, text):
     begun.ok("df, a = pd.DataFrame({'u': [1.0, 2.0], 'v': [3.0, 4.0]}), 2.0")
-    assert "there are more ops after rewriting" in begun.ok(f"%%tensor\n{text}").data["text/plain"]
+    assert "there are more ops after rewriting" in begun.ok(f"%%tensor --show graph\n{text}").data["text/plain"]
 
 
 def test_fewer_are_not(begun):
-    assert "more ops" not in begun.ok("%%tensor\nnp.log(1 + np.exp(w)).sum()").data["text/plain"]
+    assert "more ops" not in begun.ok("%%tensor --show graph\nnp.log(1 + np.exp(w)).sum()").data["text/plain"]
 
 
 @pytest.mark.parametrize("text", ["np.log(np.sum(np.exp(big)))", "np.log(1 + np.exp(big)).sum()"])

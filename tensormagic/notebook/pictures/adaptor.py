@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -119,16 +119,11 @@ class Portrait:
         """The values alone, on their tiers."""
         return session.executable(self.primal, self.level)
 
-    @property
-    def plan(self) -> Plan:
-        """What the planner makes of the whole."""
-        return self.executable.plan
-
     @cached_property
     def outline(self) -> Plan | Outline:
         """What runs the whole, where it is computed."""
         if not self.is_on_gpu:
-            return self.plan
+            return self.executable.plan
         from tensormagic.backend.cuda.outline import outlined  # with all kinds of kernels
 
         return outlined(self.executable.graph)
@@ -141,7 +136,7 @@ class Portrait:
     @cached_property
     def ops(self) -> int:
         """How many operations were captured, as the graph shows and counts them."""
-        views = self.scene("").views
+        views = self.begun("").views
         return views[0].ops if views else sum(computes(kind_of(n)) for n in self.primal.nodes)
 
     @cached_property
@@ -278,12 +273,17 @@ class Portrait:
 
     def scene(self, source: str) -> Scene:
         """The pictures: captured, rewritten, and where there are any, gradient and kernels."""
+        return self.begun(source).whole
+
+    def begun(self, source: str) -> Scene:
+        """The graph as it was captured; the further pictures, and what made them, are found out when somebody opens it."""
         if len(self.graph.nodes) > MOST_AT_ALL:
             return Scene(self.cell, source, ())
         views = _Views(self, source)
         rules = tuple(in_cell(rule, source) for rule in self.rules)
-        told = digits_text(self.levels), self.chosen, views.went
-        return Scene(self.cell, source, views.views(), views.details, rules, *told)
+        told = rules, digits_text(self.levels), self.chosen, views.went
+        whole = lambda: Scene(self.cell, source, views.views(), views.details, *told)  # noqa: E731 (as short as a name)
+        return Scene(self.cell, source, (views.first,), None, *told, whole)
 
 
 _WORDS = LEVEL_WORDS | {"neutral": AS_ACCURATE}
@@ -365,34 +365,40 @@ class _Views:
 
         self.drawing = Drawing(shown.cell, places(shown.lens, shown.cell), shown.preview, function, source_of)
 
-    def views(self) -> tuple[View, ...]:
-        """Captured, rewritten, and where there are any, gradient and kernels; with what is copied, where a GPU computes them."""
-        views = self._views()
-        if not self.shown.is_on_gpu:
-            return views
+    @cached_property
+    def first(self) -> View:
+        """The graph as it was captured."""
+        return self.view("captured", self.shown.primal, self.shown.names, written=True)
+
+    def view(self, name: str, graph: Graph, outputs: Sequence[str], **told: Any) -> View:
+        """A view of one of the portrait's graphs, with what is copied, where a GPU computes it."""
+        made = self.drawing.view(name, self.scope(graph), outputs, **told)
+        return self.into(made, graph) if self.shown.is_on_gpu else made
+
+    @cached_property
+    def into(self) -> Callable[[View, Graph], View]:
+        """Writes into a view of a graph what is copied, from where values are now."""
         from tensormagic.notebook.pictures.copies import Copies  # with all kinds of kernels
 
-        shown = self.shown
-        there = {k for k, leaf in enumerate(shown.leaves) if session.stays(leaf)}
-        graphs = {"captured": shown.primal, "rewritten": shown.first.graph}
-        copies = Copies(there, self.drawing.ids, shown.number)
-        return tuple(copies.into(view, graphs.get(view.name, shown.executable.graph)) for view in views)
+        there = {k for k, leaf in enumerate(self.shown.leaves) if session.stays(leaf)}
+        return Copies(there, self.drawing.ids, self.shown.number).into
 
-    def _views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[View, ...]:
+        """Captured, rewritten, and where there are any, gradient and kernels."""
         shown, drawing = self.shown, self.drawing
-        names, everything = shown.names, (*shown.names, *shown.gradients)
-        found = [drawing.view("captured", self.scope(shown.primal), names, written=True)]
+        everything = (*shown.names, *shown.gradients)
+        found = [self.first]
         first, final = shown.first, shown.executable
         drawing.follow(shown.primal, first.graph)
         drawing.known |= drawing.naming.rewritten([*first.fired, *final.rewritten.fired], drawing.known)
         rules = _rules_by_node(first.fired)
-        found.append(drawing.view("rewritten", self.scope(first.graph), names, rules=rules))
+        found.append(self.view("rewritten", first.graph, shown.names, rules=rules))
         drawing.follow(first.graph, final.graph)
         kernel, yellow = steps_of(shown.outline, final.graph)
         if shown.gradients:
             rules = _rules_by_node(final.rewritten.fired)
-            found.append(drawing.view("gradient", self.scope(final.graph), everything, rules=rules))
-        found.append(drawing.view("kernels", self.scope(final.graph), everything, kernel=kernel, yellow=yellow))
+            found.append(self.view("gradient", final.graph, everything, rules=rules))
+        found.append(self.view("kernels", final.graph, everything, kernel=kernel, yellow=yellow))
         return tuple(found)
 
     def scope(self, graph: Graph) -> Scope:

@@ -74,6 +74,7 @@ def to_html(scene: Scene, *, expanded: bool = True, view: str | None = None) -> 
     str
         The page; written to a file it opens anywhere.
     """
+    scene = scene.whole
     first = scene.view(view).name if view is not None else scene.views[0].name if scene.views else ""
     state = {"scene": scene.message(deep=True), "expanded": expanded, "view": first, "selected": ""}
     title = clean(scene.title or "graph", 200)

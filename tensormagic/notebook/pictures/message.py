@@ -57,6 +57,25 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
         Whether all that a page may ask for goes with it, because there will be no kernel to ask.
     """
     tables = _Tables()
+    stages = _stages(scene, tables, deep=deep)
+    parts = _parts(scene, tables) if deep else []
+    return {
+        "title": clean(scene.title, 200),
+        "rules": [clean(rule, 200) for rule in scene.rules[:40]],
+        "ruled": _ruled(scene),
+        "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
+        **tables.message(),
+        "head": HEAD,
+        "style": standalone(),
+        "kinds": KIND_WORDS,
+        **stages,
+        "begun": scene.rest is not None,
+        "parts": parts,
+    }
+
+
+def _stages(scene: Scene, tables: _Tables, *, deep: bool = False, after: int = 0) -> dict[str, Any]:
+    """The views, without the pictures of those that the page has, and what is told of all of them."""
     views: list[dict[str, Any]] = []
     for number, view in enumerate(scene.views):
         eager = deep or not number or sum(1 for _ in view.drawn.everything()) <= EAGER_BELOW
@@ -69,25 +88,15 @@ def scene_message(scene: Scene, *, deep: bool = False) -> dict[str, Any]:
                 "ops": view.ops,
                 "counted": view.counted,
                 "groupings": list(view.groupings),
-                "picture": tables.picture(view.picture, deep=whole) if eager else None,
+                "picture": tables.picture(view.picture, deep=whole) if eager and number >= after else None,
             }
         )
-    parts = _parts(scene, tables) if deep else []
     return {
-        "title": clean(scene.title, 200),
         "summary": scene.summary,
-        "rules": [clean(rule, 200) for rule in scene.rules[:40]],
-        "ruled": _ruled(scene),
         "chosen": [clean(text, 200) for text in scene.notes],
-        "source": [clean(line, 400) for line in scene.source.splitlines()[:2000]],
-        **tables.message(),
-        "head": HEAD,
-        "style": standalone(),
-        "kinds": KIND_WORDS,
         "legend": _legend(scene),
         "views": views,
         "more": scene.later is not None,
-        "parts": parts,
     }
 
 
@@ -125,7 +134,8 @@ def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:
     scene : Scene
         What is shown.
     asked : sequence
-        ``["details"]``; ``["picture", view, grouping]``; ``["group", view, grouping, key]``, what a group holds;
+        ``["whole"]``, the stages after the first; ``["details"]``;
+        ``["picture", view, grouping]``; ``["group", view, grouping, key]``, what a group holds;
         ``["search", view, text]``, the vertices of which that is told; ``["way", view, grouping, key]``, the groups
         around a vertex. A step of rewriting is the grouping ``"step 3"``; views are named by their numbers.
 
@@ -135,9 +145,14 @@ def part(scene: Scene, asked: Sequence[Any]) -> dict[str, Any]:
         Where there is no such thing.
     """
     tables = _Tables()
+    scene = scene.whole
     what, *where = asked
     content = _ANSWERS[what](scene, tables, *where)
     return {"part": list(asked), "content": content, **tables.message()}
+
+
+def _answer_whole(scene: Scene, tables: _Tables) -> Any:
+    return _stages(scene, tables, after=1)
 
 
 def _answer_details(scene: Scene, _: _Tables) -> Any:
@@ -164,6 +179,7 @@ def _answer_way(scene: Scene, _: _Tables, view: int, grouping: str, key: str) ->
 
 
 _ANSWERS: dict[str, Callable[..., Any]] = {
+    "whole": _answer_whole,
     "details": _answer_details,
     "picture": _answer_picture,
     "group": _answer_group,

@@ -240,6 +240,8 @@ class Scene:
         The branches of which the graph holds the one that was taken, each in a sentence.
     soon : callable, optional
         Finds out with little work what the frames of a view's branches say of the run.
+    rest : callable, optional
+        Makes the scene with all views, of one that holds the first alone.
     """
 
     title: str
@@ -250,6 +252,12 @@ class Scene:
     word: str = ""
     chosen: tuple[str, ...] = ()
     soon: Callable[[str], Mapping[int, Mapping[str, str]]] | None = field(default=None, compare=False, repr=False)
+    rest: Callable[[], Scene] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def whole(self) -> Scene:
+        """The scene with all of its views."""
+        return self.rest() if self.rest is not None else self
 
     def view(self, name: str) -> View:
         """Return the view of that name.
@@ -262,6 +270,8 @@ class Scene:
         for view in self.views:
             if view.name == name:
                 return view
+        if self.rest is not None:
+            return self.whole.view(name)
         names = ", ".join(view.name for view in self.views) or "none"
         raise KeyError(f"no view {name!r} in this scene; there are: {names}")
 
@@ -275,7 +285,7 @@ class Scene:
         if not self.views:
             return "graph: nothing"
         first, *later = self.views
-        told = [f"{first.counted} {STAGES.get(first.name, '')}".rstrip() if later else first.counted]
+        told = [f"{first.counted} {STAGES.get(first.name, '')}".rstrip() if later or self.rest else first.counted]
         told += [
             view.counted if view.kernels else f"{view.ops} {STAGES.get(view.name, view.name)}{view.made_by_rules}"
             for view in later

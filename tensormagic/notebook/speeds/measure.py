@@ -262,7 +262,7 @@ def measure(outcome: Outcome, shown: Portrait) -> Speed:
 def _at_once(shown: Portrait) -> tuple[tuple[str, ...], ...]:
     """The names of steps that run at the same time, for the value and its gradients."""
     found: dict[tuple[str, ...], None] = {}
-    for plan in dict.fromkeys([shown.primal_executable.plan, shown.plan]):
+    for plan in dict.fromkeys([shown.primal_executable.plan, shown.executable.plan]):
         kernels = plan.driver.overlap.numbers
         for group in at_once(plan.driver.overlap, shown.number):
             names = [f"kernel {kernels[s] + 1}" if isinstance(s, Kernel) else symbol(s.op.name) for s in group]

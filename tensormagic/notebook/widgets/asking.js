@@ -43,6 +43,7 @@ function addAsking(graph, stop) {
 
 // A reply counts its vertices and outlines from 0.
 function renumber(content, vertices, shapes) {
+  for (const view of (content && content.views) || []) renumber(view, vertices, shapes);
   const picture = content && (content.boxes ? content : content.picture);
   for (const box of (picture && picture.boxes) || []) {
     if (box.v !== undefined) box.v += vertices;

@@ -159,7 +159,9 @@ class GraphView(anywidget.AnyWidget):
     def close(self) -> None:
         """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
         super().close()
-        self._scene = replace(self._scene, later=None)  # what it would find out holds the graph, and the inputs
+        self._scene = replace(
+            self._scene, later=None, rest=None
+        )  # what it would find out holds the graph, and the inputs
         made, self._made_layout = self._made_layout, None
         if made is not None:
             made.close()

@@ -1,13 +1,13 @@
 // The parts of the page around the picture, and its buttons.
 function addParts(graph, body) {
   graph.tools = node("div", { class: "tm-tools", role: "toolbar", "aria-label": "graph" });
+  const legend = node("div"), counts = node("div");
   graph.names = node("div", { class: "tm-stages", role: "group", "aria-label": "stages" });
-  if (graph.scene.views.length > 1) graph.names.append(node("span", { class: "tm-as" }, "stages"));
   graph.search = node("input", { type: "search", placeholder: "search: press /", "aria-label": "search the graph" });
   graph.groupings = node("select", { "aria-label": "group the nodes" });
   graph.stepBar = node("div", { class: "tm-steps", role: "group", "aria-label": "steps of rewriting" });
   graph.main = node("div", { class: "tm-main" });
-  graph.stage = node("div", { class: "tm-stage", tabindex: "0", role: "application", "aria-label": `${graph.scene.summary}. ${HELP}` });
+  graph.stage = node("div", { class: "tm-stage", tabindex: "0", role: "application" });
   graph.canvas = node("canvas", { class: "tm-canvas", "aria-hidden": "true" });
   graph.stage.appendChild(graph.canvas);
   graph.svg = svgNode("svg", { class: "tm-picture", "aria-hidden": "true" }, graph.stage);
@@ -26,19 +26,34 @@ function addParts(graph, body) {
   graph.tree = node("ul", { role: "tree", "aria-label": "nodes of the graph" });
   graph.live = node("div", { class: "tm-live", role: "status", "aria-live": "polite" });
   graph.outline.append(node("summary", {}, "Outline"), graph.tree);
-  graph.side.append(graph.iterations, graph.card, graph.source, graph.rules, legendOf(graph.scene.legend), graph.outline);
+  graph.side.append(graph.iterations, graph.card, graph.source, graph.rules, legend, graph.outline);
   graph.stage.appendChild(graph.tip);
   graph.main.append(graph.stage, graph.side);
   graph.tip.hidden = graph.iterations.hidden = graph.stepBar.hidden = graph.rules.hidden = graph.canvas.hidden = true;
 
-  graph.viewButtons = graph.scene.views.map((each) => {
-    const made = button(each.stage, each.stage, () => graph.show(each.name));
-    made.title = `${each.told}${each.counted}`;
-    made.append(" ", node("span", { class: "tm-count" }, each.counted));
-    if (each !== graph.scene.views[0]) graph.names.append(node("span", { class: "tm-then", "aria-hidden": "true" }, "\u2192"));
-    graph.names.appendChild(made);
-    return made;
-  });
+  // what the stages are, and how large; again where those after the first have come
+  graph.staged = function staged() {
+    const { line, summary, rules = [], ruled, chosen = [], views, begun } = graph.scene;
+    graph.viewButtons = views.map((each) => {
+      const made = button(each.stage, each.stage, () => graph.show(each.name));
+      made.title = `${each.told}${each.counted}`;
+      made.append(" ", node("span", { class: "tm-count" }, each.counted));
+      made.setAttribute("aria-pressed", String(each === graph.view));
+      return made;
+    });
+    const then = (text, title = "") => node("span", { class: "tm-then", title, "aria-hidden": "true" }, text);
+    graph.names.replaceChildren(...(views.length > 1 || begun ? [node("span", { class: "tm-as" }, "stages")] : []),
+      ...graph.viewButtons.flatMap((made, k) => (k ? [then("\u2192"), made] : [made])),
+      ...(begun ? [then("\u2192 \u2026", "the other stages come when the kernel has answered")] : []));
+    graph.stage.setAttribute("aria-label", `${summary}. ${HELP}`);
+    legend.replaceChildren(legendOf(graph.scene.legend));
+    const all = node(rules.length ? "details" : "div", { class: "tm-counts" });
+    // the line above says "graph" already, and without it the summary stands there
+    const told = [line ? summary.replace("graph: ", "") : "", ruled];
+    all.append(node(rules.length ? "summary" : "span", { title: "one computation: as you wrote it, as rules have changed it, and as the compiled loops and library calls that run it" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
+    counts.replaceChildren(all, ...chosen.map((text) => node("div", { class: "tm-counts" }, text)));
+  };
+  graph.staged();
   graph.groupings.addEventListener("change", () => { graph.chosen = graph.groupings.value; graph.show(graph.view.name); });
   graph.groupButton = button("open all", "open or close all groups", () => graph.flipAll());
   const files = node("div", { class: "tm-views", role: "group", "aria-label": "save as" });
@@ -48,11 +63,7 @@ function addParts(graph, body) {
   zoom.append(button("\u2212", "zoom out", () => graph.zoomBy(1 / 1.3)), button("+", "zoom in", () => graph.zoomBy(1.3)),
     button("fit", "fit the graph into the view", () => graph.fit(true)));
   graph.tools.append(graph.names, graph.groupings, graph.groupButton, zoom, graph.search, files);
-  const { line, summary, rules = [], ruled } = graph.scene, counts = node(rules.length ? "details" : "div", { class: "tm-counts" });
-  // the line above says "graph" already, and without it the summary stands there
-  const told = [line ? summary.replace("graph: ", "") : "", ruled];
-  counts.append(node(rules.length ? "summary" : "span", { title: "one computation: as you wrote it, as rules have changed it, and as the compiled loops and library calls that run it" }, told.filter(Boolean).join(" \u00b7 ")), ...rules.map((rule) => node("div", {}, rule)));
-  body.append(counts, ...(graph.scene.chosen || []).map((text) => node("div", { class: "tm-counts" }, text)), graph.tools, graph.stepBar, graph.main, graph.live);
+  body.append(counts, graph.tools, graph.stepBar, graph.main, graph.live);
 }
 
 // what the signs mean that are in sight: a reader meets them before the legend

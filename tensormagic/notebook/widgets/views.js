@@ -26,6 +26,16 @@ function addViews(graph) {
     }
   };
 
+  // the stages after the first; the first one stays as it is, with what a reader has opened in it
+  graph.completed = function completed({ views: [own, ...others], ...told }) {
+    const [first] = graph.scene.views;
+    Object.assign(graph.scene, told, { begun: false });
+    Object.assign(first, own, { picture: first.picture });
+    graph.scene.views.push(...others);
+    graph.staged();
+    if (graph.model.get("view") && graph.model.get("view") !== graph.view.name) graph.show(graph.model.get("view"));
+  };
+
   graph.present = function present() {
     const first = !graph.table, kept = graph.open;
     graph.table = index(graph.picture);

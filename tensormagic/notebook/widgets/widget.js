@@ -47,6 +47,7 @@ function render({ model, el }) {
 
 function build(body, model, sync) {
   const scene = { ...model.get("scene") };
+  scene.views = scene.views.map((view) => ({ ...view }));
   scene.vertices = [...scene.vertices];
   scene.shapes = [...scene.shapes];
   const stop = [];
@@ -59,7 +60,11 @@ function build(body, model, sync) {
 
   graph.show(model.get("view"));
   if (graph.table && model.get("selected")) graph.select(model.get("selected"), { reveal: true });
-  if (scene.more) graph.ask(["details"], (details) => { graph.details = details; if (graph.table.groups.size) graph.draw(); graph.stepped(); graph.panel(); });
+  const askMore = () => {
+    if (scene.more) graph.ask(["details"], (details) => { graph.details = details; if (graph.table.groups.size) graph.draw(); graph.stepped(); graph.panel(); });
+  };
+  if (scene.begun) graph.ask(["whole"], (whole) => { graph.completed(whole); askMore(); });
+  else askMore();
   const hear = (name, action) => { model.on(name, action); stop.push(() => model.off(name, action)); };
   hear("change:view", () => { if (graph.view && model.get("view") !== graph.view.name) graph.show(model.get("view")); });
   hear("change:selected", () => {

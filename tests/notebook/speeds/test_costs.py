@@ -14,7 +14,7 @@ from tensormagic.notebook.pictures.adaptor import portrait
 def counted(value):
     """What the plan does for a value, and what NumPy does for what was captured: operations, bytes, whether that is all."""
     shown = portrait({"value": value.node}, {}, "")
-    plan = costs.total(costs.of_plan(shown.plan, shown.number))
+    plan = costs.total(costs.of_plan(shown.executable.plan, shown.number))
     return plan, costs.of_graph(shown.primal.nodes, shown.number)
 
 

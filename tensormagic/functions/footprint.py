@@ -148,7 +148,7 @@ class _Walk(Wrappers):
             return
         self.seen[key] = value
         if len(self.seen) > LIMIT:
-            raise Unfollowed(f"more than {LIMIT} objects")
+            self.stop(f"more than {LIMIT} objects")
         if not self.generators and (
             value is np.random or isinstance(value, np.random.Generator | np.random.RandomState)
         ):
@@ -171,7 +171,7 @@ class _Walk(Wrappers):
     def refuse_random(self) -> None:
         """Refuse makers of generators in code that Python runs as it is written: they need no seed there."""
         if self.random and self.is_unstaged():
-            raise Unfollowed(self.random)
+            self.stop(self.random)
 
     def _other(self, value: Any, told: str, lifted: bool) -> None:
         if isinstance(value, type):
@@ -195,8 +195,8 @@ class _Walk(Wrappers):
     def _own(self, roots: Sequence[Any] | None, told: str) -> None:
         """A captured function: what it is made of."""
         if roots is None:
-            raise Unfollowed(told)
-        for root in roots:
+            self.stop(told)
+        for root in roots or ():
             self.push(root, told, lifted=True)
 
     def _array(self, array: Any, told: str, lifted: bool) -> None:
@@ -271,7 +271,7 @@ class _Walk(Wrappers):
         for k in range(len(parts)):
             whole = ".".join(parts[: k + 1])
             if whole not in sys.modules:
-                raise Unfollowed(f"the module {name}, which is imported by the call")
+                self.stop(f"the module {name}, which is imported by the call")
             self.entry(sys.modules, whole, whole)
 
     def builtin(self, function: Any, told: str, _lifted: bool) -> None:
@@ -310,7 +310,7 @@ class _Walk(Wrappers):
         for name in sorted(self.stored - space.keys()) if users else ():
             self.entry(space, name, f"{told}.{name}")
         if self.every:
-            raise Unfollowed(f"attributes of {told}, by names that are not in the code")
+            self.stop(f"attributes of {told}, by names that are not in the code")
         # a method of a generator that the call makes (`rng.normal`) is no function of the module
         methods = self.names - self.asked if module is np.random and not self.held else set[str]()
         for name in sorted((self.names - methods) & space.keys()):
@@ -396,7 +396,8 @@ class _Walk(Wrappers):
         kind = type(value)
         if not kinds.is_followed(kind):
             self.by_call(f"{told} ({kind.__module__}.{kind.__qualname__})", counted=self._changes_by_calls(value))
-            self.pending += [(v, told, False) for v in gc.get_referents(value) if self.passing and is_container(v)]
+            held = [v for v in gc.get_referents(value) if is_container(v) or isinstance(v, np.ndarray)]
+            self.pending += [(v, told, False) for v in held if self.passing]
             return
         self.check("type", value, None, kind, told)
         if self.makes or self.every or type(kind) is not type or kinds.is_partly_librarys(kind):
@@ -437,7 +438,7 @@ class _Walk(Wrappers):
     def items(self, items: Any, told: str, _lifted: bool) -> None:
         """What a container holds, in its order."""
         if len(items) > _LONGEST:
-            raise Unfollowed(f"the {len(items)} items of {told}")
+            self.stop(f"the {len(items)} items of {told}")
         held = tuple(items) if isinstance(items, dict) else self.still(items, enumerate(items))
         if not isinstance(items, tuple | frozenset) or isinstance(items, dict):
             place = (items, None) if isinstance(items, list | deque) else None

@@ -88,9 +88,14 @@ class Notes:
 
     def by_call(self, told: str, *, counted: bool = True) -> None:
         """Something that cannot be looked into; where its calls are ``counted``, these alone change it."""
-        if not (self.fixed and counted) and not self.passing:
-            raise Unfollowed(told)
+        if not (self.fixed and counted):
+            self.stop(told)
         self.called = self.called or told
+
+    def stop(self, told: str) -> None:
+        """Something that no check can be made for."""
+        if not self.passing:
+            raise Unfollowed(told)
 
     def check(self, kind: str, a: Any, b: Any, c: Any, told: str) -> None:
         """One check of a value."""
@@ -138,7 +143,7 @@ class Notes:
             self.entry(space, name, name, lifted=lifted)
             return
         if value is MISSING:
-            raise Unfollowed(f"{name}, which has no value yet")
+            self.stop(f"{name}, which has no value yet")
         if (id(space.cell), None) in self.moving:
             return
         kind = "cell value" if kinds.is_atom(value) else "cell"
@@ -152,7 +157,8 @@ class Notes:
         try:
             held = get(value)
         except AttributeError:
-            raise Unfollowed(f"{told}, which has no value yet") from None
+            self.stop(f"{told}, which has no value yet")
+            return
         kind = "holds value" if kinds.is_atom(held) else "holds"
         self.checks[kind, id(value), told] = Check(kind, (get, value, held), told, (value, name) if name else None)
         self.push(held, told)

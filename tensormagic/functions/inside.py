@@ -21,11 +21,11 @@ import numpy as np
 from tensormagic.capture import random, remade
 from tensormagic.capture.deferred import Deferred
 from tensormagic.capture.stores.holding import is_own
-from tensormagic.capture.stores.overlap import share
+from tensormagic.capture.stores.overlap import memory_of, share
 from tensormagic.capture.tree import flatten
 from tensormagic.capture.value import Tensor
 from tensormagic.functions.record import ANYTHING, MISSING, Check, Record
-from tensormagic.functions.space import Read
+from tensormagic.functions.space import CellSpace, Read
 from tensormagic.ir.errors import CaptureError, SharedArgumentsError
 from tensormagic.ir.plain_texts import key_text
 
@@ -133,6 +133,24 @@ def arrays_in(record: Record) -> tuple[tuple[str, Inside], ...]:
             if random.is_generator(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
                 found.setdefault(id(value), Inside(name, [])).places.append(place)
     return tuple((space.name, space) for space in found.values()) if len(found) <= LIMIT else ()
+
+
+def memory_in(record: Record, inputs: Iterable[Read]) -> tuple[Any, ...]:
+    """What has memory, of what was read, and is held where it is no input."""
+    spots = {spot for read in inputs for spot in _spots_of(read)}
+    free, lazy = set[int](), set[int]()
+    for check in record.checks:
+        for (holder, key), _ in places_of(check):
+            (lazy if (id(holder), key) in spots else free).add(id(held(holder, key)))
+    there = (record.there() or {}).values()
+    return tuple([v for v in there if (id(v) in free or id(v) not in lazy) and memory_of(v)])
+
+
+def _spots_of(read: Read) -> Iterable[tuple[int, Any]]:
+    name, space = read
+    if isinstance(space, Inside):
+        return [(id(holder), key) for holder, key in space.places]
+    return [(id(space.cell), None) if isinstance(space, CellSpace) else (id(space), name)]
 
 
 def places_of(check: Check) -> Iterable[tuple[tuple[Any, Any], str]]:
@@ -339,4 +357,4 @@ def _owner(values: Any) -> Any:
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)
 
 
-__all__ = ["HOLDING", "Inside", "arrays_in", "placed", "refuse_kept", "taken_back", "undoing"]
+__all__ = ["HOLDING", "Inside", "arrays_in", "memory_in", "placed", "refuse_kept", "taken_back", "undoing"]

@@ -23,7 +23,7 @@ from tensormagic.functions.constants import constants_of
 from tensormagic.functions.footprint import UNKNOWN, record_of
 from tensormagic.functions.given import Given, fixed_of, held, kind_of, signature
 from tensormagic.functions.glance import Completing
-from tensormagic.functions.inside import HOLDING, Inside, arrays_in, refuse_kept, refuse_shared, taken_back
+from tensormagic.functions.inside import HOLDING, Inside, arrays_in, memory_in, refuse_kept, refuse_shared, taken_back
 from tensormagic.functions.left import give_values, held_by, left_behind, looked_at, young
 from tensormagic.functions.moving import agree, arrays_of, choices_of, moved
 from tensormagic.functions.program import Specialisation, Trace, evaluated, fits, trace
@@ -338,6 +338,10 @@ class Specialised(Made):
         roots, given = self.roots, constants_of(call)
         return record_of(roots, given, self.reads, is_moving, fixed=True, generators=False, largest=None, passing=True)
 
+    def _memory(self, before: Record, given: Given) -> tuple[Any, ...]:
+        """What a trace may have read as it is, of what has memory."""
+        return memory_in(self.passing(given.call) if before.why and given.call else before, given.reads)
+
     def _whole(self, call: Any, largest: float | None) -> Record:
         """The same with the elements of large arrays, and without what NumPy's generators know: a trace changes nothing of that."""
         roots, given = self.roots, constants_of(call)
@@ -377,9 +381,7 @@ class Specialised(Made):
             found.build,
             extra,
             found.gives.is_single(len(found.results) - len(found.stores.inputs), found.build),
-            replace(
-                found.stores, arguments=sum(given.moving), held=_arrays_held(before) if found.stores.inputs else ()
-            ),
+            replace(found.stores, held=self._memory(before, given) if found.stores.inputs else ()),
             found.gives,
             Lens(closed.mapping) if found.raising else None,
             found.caught,
@@ -436,8 +438,3 @@ def _arrays_there(results: Sequence[Any], there: Mapping[int, Any] | None, *, ke
         return arrays
     known = [v for v in there.values() if isinstance(v, np.ndarray)]
     return {k: v for k, v in arrays.items() if any(np.may_share_memory(v, a) for a in known)}
-
-
-def _arrays_held(record: Record) -> tuple[Any, ...]:
-    """The arrays that objects hold which a trace may have read."""
-    return tuple([v for v in (record.there() or {}).values() if isinstance(v, np.ndarray)])

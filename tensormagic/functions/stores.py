@@ -13,7 +13,7 @@ from tensormagic.capture import inputs, taken
 from tensormagic.capture.context import Capture
 from tensormagic.capture.random import State
 from tensormagic.capture.stores.lent import Lent, show_all
-from tensormagic.capture.stores.overlap import share
+from tensormagic.capture.stores.overlap import memory_of, share
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import CaptureError, SharedArgumentsError
@@ -37,8 +37,8 @@ class Stores:
         The memory of lazy arrays that the trace has read, where plain code has it, too.
     same
         For each input the first one that is the same array, where the code has asked which of them are one.
-    arguments, held
-        How many inputs are arguments, and the arrays that objects hold which the trace may have read as they are.
+    held
+        What has memory and is no input, or not wherever it is held: the trace may have read it as it is.
     """
 
     label: str
@@ -47,8 +47,7 @@ class Stores:
     lies: dict[int, tuple[int, ...] | None]
     looked_at: tuple[Lent, ...]
     same: tuple[int, ...] = ()
-    arguments: int = 0
-    held: tuple[np.ndarray[Any, Any], ...] = ()
+    held: tuple[Any, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.inputs or self.lies or self.same)
@@ -74,10 +73,11 @@ class Stores:
         """
         if not self.fits(values):
             raise Changed("an argument lies otherwise in memory than when the function was captured")
+        constants = [part for v in self.held for part in memory_of(v)] if self.inputs else []
         for number in self.inputs:
-            self._check_target(number, values, given)
+            self._check_target(number, values, given, constants)
 
-    def _check_target(self, number: int, values: Sequence[Any], given: Sequence[Any]) -> None:
+    def _check_target(self, number: int, values: Sequence[Any], given: Sequence[Any], constants: Sequence[Any]) -> None:
         target, name = values[number], self.names[number]
         if isinstance(target, State):
             return
@@ -89,7 +89,7 @@ class Stores:
             raise ValueError("assignment destination is read-only")
         arrays = [(k, v) for k, v in enumerate(values) if k != number and isinstance(v, np.ndarray)]
         beside = [self.names[k] for k, v in arrays if share(target, v)]
-        if number < self.arguments and any(share(target, v) for v in self.held):
+        if any(share(target, v) for v in constants):
             beside.append("an array that an object holds")
         lazy = [lent.name or "a lazy array that it reads" for lent in self.looked_at if lent.lies_in(target)]
         beside += lazy

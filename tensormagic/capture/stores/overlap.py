@@ -6,10 +6,12 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from tensormagic.capture.door import has_buffer, is_table
 from tensormagic.capture.hooks import hooks
 from tensormagic.capture.inputs import Snapshot, same_bits
 from tensormagic.capture.stores.alias import beside
@@ -33,6 +35,23 @@ Transfer = Callable[
 def share(first: Any, second: Any) -> bool:
     """Whether two arrays have elements in common."""
     return bool(np.may_share_memory(first, second) and np.shares_memory(first, second))
+
+
+def memory_of(value: Any) -> list[Array]:
+    """The memory of an array, of a table's columns, and of what else gives a view of it, as arrays; empty where there is none.
+
+    Nobody may keep them: Python's own arrays cannot grow while somebody looks at them.
+    """
+    if isinstance(value, np.ndarray):
+        return [value]
+    if is_table(value):
+        columns = [value] if value.ndim == 1 else [column for _, column in value.items()]
+        return [column.to_numpy() for column in columns if isinstance(column.dtype, np.dtype)]
+    runs_python = isinstance(getattr(type(value), "__buffer__", None), FunctionType)  # a lazy value, too
+    if runs_python or isinstance(value, bytes | np.generic) or not has_buffer(value):
+        return []
+    with memoryview(value) as view:
+        return [np.asarray(view)] if view.nbytes else []
 
 
 def connect(first: Buffer, second: Buffer) -> None:

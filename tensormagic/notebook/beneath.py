@@ -19,6 +19,7 @@ LINE = (  # in the letters, and at the place, of the line above a graph
     '<div class="tm-line" style="white-space:pre-line;padding:2px 3px;background:var(--jp-layout-color1,transparent);'
     'overflow-wrap:anywhere;font:13px var(--jp-ui-font-family,system-ui,sans-serif);font-size:var(--jp-ui-font-size1,13px)">{}</div>'
 )
+_FACT = '<span style="display:inline-block;max-width:100%">'
 _MOST = 4  # names that are listed
 _NUMBERS = (bool, int, float, complex)
 _TEXTS = (str, bytes)
@@ -69,8 +70,9 @@ def told(outcome: Outcome) -> str:
 
 
 def as_html(line: str) -> str:
-    """The line as a page shows it."""
-    return LINE.format(escape(line))
+    """The line as a page shows it: a narrow one breaks it between what it says, and within that between words."""
+    rows = (escape(row).replace(" \N{MIDDLE DOT} ", f" \N{MIDDLE DOT}</span> {_FACT}") for row in line.split("\n"))
+    return LINE.format("\n".join(f"{_FACT}{row}</span>" for row in rows))
 
 
 def beneath(made: Any, line: str) -> Any:

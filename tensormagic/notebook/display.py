@@ -426,7 +426,7 @@ def bundle(
         return {"text/plain": "\n".join(words)}, {}
     if scene is None or not scene.views:
         made: Bundle = {"text/plain": "\n".join(words)}
-        made["text/html"] = "".join([as_html(_unbroken(line)), *(page for page, _ in panels)])
+        made["text/html"] = "".join([as_html(line), *(page for page, _ in panels)])
         if panels:
             pictures = [panel.picture for panel in panels if isinstance(panel, Drawn)]
             made |= {"image/svg+xml": pictures[0]} if len(pictures) == 1 else {}

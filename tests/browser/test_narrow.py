@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import tensormagic as tm
+from tensormagic.notebook.beneath import as_html
 from tensormagic.notebook.pictures.html import to_html
 from tests.browser.axe import violations
 from tests.notebook import demo_scenes
@@ -62,6 +63,34 @@ def test_a_graph_is_readable_and_says_where_it_goes_on(opened, width, name):
     page.wait_for_timeout(100)
     assert stage.evaluate(INSIDE)
     assert said(page.locator(".tm-graph")) == ""
+
+
+def test_the_stages_stand_in_several_lines(opened):
+    """Below a cell that shows no value they are the line itself: it was cut at the edge of the page."""
+    page = opened(Scene(demo_scenes.logistic()))
+    at(page, 390)
+    header = page.locator(".tm-header")
+    assert header.inner_text().startswith("graph: ")
+    assert header.locator(".tm-more").evaluate("(one) => one.getBoundingClientRect().right <= innerWidth")
+
+
+# how many lines each word stands in
+LINES = """() => [...document.querySelectorAll('.tm-line span')].flatMap((one) => [...one.firstChild.data.matchAll(/\\S+/g)].map((word) => {
+    const range = document.createRange();
+    range.setStart(one.firstChild, word.index);
+    range.setEnd(one.firstChild, word.index + word[0].length);
+    return range.getClientRects().length;
+}))"""
+
+
+@pytest.mark.parametrize("width", [640, 390, 320, 280])
+def test_a_line_without_a_graph_breaks_between_words(browser, width):
+    """A number was cut in two: ``0.029`` and ``25``."""
+    page = browser.new_page()
+    page.set_viewport_size({"width": width, "height": 300})
+    page.set_content(as_html("1 · float64 · grad_w = [-1.888213, -0.266979, 0.02925] · grad_b = -0.268573"))
+    assert set(page.evaluate(LINES)) == {1}
+    page.close()
 
 
 def test_the_sides_follow_the_pointer(opened):

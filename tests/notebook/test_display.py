@@ -253,6 +253,27 @@ def test_a_large_graph_is_drawn_in_groups_of_lines(notebook):
 
 
 @pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%tensor\nv = r * 2\nv", "3 ops as written, 2 of them in In[1]"),
+        ("%%tensor\nt + r.sum()", "6 ops as written, 4 of them in earlier cells"),
+        ("r", "2 ops as written"),
+        ("%%tensor\nnp.exp(r)", "3 ops as written, 2 of them in In[1]"),
+        ("%%tensor\nh(w) + 2", "3 ops as written, 2 of them in In[3]"),
+        ("%%tensor\nnp.exp(w) * 2", "2 ops as written"),
+        ("%%tensor\nu * 2", "4 ops as written, 3 of them in In[4]"),
+    ],
+)
+def test_ops_of_other_cells_are_counted_apart(notebook, cell, said):
+    """A cell of one operation had thirty."""
+    notebook.ok("%%tensor --show none\nr = np.tanh(w) + 1")
+    notebook.ok("%%tensor --show none\nt = np.cos(w).sum()")
+    notebook.ok("h = lambda v: np.sin(v) * 1")
+    notebook.ok("%%tensor --show none\nu = w\nfor k in range(50):\n    u = np.tanh(u) * 0.9")
+    assert f"graph: {said}" in notebook.ok(cell).data["text/plain"].splitlines()
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (1 / 3, "0.3333333333"),

@@ -193,6 +193,14 @@ class View:
         made = sum(vertex.derived and vertex.is_op for vertex in self.drawn.vertices)
         return f", {made} of them made by rules" if 2 * made > self.ops else ""
 
+    def elsewhere(self, cell: str) -> str:
+        """``, 29 of them in In[4]``: how many ops were written in other cells than the one that is shown; else nothing."""
+        others = [v for v in self.drawn.vertices if v.is_op and v.cell not in {"", cell}]
+        bodies = [body for vertex in others for body in self.drawn.inner.get(vertex.id, ())]
+        count, cells = len(others) + sum(body.ops for body in bodies), sorted({vertex.cell for vertex in others})
+        where = cells[0] if len(cells) == 1 else "earlier cells"
+        return f", {count} of them in {where}" if 0 < count < self.ops and cell else ""
+
     @property
     def counted(self) -> str:
         """``12 ops``; of what is grouped by kernels ``2 compiled kernels``."""
@@ -285,7 +293,8 @@ class Scene:
         if not self.views:
             return "graph: nothing"
         first, *later = self.views
-        told = [f"{first.counted} {STAGES.get(first.name, '')}".rstrip() if later or self.rest else first.counted]
+        stage = STAGES.get(first.name, "") if later or self.rest else ""
+        told = [f"{f'{first.counted} {stage}'.rstrip()}{first.elsewhere(self.title)}"]
         told += [
             view.counted if view.kernels else f"{view.ops} {STAGES.get(view.name, view.name)}{view.made_by_rules}"
             for view in later

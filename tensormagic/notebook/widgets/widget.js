@@ -26,7 +26,7 @@ function render({ model, el }) {
   const toggle = () => {
     const open = Boolean(model.get("expanded"));
     const { line, meant, summary } = model.get("scene");
-    header.replaceChildren(said(line || "", meant || ""), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
+    header.replaceChildren(...(line ? [said(line, meant || "")] : []), node("span", { class: "tm-more" }, line ? "graph" : summary || "graph"));
     header.setAttribute("aria-expanded", String(open));
     body.hidden = !open;
     if (open && !close) close = build(body, model, sync);

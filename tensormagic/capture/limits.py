@@ -6,6 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
+from tensormagic.capture import usercode
 from tensormagic.ir.errors import LimitError
 
 if TYPE_CHECKING:
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 LIMIT = 100_000  # nodes that one cell may unroll to
 MANY = 500  # nodes from which on a cell whose iterations Python runs had better not be captured: one takes the time of 50 calls of NumPy
 SEVERAL = 16  # values that the code asks for on the way, from which on the same holds where they take long
+REPEATS = 2  # of these that a place asks for which has asked before, from which on it holds, too
 EACH = 0.1  # seconds that one of these takes at most: what takes longer is work, which a second run would do again
 PATIENCE = 1.0  # where they have taken so long: seconds of the thread
-SOON = 0.25  # of that, where the code asks for values, is data-dependent recursion, or puts nothing into the graph
+SOON = 0.15  # of that, where the code asks for values, is data-dependent recursion, or puts nothing into the graph
 SURE = 2.0  # seconds of iterations that build a graph, by what the second one has taken: that is long whatever the graph is for
 KNOWN = 0.1  # of all of these, for a cell whose text was given up before
 FIRST = 16  # elements of an array that is gone over, after which the time of the others is taken
@@ -57,14 +59,20 @@ class Ahead:
         How many there are, where that is known.
     listed
         Whether they make a list: Python decides nothing in them, and a graph of them is given up where it would take long.
+    early
+        Whether the loop may be left early: then there may be fewer, and as many as have run are taken to be left.
+    around
+        The loop that it runs in, where Python runs that one, too.
     """
 
-    __slots__ = ("_before", "_begun", "_count", "_listed", "_nodes", "_ran", "_since")
+    __slots__ = ("_asked", "_before", "_listed", "_nodes", "_since", "around", "begun", "count", "early")
 
-    def __init__(self, count: int | None, *, listed: bool = False) -> None:
-        self._count, self._listed = count, listed
-        self._begun = self._nodes = self._before = 0  # ``_before``: nodes when the time was last taken, at ``_since``
-        self._since = self._ran = 0.0
+    def __init__(
+        self, count: int | None, *, listed: bool = False, early: bool = False, around: Ahead | None = None
+    ) -> None:
+        self.count, self._listed, self.early, self.around = count, listed, early, around
+        self.begun = self._nodes = self._before = 0  # ``_before``: nodes when the time was last taken, at ``_since``
+        self._asked, self._since = 0, 0.0
 
     def begin(self, capture: Capture) -> None:
         """Begin an iteration: the second one begins as the later ones do, and tells how large the graph of all of them will be.
@@ -78,17 +86,32 @@ class Ahead:
         """
         if capture.effort.again is _yes and not capture.heap.trials:  # what was given up when it was tried as a region
             refuse(capture)
-        self._begun += 1
+        self.begun += 1
         capture.effort.iterated += 1
         if not capture.effort.iterated % ITERATIONS:
             _idles(capture, capture.effort.iterated)
-        if self._begun == 2:
+        if self.begun == 2:
             self._nodes = self._before = capture.effort.nodes
-            self._since, self._ran = time.thread_time(), capture.effort.ran
-        elif self._begun == 3 and self._count is not None:
-            self._foresee(capture, self._count - 2)
-        elif self._begun > 2 and not self._begun & (self._begun - 1):
-            self._wait(capture, self._begun if self._count is None else self._count - self._begun)
+            self._asked, self._since = capture.effort.asked, _spent(capture)
+        elif self.begun == 3 and self.count is not None:
+            self._foresee(capture, self.count - 2)
+        elif self.begun > 2 and not self.begun & (self.begun - 1):
+            self._wait(capture)
+
+    def _left(self) -> int:
+        """How many iterations are left: as many again in each iteration of the loops around it."""
+        if self.count is None or self.early:
+            return self.begun
+        left, each, around = self.count - self.begun, self.count, self.around
+        while around is not None and around.count is not None and not around.early:
+            left, each = left + each * (around.count - around.begun), each * around.count
+            around = around.around
+        return left
+
+    def _asks(self, capture: Capture, each: float) -> bool:
+        """Whether each iteration asks for a value, so that the graph is in pieces; not where what takes the time is work."""
+        asked = (capture.effort.asked - self._asked) / (self.begun - 2)
+        return asked >= 1 and each < asked * EACH
 
     def _foresee(self, capture: Capture, count: int) -> None:
         """Foresee those that are left by the second one."""
@@ -98,22 +121,23 @@ class Ahead:
         nodes = capture.effort.nodes + more
         many = NODE * more > _patience(capture) if self._listed else nodes > MANY
         if not (many or self._listed or capture.abstract) and more:
-            each = time.thread_time() - self._since - (capture.effort.ran - self._ran)
-            many = each * count > SURE * (KNOWN if capture.effort.hurried else 1.0)
+            each, sure = _spent(capture) - self._since, SURE * (KNOWN if capture.effort.hurried else 1.0)
+            asks = self._asks(capture, each) and each * self._left() > 2 * _patience(capture, soon=True)
+            many = asks or each * count > sure
         if many and _can_do_without(capture):
             refuse(capture, nodes)
 
-    def _wait(self, capture: Capture, left: int) -> None:
+    def _wait(self, capture: Capture) -> None:
         """Foresee how long those that are left take by the latter half of those that have run: the first ones take longer."""
-        now, before, nodes = time.thread_time(), self._before, capture.effort.nodes
+        now, before, nodes = _spent(capture), self._before, capture.effort.nodes
         took, self._since, self._before = now - self._since, now, nodes
         if capture.abstract or capture.heap.trials:
             return
-        empty = nodes == self._nodes
-        if (self._begun <= FIRST) if empty else not self._listed:  # a loop that builds a graph keeps it, up to its size
+        each = (took + NODE * (nodes - before) * self._listed) / max(self.begun // 2, 2)
+        empty, asks = nodes == self._nodes, self._asks(capture, each)
+        if (self.begun <= FIRST) if empty else not (self._listed or asks):  # a loop that builds a graph keeps it
             return
-        each = (took + NODE * (nodes - before)) / max(self._begun // 2, 2)
-        if each * left > _patience(capture, soon=empty) and _can_do_without(capture):
+        if each * self._left() > _patience(capture, soon=empty or asks) and _can_do_without(capture):
             refuse(capture, empty=empty)
 
 
@@ -157,10 +181,15 @@ def asked(capture: Capture | None) -> None:
     """
     if capture is None or capture.abstract:
         return
-    capture.effort.asked += 1
-    count = capture.effort.asked
-    long = count >= SEVERAL and count % 8 == 0 and _has_taken(capture, _patience(capture, soon=True), count * EACH)
-    if capture.effort.again is _yes or (long and _can_do_without(capture)):
+    effort = capture.effort
+    effort.asked += 1
+    frame = usercode.user_frame()
+    place = None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    effort.repeats += place in effort.places
+    effort.places.add(place)
+    several = effort.asked >= SEVERAL or effort.repeats >= REPEATS
+    long = several and _has_taken(capture, _patience(capture, soon=True), effort.asked * EACH)
+    if effort.again is _yes or (long and _can_do_without(capture)):
         refuse(capture)
 
 
@@ -213,6 +242,11 @@ def _has_taken(capture: Capture, seconds: float, most: float = math.inf) -> bool
         return False
     taken = time.thread_time() - effort.begun
     return taken - effort.ran > seconds and taken < most
+
+
+def _spent(capture: Capture) -> float:
+    """Seconds of the thread, less those in which values were computed."""
+    return time.thread_time() - capture.effort.ran
 
 
 def _patience(capture: Capture, *, soon: bool = False) -> float:

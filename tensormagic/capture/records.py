@@ -34,6 +34,10 @@ class Effort:
     asked, calls, iterated, begun, wall
         How many values the code has asked for on the way, how often it has called functions of the user's, how many iterations of all
         loops Python has begun, and when the code has begun, by the clock of its thread and by the one on the wall.
+    places, repeats
+        The places that have asked for values, and how many of these values one has asked for that had asked before.
+    ahead
+        What foresees the innermost loop that Python runs.
     ran
         The seconds of the thread that the values took to be computed, once their graphs were there.
     again
@@ -57,6 +61,9 @@ class Effort:
     iterated: int = 0
     begun: float = field(default_factory=time.thread_time)
     wall: float = field(default_factory=time.perf_counter)
+    places: set[tuple[str, int] | None] = field(default_factory=set[tuple[str, int] | None])
+    repeats: int = 0
+    ahead: Any = None
     ran: float = 0.0
     again: Callable[[], bool] | None = None
     hurried: bool = False

@@ -107,3 +107,59 @@ def test_the_time_of_what_runs_does_not_count(notebook, monkeypatch, ask):
     with pytest.warns(tm.PlainRunWarning):
         notebook.ok("%%tensor -q\n" + cell)
     assert notebook["said"] == space["said"]
+
+
+ASKED = "said = ''\nfor k in range({}):\n    said += 'ab'[int((w * k).sum() > 0)]\n"
+FORESEEN = {  # cells that ask for a value in each iteration, and how many they have asked for when they are given up
+    "few": (ASKED.format(10), None),
+    "many": (ASKED.format(40), 2),
+    "some more": (ASKED.format(25), 3),
+    "left early": (ASKED.format(40) + "    if k == 4:\n        break\n    t = (w + k).sum()", None),
+    "that go on and on": ("said = ''\nwhile len(said) < 60:\n    said += 'ab'[int((w * len(said)).sum() > 0)]", 15),
+    "in loops": ("said = ''\nfor i in range(5):\n    " + ASKED.format(10).split("\n", 1)[1].replace("\n", "\n    "), 3),
+    "in a loop once": ("for i in range(1):\n    " + ASKED.format(10).replace("\n", "\n    "), None),
+    "now and then": (ASKED.format(40).replace("    said", "    t = w + k\n    if k % 3 == 0:\n        said"), None),
+}
+
+
+def given_up_at(notebook, monkeypatch, cell):
+    """How many values a cell had asked for each time it was given up; it leaves what Python leaves."""
+    found = []
+    own = limits.refuse
+    monkeypatch.setattr(
+        limits, "refuse", lambda capture, *a, **k: (found.append(capture.effort.asked), own(capture, *a, **k))
+    )
+    space, _ = python(notebook, cell)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        notebook.ok("%%tensor -q\n" + cell)
+    assert any(isinstance(w.message, tm.PlainRunWarning) for w in told) == bool(found)
+    assert notebook["said"] == space["said"]
+    return found
+
+
+@pytest.mark.parametrize("name", FORESEEN)
+def test_iterations_that_ask_tell_how_long_all_take(notebook, monkeypatch, name):
+    """Each value takes a hundredth of a second here."""
+    monkeypatch.setattr(limits, "PATIENCE", 1.0)
+    monkeypatch.setattr(limits, "_has_taken", lambda *_: False)
+    monkeypatch.setattr(limits, "_spent", lambda capture: 0.01 * capture.effort.asked)
+    cell, most = FORESEEN[name]
+    assert given_up_at(notebook, monkeypatch, cell) == ([] if most is None else [most])
+
+
+RECURSION = """
+def halved(v, depth):
+    letter = f'{v.sum():.0f}'
+    return letter if depth == 0 else letter + halved(v[::2], depth - 1) + halved(v[1::2], depth - 1)
+said = halved(np.arange(64.0), 5)
+"""
+LINES = "said = ''\n" + "\n".join(f"said += 'ab'[int((w + {k}).sum() > 2)]" for k in range(12))
+
+
+@pytest.mark.parametrize(("cell", "most"), [(RECURSION, 3), (LINES, None)])
+def test_a_place_that_asks_again_is_given_up_sooner(notebook, monkeypatch, cell, most):
+    """What has taken too long is given up at the second value of places that have asked before; a cell's lines may ask for more."""
+    for name, value in {"PATIENCE": 0.0, "EACH": 1e6}.items():
+        monkeypatch.setattr(limits, name, value)
+    assert given_up_at(notebook, monkeypatch, cell) == ([] if most is None else [most])

@@ -187,7 +187,7 @@ def _iterations(items: Iterable[Any], body: Body, lazy: int, count: int | None =
 
     ``count`` is how many there are, where that is known.
     """
-    with Driving(lazy, count) as driving:
+    with Driving(lazy, count, early=body.early) as driving:
         taking = iter(items)
         asked, guarded, early = taking is not items, 0, body.early
         if not asked:

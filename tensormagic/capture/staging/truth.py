@@ -84,24 +84,26 @@ class Driving:
     ----------
     lazy
         How many iterations, of this loop and of those that it runs in, leave their conditions in the graph.
-    count
-        How many iterations the loop has, where that is known.
+    count, early
+        How many iterations the loop has, where that is known, and whether it may be left early.
     """
 
-    def __init__(self, lazy: int, count: int | None = None) -> None:
+    def __init__(self, lazy: int, count: int | None = None, *, early: bool = False) -> None:
         self.lazy = lazy
         self.decides = False
         self.capture = context.current()
-        self._ahead = Ahead(count)
+        self._ahead = Ahead(count, early=early, around=None if self.capture is None else self.capture.effort.ahead)
 
     def __enter__(self) -> Self:
         if self.capture is not None:
             self.capture.effort.driving += 1
+            self.capture.effort.ahead = self._ahead
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.capture is not None:
             self.capture.effort.driving -= 1
+            self.capture.effort.ahead = self._ahead.around
             self.capture.effort.driven -= self.decides
             self.capture.effort.iterations *= self.capture.effort.driving > 0
 

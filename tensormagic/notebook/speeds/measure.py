@@ -170,6 +170,11 @@ class Speed:
         return float(np.hypot.reduce(both)) if both else 0.0
 
     @property
+    def is_done(self) -> bool:
+        """Whether a run of what was captured has nothing to compute."""
+        return self.own.launched.startswith("0 ")
+
+    @property
     def pays_after(self) -> int | None:
         """After how many runs compiling has paid; None for never."""
         saved = self.run(self.numpy) - self.run(self.own)

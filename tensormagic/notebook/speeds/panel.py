@@ -115,6 +115,8 @@ def _table(found: Speed) -> tuple[str, str]:
 
 def _headline(found: Speed) -> str:
     """``3.4 times faster than NumPy``: digits as spreads leave them; where these are wide, by the fastest runs, or what both ways say."""
+    if found.is_done:
+        return "a run has nothing left to compute"
     about = "about " if found.doubtful > _EXACT else ""
     ratio = found.times_faster(found.own)
     text = _compared(ratio, f"{about}{{}} than NumPy", 2 if about else 3)
@@ -179,7 +181,9 @@ def _nearness(difference: float | None) -> str:
 def _said(found: Speed) -> list[str]:
     """What there is to say beside the two bars: when compiling pays, and how near the results are."""
     own, told = found.own, list[str]()
-    if own.compiling is not None:
+    if found.is_done:
+        told.append("no result depends on what the cell reads: rewriting has computed them once")
+    elif own.compiling:
         pays = found.pays_after
         after = (
             f"pays off after {_about(pays)} run{'s' * (pays != 1)}"
@@ -187,7 +191,7 @@ def _said(found: Speed) -> list[str]:
             else "does not pay off: a run takes longer than with NumPy"
         )
         told.append(f"compiling took {seconds_text(own.compiling)} and {after}")
-    elif own.how == "on NumPy":
+    elif own.compiling is not None or own.how == "on NumPy":
         told.append("nothing is compiled: the rewritten graph runs in NumPy")
     told.append(_nearness(own.apart))
     if found.inputs:

@@ -356,3 +356,23 @@ def test_what_runs_at_the_same_time_is_named(monkeypatch):
     text = drawn(figures(at_once=groups), "\nz")[1]
     assert "at the same time: svd and svd; @, sort and kernel 2; fft and 7 more; a and b; …" in text
     assert "at the same time" not in drawn(figures(), "\nz")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        (
+            "np.exp(np.linspace(0, 1, 1000)).sum()",
+            "a run has nothing left to compute",
+            "no result depends on what the cell reads: rewriting has computed them once",
+        ),
+        ("np.sort(w)", None, "nothing is compiled: the rewritten graph runs in NumPy"),
+        ("w.reshape(3, 1)", None, "nothing is compiled: the rewritten graph runs in NumPy"),
+    ],
+)
+def test_what_was_not_compiled_took_no_time_and_pays_off_at_no_run(notebook, text, first, second):
+    """They were told as 2,200 times faster, and as compiled in 0 ns, which pays off after 1 run."""
+    told = shown(notebook, "-t", text)["text/plain"].splitlines()
+    assert first is None or first in told
+    assert second in told
+    assert not any("pays off" in line for line in told)

@@ -8,6 +8,7 @@ import signal
 import tempfile
 import zlib
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,49 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     from tensormagic.config import config
 
     monkeypatch.setattr(config, "tier", "numpy")
+
+
+@pytest.fixture
+def by_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code, from the first call on."""
+    from tensormagic.config import config
+
+    monkeypatch.setattr(config, "tier", "numba")
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both tiers, one after the other."""
+    from tensormagic.config import config
+
+    monkeypatch.setattr(config, "tier", request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's own digits: no rule for accuracy."""
+    from tensormagic.config import config
+
+    monkeypatch.setattr(config, "math", "exact")
+
+
+@pytest.fixture
+def no_rules_left() -> Iterator[None]:
+    """Rules that a test adds are removed."""
+    import tensormagic as tm
+
+    yield
+    for name in list(tm.rules.own):
+        tm.rules.remove(name)
+
+
+@pytest.fixture
+def first_calls(captured_at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First calls are Python's where they may be, as for users."""
+    from tensormagic.functions import first
+
+    monkeypatch.setattr(first, "enabled", True)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def selected(keyword: str, *options: str) -> tuple[list[str], str]:
 @pytest.mark.parametrize("keyword", ["softmax and not numba", "digits or (softmax and numpy)"])
 def test_the_same_tests_are_selected_as_where_all_are_made(keyword: str):
     found, line = selected(keyword)
-    expected, _ = selected(keyword, "--noconftest")
+    expected, _ = selected(keyword, "--confcutdir=tests")  # without the file under test
     assert found == expected
     assert "error" not in line
 

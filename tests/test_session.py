@@ -18,11 +18,7 @@ from tensormagic import session
 from tensormagic.capture import inputs
 from tests.capture.harness import cell
 
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    monkeypatch.setattr(tm.config, "math", "exact")
+pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
 
 
 @pytest.fixture

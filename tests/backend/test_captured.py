@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,7 @@ from tensormagic.ir.errors import CaptureError
 from tests.backend.graphs import assert_same
 from tests.capture.harness import cell
 
-
-@pytest.fixture(autouse=True)
-def _compiled() -> Iterator[None]:
-    before, tm.config.tier = tm.config.tier, "numba"
-    yield
-    tm.config.tier = before
+pytestmark = pytest.mark.usefixtures("by_numba")
 
 
 def alike(function: Any, *arguments: Any, ulps: float = 4) -> Any:

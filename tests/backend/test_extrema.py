@@ -37,9 +37,7 @@ def ordered(values: np.ndarray, largest: bool) -> tuple[float, bool]:
     return float(number), bool(np.signbit(number))
 
 
-@pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", "numba")
+pytestmark = pytest.mark.usefixtures("by_numba")
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -12,10 +12,7 @@ from tests.capture.test_programs import FUNCTIONS, lines
 SKIPPED = ("Captured", "math.")
 
 
-@pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "math", "exact")
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
 
 
 def run(value: tm.Tensor) -> object:

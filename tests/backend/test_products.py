@@ -8,15 +8,12 @@ import pytest
 import tensormagic as tm
 from tensormagic.backend import product_text
 from tensormagic.backend.kinds import is_product
-from tensormagic.config import config
 from tensormagic.session import executable
 
 rng = np.random.default_rng(8)
 
 
-@pytest.fixture(autouse=True)
-def _numba_tier(monkeypatch):
-    monkeypatch.setattr(config, "tier", "numba")
+pytestmark = pytest.mark.usefixtures("by_numba")
 
 
 def repeated(iteration):

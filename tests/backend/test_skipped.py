@@ -13,10 +13,7 @@ SHAPES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def compiled():
-    with tm.config.using(tier="numba"):
-        yield
+pytestmark = pytest.mark.usefixtures("by_numba")
 
 
 def leave_garbage() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,7 @@ from tensormagic.backend import buffers, native
 from tensormagic.backend.plan import Plan
 from tensormagic.session import executable
 
-
-@pytest.fixture(autouse=True)
-def _compiled() -> Iterator[None]:
-    before, tm.config.tier = tm.config.tier, "numba"
-    yield
-    tm.config.tier = before
+pytestmark = pytest.mark.usefixtures("by_numba")
 
 
 def root(a: Any) -> Any:

@@ -2,10 +2,7 @@
 
 import pytest
 
-import tensormagic as tm
-
 
 @pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "math", "exact")
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+def _as_numpy(by_numpy: None, exact: None) -> None:
+    pass

@@ -34,11 +34,9 @@ STORED = (
 PROGRAMS = (*(f"r = {told}" for told in TOLD), *(f"r = v + w\n    {line}" for line in STORED))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("lines", PROGRAMS)
-def test_who_is_told_a_size_waits_for_the_check(lines: str, tier: str, monkeypatch: pytest.MonkeyPatch):
+def test_who_is_told_a_size_waits_for_the_check(lines: str, tier: str):
     """One element is not stretched, and no size is taken for another one, also where nobody reads the values."""
-    monkeypatch.setattr(tm.config, "tier", tier)
     source = f"def f(x, y, z, k):\n    v = y[k[k > 0]]\n    w = z[k[k > 1]]\n    {lines}\n    return r\n"
     space: dict[str, Any] = {"np": np}
     exec(compiled(source, f"sizes {hash(lines)}"), space)

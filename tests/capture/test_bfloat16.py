@@ -130,7 +130,6 @@ def test_cells(source: str):
             np.testing.assert_array_equal(wide(own), wide(theirs))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_compiled(tier: str):
     """The class is no state that a compiled function would have to watch."""
 
@@ -142,8 +141,7 @@ def test_compiled(tier: str):
         z[1:3] = x[1:3]
         return (z.T[:, 1:] * 2.5).astype(bfloat16)
 
-    with tm.config.using(tier=tier):
-        found = tm.compile(steps, "bfloat16[n, m]", "bfloat16[n, m]")(X, Y)
+    found = tm.compile(steps, "bfloat16[n, m]", "bfloat16[n, m]")(X, Y)
     assert found.dtype == bfloat16
     np.testing.assert_array_equal(wide(found), wide(steps(X, Y)))
 

@@ -327,9 +327,7 @@ def test_what_python_would_not_meet_with_an_empty_list_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore::tensormagic.PlainRunWarning")
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_sizes_that_do_not_fit_an_empty_list_are_pythons(tier, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_sizes_that_do_not_fit_an_empty_list_are_pythons(tier):
 
     def f(x, k):
         rows = np.array([np.outer(x, x) for i in range(k[0])])

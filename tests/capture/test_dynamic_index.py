@@ -423,9 +423,7 @@ def test_compiled_code_agrees(monkeypatch):
         tm.tensor(lambda x, y, k: (x[:k] + y).sum())(x[:, 0], x[0], np.array(2))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_an_index_out_of_bounds_on_a_way_that_is_not_taken(tier, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_an_index_out_of_bounds_on_a_way_that_is_not_taken(tier):
 
     def chosen(x, k):
         return x[k] if k < len(x) else -1.0
@@ -465,9 +463,7 @@ def test_an_index_out_of_bounds_in_a_loop_without_a_iteration():
         captured(np.arange(3.0), np.int64(2))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_take_looks_at_no_index_where_there_are_no_rows(tier, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_take_looks_at_no_index_where_there_are_no_rows(tier):
 
     def taken(x, n):
         return np.take(x[:n, 1:], [0, -1], axis=1)

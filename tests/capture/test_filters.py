@@ -148,9 +148,7 @@ def test_one_function_serves_kernels_of_either_size():
 
 
 @pytest.mark.parametrize("mode", ["valid", "same", "full"])
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_which_of_two_rows_is_longer_may_depend_on_data(mode: str, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_which_of_two_rows_is_longer_may_depend_on_data(mode: str, tier: str):
     weights = np.array([1.0, 2.0, 4.0])
     convolved = tm.tensor(lambda x: np.convolve(x[x > 0], weights, mode))
     turned = tm.tensor(lambda x: np.convolve(weights, x[x > 0], mode))

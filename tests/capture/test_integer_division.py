@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,10 @@ import tensormagic as tm
 from tests.capture.harness import check
 
 
-@pytest.fixture(params=["numpy", "numba"])
-def _tier(request: pytest.FixtureRequest) -> Iterator[None]:
-    before, tm.config.tier = tm.config.tier, request.param
-    yield
-    tm.config.tier = before
-
-
 @pytest.mark.parametrize(
     "divide", [lambda a, b: a // b, lambda a, b: a % b, lambda a, b: a / b, lambda a, b: divmod(a, b)[0]]
 )
-@pytest.mark.usefixtures("_tier")
+@pytest.mark.usefixtures("tier")
 def test_by_the_number_of_a_iteration(divide: Any):
     def folded(k):
         v = 0

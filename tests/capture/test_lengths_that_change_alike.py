@@ -71,31 +71,27 @@ def several(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_values_are_those_of_python(function: Any, tier: str) -> None:
     captured = tm.tensor(function)
-    with tm.config.using(tier=tier):
-        for most in (3, 0, 1, 6):
-            for x, y in PAIRS:
-                try:
-                    expected = function(x, y, most)
-                except (ValueError, IndexError) as error:
-                    with pytest.raises(type(error)):
-                        captured(x, y, most)
-                    continue
-                for ours, numpys in zip(several(captured(x, y, most)), several(expected), strict=True):
-                    np.testing.assert_allclose(ours, numpys, rtol=1e-13)
+    for most in (3, 0, 1, 6):
+        for x, y in PAIRS:
+            try:
+                expected = function(x, y, most)
+            except (ValueError, IndexError) as error:
+                with pytest.raises(type(error)):
+                    captured(x, y, most)
+                continue
+            for ours, numpys in zip(several(captured(x, y, most)), several(expected), strict=True):
+                np.testing.assert_allclose(ours, numpys, rtol=1e-13)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_points_that_escape(tier: str) -> None:
     captured = tm.tensor(escape)
-    with tm.config.using(tier=tier):
-        for size, most in ((40, 12), (0, 3), (1, 1), (40, 0)):
-            c = random.normal(size=size) + 1j * random.normal(size=size)
-            for ours, numpys in zip(captured(c, most), escape(c, most), strict=True):
-                np.testing.assert_array_equal(ours, numpys)
+    for size, most in ((40, 12), (0, 3), (1, 1), (40, 0)):
+        c = random.normal(size=size) + 1j * random.normal(size=size)
+        for ours, numpys in zip(captured(c, most), escape(c, most), strict=True):
+            np.testing.assert_array_equal(ours, numpys)
 
 
 def test_what_changes_alike_is_looked_up_once() -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
 
 COMES = {
     "branch": "v = None\n    if s > 0:\n        v = x[0] + 1",
@@ -108,11 +107,6 @@ def described(value: Any) -> Any:
     return type(value), value
 
 
-@pytest.fixture(autouse=True)
-def _captured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "enabled", False)
-
-
 @pytest.mark.parametrize("comes", COMES)
 @pytest.mark.parametrize("use", USES)
 def test_a_value_that_is_none_for_some_data(comes: str, use: str, capsys: Any) -> None:
@@ -158,7 +152,6 @@ def test_arrays_and_tuples_may_be_none() -> None:
         assert captured(pair)(X, t) == pair(X, t)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_gradients_take_the_value(tier: str) -> None:
     def largest(x: Any) -> Any:
         best = None
@@ -175,9 +168,8 @@ def test_gradients_take_the_value(tier: str) -> None:
             before = e
         return s
 
-    with tm.config.using(tier=tier):
-        np.testing.assert_allclose(tm.grad(largest)(X), [0, 0, 0, 0, 10])
-        np.testing.assert_allclose(tm.grad(steps)(X), [4, -10, 12, -14, 8])
+    np.testing.assert_allclose(tm.grad(largest)(X), [0, 0, 0, 0, 10])
+    np.testing.assert_allclose(tm.grad(steps)(X), [4, -10, 12, -14, 8])
 
 
 def test_where_a_number_is_needed_none_is_an_error() -> None:

@@ -18,12 +18,6 @@ from tests.capture.harness import KINDS, assert_equal, check
 SMALL = np.arange(3, dtype=np.uint8)
 
 
-@pytest.fixture(params=["numpy", "numba"])
-def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(tm.config, "tier", request.param)
-    return str(request.param)
-
-
 def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What a function gives, or the kind of its error."""
     try:

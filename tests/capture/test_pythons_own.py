@@ -80,10 +80,8 @@ def expressions(table: str, prefix: str = "") -> list[str]:
     return [prefix + e.strip() for e in table.split(";") if e.strip()]
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("table", [OPERATORS, KINDS_OF, DIVISIONS], ids=["operators", "kinds", "divisions"])
 def test_cells(table: str, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
     monkeypatch.setattr(tm.config, "math", "exact")
     compared = expressions(table)
     for expression in compared if tier == "numpy" else compared[::7]:
@@ -154,10 +152,8 @@ def harmonic(v):
     return total
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", [roots, rounded, listed, harmonic])
 def test_in_functions(function: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
     monkeypatch.setattr(tm.config, "math", "exact")
     ours = tm.tensor(function)
     for values in ([2.5, 3, 4], [-2.5, 4, 1, 7], [5.0, 0.25] * 20, [0.0]):
@@ -231,15 +227,13 @@ def test_operators_of_pythons_floats_are_errors_where_pythons_are(expression: st
         (lambda a: pow(int(a[2]), 50, 1000), "modulus"),
     ],
 )
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_integers_of_more_than_64_bits(function, result, tier):
     a = np.arange(1, 4)
-    with tm.config.using(tier=tier):
-        if result is None:
-            assert tm.tensor(function)(a) == function(a)
-        else:
-            with pytest.raises(CaptureError, match=result):
-                tm.tensor(function).graph(a)
+    if result is None:
+        assert tm.tensor(function)(a) == function(a)
+    else:
+        with pytest.raises(CaptureError, match=result):
+            tm.tensor(function).graph(a)
 
 
 KINDS_OF_TRUTH = """x > 0 and x < 5; x > 0 or y > 0; y > 0 and x > 0; 0 < x < 3; 0. < x; not (x > 0 and x < 5); x > 0 and x < 5 or x == 7;

@@ -233,9 +233,7 @@ def walk(r: Any, x: Any, n: int) -> Any:
     return x
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_rolled_loops_and_branches(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_rolled_loops_and_branches(tier: str) -> None:
     graph = tm.trace(lambda x: walk(np.random.default_rng(5), x, 50), "float64[2]")
     assert any(n.op.name == "loop" for n in graph.nodes)
     generator, twin = np.random.default_rng(2), np.random.default_rng(2)

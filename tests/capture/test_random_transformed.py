@@ -43,9 +43,7 @@ def test_vmap_draws_from_a_shared_generator_example_by_example() -> None:
     assert generator.bit_generator.state == twin.bit_generator.state
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_gradients_draw_as_the_value_does(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_gradients_draw_as_the_value_does(tier: str) -> None:
     generator = np.random.default_rng(2)
 
     def f(r: Any, x: Any) -> Any:

@@ -40,10 +40,8 @@ def untaken_else(x: Any, chosen: Any) -> Any:
     return found, part
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [untaken_store, untaken_else])
-def test_a_way_that_is_not_taken_may_not_fit(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_a_way_that_is_not_taken_may_not_fit(program: Any, tier: str):
     x, captured = np.arange(12.0).reshape(3, 4), tm.tensor(program)
     for chosen in ([True, False, True, False], [True] * 4):
         for found, expected in zip(captured(x, np.array(chosen)), program(x, np.array(chosen)), strict=True):
@@ -81,11 +79,9 @@ def one_way_alone_fits(x: Any, y: Any, k: Any) -> Any:
     return v + 1, v.sum()
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [stored_twice, added_where_it_fits, one_way_alone_fits])
-def test_sizes_that_are_equal_on_one_way_are_not_on_the_other(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
+def test_sizes_that_are_equal_on_one_way_are_not_on_the_other(program: Any, tier: str):
     """The result of a branch has a data-dependent length, whatever the branch that is not taken needs."""
-    monkeypatch.setattr(tm.config, "tier", tier)
     x, captured = np.arange(20.0).reshape(4, 5), tm.tensor(program)
     for k in ([1, 0, 1], [3, 1, 2, 0, 1, 2], [0, 1, -2]):  # of one value, as long as y and of several, one alone
         for y in (np.ones(5), np.arange(5.0)):
@@ -105,13 +101,9 @@ EMPTY_ON_ONE_WAY = (
 )
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("way", EMPTY_ON_ONE_WAY)
-def test_a_way_that_would_need_another_number_says_nothing_of_the_size(
-    way: str, tier: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_way_that_would_need_another_number_says_nothing_of_the_size(way: str, tier: str):
     """What is stored on a way that is not taken has a size that is written: the array has its own afterwards."""
-    monkeypatch.setattr(tm.config, "tier", tier)
     source = f"v = x[x < 4]\n{way}\nv[1:] = [5.5, 6.5, 7.5]\nw = v + np.arange(4)\nn = len(v)"
     check(source, x=np.arange(12.0).reshape(3, 4), k=np.array([1, 2, 0]))
 

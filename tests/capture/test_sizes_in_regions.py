@@ -57,20 +57,14 @@ def given(chosen: list[int], iterations: int) -> tuple[Any, ...]:
     return np.arange(12.0).reshape(3, 4) + 1, np.array(chosen) > 0, np.array([0, 1]), np.array([iterations, 0])
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [loop, two_symbols, conditional, branch])
-def test_sizes_that_depend_on_data_are_checked_where_they_are_read(
-    program: Any, tier: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_sizes_that_depend_on_data_are_checked_where_they_are_read(program: Any, tier: str):
     captured = tm.tensor(program)
     assert np.array_equal(captured(*given([0, 1, 1], 2)), program(*given([0, 1, 1], 2)))
     raises(captured, program)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_the_function_for_branches(tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_the_function_for_branches(tier: str):
     x, _, k, _ = given([], 2)
     assert tm.tensor(function)(*given([0, 1, 1], 2)) == (x[1:] * x[k][0, 0] + x[k]).sum()
     raises(tm.tensor(function), function)
@@ -87,13 +81,9 @@ def raises(captured: Any, program: Any) -> None:
             tm.compile(program, *given([0, 1, 1], 2)).run(*given([0, 0, 1], 2))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [loop, conditional, branch])
 @pytest.mark.parametrize("chosen", [[0, 0, 1], [1, 1, 1], [0, 1, 1]])
-def test_they_are_not_checked_where_nothing_reads_them(
-    program: Any, chosen: list[int], tier: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_they_are_not_checked_where_nothing_reads_them(program: Any, chosen: list[int], tier: str):
     assert np.array_equal(tm.tensor(program)(*given(chosen, 0)), program(*given(chosen, 0)))
 
 
@@ -129,12 +119,8 @@ def part_in_branch(x: Any, iterations: Any) -> Any:
     return (part[2:] + x[:3]) * 2 if iterations[0] > 0 else x[:3] * 0
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [part_in_loop, part_in_nested_loops, part_in_while, part_in_branch])
-def test_the_length_of_a_part_is_checked_like_that_of_the_whole(
-    program: Any, tier: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_the_length_of_a_part_is_checked_like_that_of_the_whole(program: Any, tier: str):
     captured = tm.tensor(program)
     for x in (np.arange(6.0), np.array([3.0, 1, 0, 4, 1, 5])):
         assert np.array_equal(captured(x, several), program(x, several))
@@ -174,9 +160,7 @@ def broadcast(x: Any, iterations: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_what_no_iteration_changes_is_checked_where_there_is_a_iteration(tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_what_no_iteration_changes_is_checked_where_there_is_a_iteration(tier: str):
     captured = tm.tensor(broadcast)
     assert captured(np.arange(1.0, 5), several) == broadcast(np.arange(1.0, 5), several)
     for x in (np.arange(4.0), np.zeros(4)):
@@ -186,7 +170,6 @@ def test_what_no_iteration_changes_is_checked_where_there_is_a_iteration(tier: s
             tm.compile(broadcast, x, none).run(x, several)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_size_that_rewriting_finds_is_checked_too(count: int, tier: str, monkeypatch: pytest.MonkeyPatch):
     def program(x: Any, k: Any) -> Any:
@@ -196,7 +179,6 @@ def test_a_size_that_rewriting_finds_is_checked_too(count: int, tier: str, monke
             found = (x[np.equal(x, x)] + i) * x[k]
         return found
 
-    monkeypatch.setattr(tm.config, "tier", tier)
     monkeypatch.setattr(tm.config, "math", "stable")
     as_python(tm.tensor(program), program, np.array([0.5]), np.zeros(count, int))
     assert np.array_equal(tm.tensor(program)(np.array([0.5]), np.zeros(1, int)), [2.0])
@@ -210,11 +192,7 @@ def as_far_as(x: Any, y: Any, k: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_an_index_in_a_branch_is_checked_for_other_sizes_of_what_the_loop_goes_over(
-    tier: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_an_index_in_a_branch_is_checked_for_other_sizes_of_what_the_loop_goes_over(tier: str):
     captured = tm.tensor(as_far_as)
     for rows, iterations, most in [(6, 6, 6), (40, 90, 30), (9, 7, 7)]:
         given = np.arange(float(rows)), np.zeros(iterations), np.array([most, 0])
@@ -241,10 +219,8 @@ def shorter_part(x: Any, k: Any, s: Any) -> Any:
     return part, found.sum()
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [later_part, shorter_part])
-def test_a_part_whose_size_is_computed_is_checked_on_the_way(program: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_a_part_whose_size_is_computed_is_checked_on_the_way(program: Any, tier: str):
     x, captured = np.array([1.0, 2.0, 3.0, 4.0]), tm.tensor(program)
     for start in (0, 1, 2, 4):
         for found, expected in zip(
@@ -257,10 +233,8 @@ def test_a_part_whose_size_is_computed_is_checked_on_the_way(program: Any, tier:
         as_python(captured, program, x, np.array([start]), 1.0)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_what_numpy_stretches_in_a_loop_is_refused(tier: str, monkeypatch: pytest.MonkeyPatch):
+def test_what_numpy_stretches_in_a_loop_is_refused(tier: str):
     """Also where the loop's sizes are told by the other array: one more than the data-dependent size."""
-    monkeypatch.setattr(tm.config, "tier", tier)
     code = "for i in range(2):\n    w[:-1] += x[u, 1]"
     x = np.array([[1.5, 2.0, 0.0], [-2.0, -1.0, 3.0]])
     with pytest.raises(CaptureError, match="not broadcast"):
@@ -319,9 +293,7 @@ def test_what_numpy_stretches_in_what_a_loop_joins_is_refused():
             captured(np.array(wrong), k)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_lengths_of_what_has_to_fit_inside_of_a_loop(tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_lengths_of_what_has_to_fit_inside_of_a_loop(tier: str):
 
     def program(v: Any, w: Any, k: Any) -> Any:
         a, b, n = v[v > 0], w[w > 0], 0
@@ -335,11 +307,9 @@ def test_lengths_of_what_has_to_fit_inside_of_a_loop(tier: str, monkeypatch: pyt
     as_python(captured, program, np.array([1.0, -1.0]), v, k)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("count", [0, 3, 5])
-def test_masks_as_long_as_data_say(count: int, tier: str, monkeypatch: pytest.MonkeyPatch):
+def test_masks_as_long_as_data_say(count: int, tier: str):
     """As in NumPy, a mask of no elements fits every axis."""
-    monkeypatch.setattr(tm.config, "tier", tier)
     source = """
     m = np.arange(3)[:j[0]] > 0
     a, b = x[m], x[:, m]

@@ -199,10 +199,8 @@ def test_as_numpy(source: str):
         check(source, 1e-13, **NAMES)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("name", ["median", "nanmedian", "quantile", "nanquantile"])
-def test_order_statistics_of_what_data_leave_empty(name, tier, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_order_statistics_of_what_data_leave_empty(name, tier):
     function = getattr(np, name)
     more = () if "median" in name else (0.25,)
 

@@ -165,10 +165,8 @@ def three_iterations(x: Any, y: Any, s: float) -> Any:
 CHOSEN_PLACES = [one_of_two, rows, in_iteration, clipped, beyond, in_a_loop, three_iterations]
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", CHOSEN_PLACES)
-def test_a_store_into_one_of_several_places(function: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_a_store_into_one_of_several_places(function: Any, tier: str):
     captured_function = tm.tensor(function)
     for s in (1.5, 0.5, -1.5, -3.0, 9.0):
         (x, y), (a, b) = ([np.arange(9.0).reshape(3, 3), np.full((3, 3), 4.0)] for _ in range(2))
@@ -284,10 +282,8 @@ def put_on(x: Any, y: Any, k: Any) -> Any:
     return v, w
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("k", [(0, 0, 0), (1, 0, 2), (2, 2, 1), (1, 1, 1), (0, 2, 1)])
-def test_stores_go_on_through_all_that_an_array_may_be(k: tuple[int, ...], tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_stores_go_on_through_all_that_an_array_may_be(k: tuple[int, ...], tier: str):
     exact_or_refused(put_on, np.arange(3.0), np.arange(3.0) * 2, np.array(k))
 
 

@@ -139,12 +139,8 @@ def stored_after_it_was_bound(y: Any, k: Any) -> Any:
     return v
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", [stored_in_a_way, stored_in_inner_loops, stored_after_it_was_bound])
-def test_a_store_into_what_may_be_unbound_is_asked_for_where_it_runs(
-    program: Any, tier: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_a_store_into_what_may_be_unbound_is_asked_for_where_it_runs(program: Any, tier: str):
     captured, unbound = tm.tensor(program), 0
     for k in ([0, 0], [0, 2], [2, 0], [3, 2], [2, 2], [1, 3], [2, 3], [3, 3]):
         try:

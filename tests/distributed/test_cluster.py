@@ -44,9 +44,7 @@ def bits(result: Any) -> list[bytes]:
     return [np.asarray(v).tobytes() for v in (value, slopes["w"], slopes["b"])]
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_the_bits_are_the_same_for_any_number_of_workers(tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_the_bits_are_the_same_for_any_number_of_workers(tier: str):
     found: list[Any] = []
     for count in (1, 2, 4):
         with cluster(count) as own, distributed.Client(own) as client:

@@ -117,9 +117,7 @@ def test_arguments_that_have_names_alone_and_any_number_of_rows(client: Any):
         tm.distribute(lambda x: x.max(), client)(tm.shard(X[:0]))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_errors_of_data_name_the_line_and_the_rows(client: Any, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_errors_of_data_name_the_line_and_the_rows(client: Any, tier: str):
 
     def looked_up(k, w):
         a = k + 1

@@ -26,9 +26,7 @@ from tests.distributed.clusters import cluster, lose  # noqa: E402
 pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_on_workers_with_the_same_bits(tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_on_workers_with_the_same_bits(tier: str):
     found: list[list[bytes]] = []
     for count in (1, 2):
         with cluster(count) as own, distributed.Client(own) as client:

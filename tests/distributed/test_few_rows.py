@@ -17,9 +17,7 @@ TYPES = (Typed(Type(np.dtype(float), (N, 3))), Typed(Type(np.dtype(np.int64), (N
 INTS = RNG.integers(-3, 4, ROWS)
 
 
-@pytest.fixture(autouse=True, params=["numpy", "numba"])
-def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", request.param)
+pytestmark = pytest.mark.usefixtures("tier")
 
 
 def drawn(case: int) -> tuple[Any, Any]:

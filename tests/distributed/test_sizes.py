@@ -18,9 +18,7 @@ LABELS = RNG.integers(0, 5, ROWS)
 WEIGHTS = RNG.random(ROWS)
 
 
-@pytest.fixture(autouse=True, params=["numpy", "numba"])
-def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", request.param)
+pytestmark = pytest.mark.usefixtures("tier")
 
 
 def group_sums(k: Any, v: Any) -> Any:

@@ -227,13 +227,11 @@ def test_units_are_planned_for_as_long_as_the_page_for_teachers_says():
     assert (len(planned), min(planned), max(planned)) == (12, 60, 90)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_tiers_compile_as_the_page_on_speed_says(tier, monkeypatch):
     compiled: list[Executable] = []
     monkeypatch.setattr(
         Executable, "compile", lambda self, old=Executable.compile: (compiled.append(self), old(self))[1]
     )
-    monkeypatch.setattr(tm.config, "tier", tier)
     f = tm.tensor(lambda x: np.sum(np.tanh(x) * 1.375))
     for _ in range(300):
         f(np.ones(30_000))

@@ -6,12 +6,10 @@ import pytest
 import tensormagic as tm
 from tests.functions import drawn_derivatives
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of NumPy, at points where it has none to give
-
-
-@pytest.fixture(autouse=True)
-def _reference(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("by_numpy"),
+]  # of NumPy, at points where it has none to give
 
 
 @pytest.mark.parametrize("start", [0, 1000])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.config import config
 
 EYE = np.eye(3)
 GOOD = 2 * EYE + 0.1
@@ -126,16 +125,14 @@ def same(ours, theirs):
     return ours == theirs and type(ours) is type(theirs)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("fun", FUNCTIONS, ids=lambda f: f.__name__[1:])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_each_way_is_pythons(fun, tier):
     if tier == "numba" and fun in {_two, _while, _again, _wrong_class}:
         pytest.skip("the same calls as in the others")
     ours = tm.tensor(fun)
-    with config.using(tier=tier):
-        for matrix in (*MATRICES, *reversed(MATRICES)):
-            assert same(outcome(ours, matrix), outcome(fun, matrix))
+    for matrix in (*MATRICES, *reversed(MATRICES)):
+        assert same(outcome(ours, matrix), outcome(fun, matrix))
 
 
 @pytest.mark.parametrize("matrix", [GOOD, INDEFINITE])

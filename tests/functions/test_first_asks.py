@@ -49,9 +49,7 @@ FILL = "def fill(y, x):\n    for k in range(3):\n        y[k] = x[k] + (x[k] * 3
 APART = "def apart(a, b):\n    return np.sqrt(a) - np.sqrt(b)\n"
 
 
-@pytest.fixture(autouse=True)
-def _first_calls(monkeypatch):
-    monkeypatch.setattr(first, "enabled", True)
+pytestmark = pytest.mark.usefixtures("first_calls")
 
 
 @pytest.fixture

@@ -47,9 +47,7 @@ WAYS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _first_calls(monkeypatch):
-    monkeypatch.setattr(first, "enabled", True)
+pytestmark = pytest.mark.usefixtures("first_calls")
 
 
 def of(source: str, path: Any) -> Any:

@@ -17,10 +17,7 @@ scale = 2.0
 table = np.arange(3.0)
 
 
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    monkeypatch.setattr(tm.config, "math", "exact")
+pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
 
 
 def count_specialisations(f):

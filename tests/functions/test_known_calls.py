@@ -139,10 +139,8 @@ def test_a_function_whose_signature_changes_takes_arguments_by_name_anew(monkeyp
         assert same(function(b=y, a=x), other(b=y, a=x))
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_compiled_functions_know_calls_as_they_know_the_first(tier, monkeypatch):
+def test_compiled_functions_know_calls_as_they_know_the_first(tier):
     """What has been called before changes nothing: neither a result nor what is refused."""
-    monkeypatch.setattr(config, "tier", tier)
     x, y = np.arange(3.0), np.ones(3)
     forms = [args for args, options in (form(x, y) for form in FORMS) if len(args) == 2 and not options]
     forms += [([x[:2], y[:2]], 2.0), ([x, y], 3), ([x, y], 3.0), ([y[:2], x[:2]], 2.0), ([x, y, x], 2.0)]

@@ -9,11 +9,7 @@ import scipy
 
 import tensormagic as tm
 
-
-@pytest.fixture(autouse=True)
-def one_tier(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    monkeypatch.setattr(tm.config, "math", "exact")
+pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
 
 
 SQUARE = np.array([[2.0, 1.0], [0.5, 3.0]])

@@ -45,12 +45,7 @@ def two_ways(x):
     return np.sum(total)
 
 
-@pytest.fixture(params=["numpy", "numba"])
-def _tier(request, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", request.param)
-
-
-@pytest.mark.usefixtures("_tier")
+@pytest.mark.usefixtures("tier")
 @pytest.mark.parametrize("function", [in_a_branch, in_a_where, by_hand, while_it_lasts])
 def test_a_loop_of_which_no_iteration_takes_it(function):
     with np.errstate(all="ignore"):
@@ -62,7 +57,7 @@ def test_a_loop_of_which_no_iteration_takes_it(function):
             assert tm.hvp(captured, x, 2.0) == 2 * second
 
 
-@pytest.mark.usefixtures("_tier")
+@pytest.mark.usefixtures("tier")
 def test_elements_of_which_some_are_taken():
     with np.errstate(all="ignore"):
         captured = tm.tensor(in_a_where)

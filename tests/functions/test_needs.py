@@ -81,11 +81,7 @@ EXACT = {
 }
 
 
-@pytest.fixture(autouse=True)
-def machine_code():
-    before, tm.config.tier = tm.config.tier, "numba"
-    yield
-    tm.config.tier = before
+pytestmark = pytest.mark.usefixtures("by_numba")
 
 
 def made(fun, types):

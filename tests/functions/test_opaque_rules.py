@@ -38,11 +38,7 @@ twice = np.vectorize(lambda v: v + v)
 thrice = np.frompyfunc(lambda v: v * 3.0, 1, 1)
 
 
-@pytest.fixture(autouse=True)
-def no_rules_left():
-    yield
-    for name in list(tm.rules.own):
-        tm.rules.remove(name)
+pytestmark = pytest.mark.usefixtures("no_rules_left")
 
 
 def names_in(graph):

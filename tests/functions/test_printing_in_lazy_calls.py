@@ -10,10 +10,7 @@ import tensormagic as tm
 V = np.array([0.5, -1.0, 2.0, 0.25])
 
 
-@pytest.fixture(autouse=True)
-def numpys(monkeypatch):
-    """What is printed is compared digit by digit: compiled sums have an order of their own."""
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy")
 
 
 def each(v, c):

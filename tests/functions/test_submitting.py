@@ -23,13 +23,6 @@ def long(x, count):
     return x
 
 
-@pytest.fixture(params=["numpy", "numba"])
-def tier(request):
-    before, tm.config.tier = tm.config.tier, request.param
-    yield request.param
-    tm.config.tier = before
-
-
 def test_results_are_those_of_the_foreground(tier):
     later = [tm.submit(lambda x, k=k: np.exp(x) * k, X) for k in range(8)]
     for k, future in enumerate(later):

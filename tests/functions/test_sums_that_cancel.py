@@ -38,9 +38,7 @@ WHOLE = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _first_calls(monkeypatch):
-    monkeypatch.setattr(first, "enabled", True)
+pytestmark = pytest.mark.usefixtures("first_calls")
 
 
 def drawn(draw: random.Random) -> str:

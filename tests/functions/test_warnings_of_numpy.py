@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.functions import first
 
 X = np.array([1.0, 0.0, -1.0])
 QUIET: list[Any] = [
@@ -21,11 +20,6 @@ QUIET: list[Any] = [
     lambda x: x[0] / x[1],
     lambda x: np.exp(x * 1000),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _captured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first, "enabled", False)
 
 
 @pytest.mark.parametrize("function", QUIET)

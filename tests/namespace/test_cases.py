@@ -23,10 +23,7 @@ def parametrise(cases: list[Case]) -> Any:
     return pytest.mark.parametrize("case", cases, ids=[f"{c.function}: {c.id}" for c in cases])
 
 
-@pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "math", "exact")
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
 
 
 def oracle(case: Case) -> Any:

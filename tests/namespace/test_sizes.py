@@ -145,11 +145,9 @@ NONE = {
 }
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("name", NONE)
-def test_of_no_elements_and_of_one(name: str, tier: str, monkeypatch: pytest.MonkeyPatch):
+def test_of_no_elements_and_of_one(name: str, tier: str):
     """The value, or an error where NumPy and SciPy have one or drop an axis."""
-    monkeypatch.setattr(tm.config, "tier", tier)
     function, x = NONE[name], np.arange(3.0) + 1
     captured, given = tm.tensor(function), 0
     for mask in ([True] * 3, [False] * 3, [True, False, False], [True, True, False]):

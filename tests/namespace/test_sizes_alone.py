@@ -34,10 +34,8 @@ NUMBERS = (
 )
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("line", LINES)
-def test_a_line_of_as_many_points_as_data_say(line: str, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_a_line_of_as_many_points_as_data_say(line: str, tier: str):
     space: dict[str, Any] = {"np": np}
     exec(compiled(f"def f(v, y, s):\n    v = v[v > 0]\n    return {line}\n", f"line {line}"), space)
     plain, ours = space["f"], tm.tensor(space["f"])
@@ -91,10 +89,8 @@ def test_what_numbers_have_not(code: str, kind: type[Exception]):
     assert not isinstance(error, CaptureError)
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("fold", ["all", "any", "sum", "max(initial=-1)", "min(initial=9)", "max", "min"])
-def test_folds_of_equal_elements_which_may_be_none(fold: str, tier: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_folds_of_equal_elements_which_may_be_none(fold: str, tier: str):
     call = fold if "(" in fold else f"{fold}()"
     space: dict[str, Any] = {"np": np}
     exec(compiled(f"def f(v, s):\n    return (np.zeros(len(v[v > 0])) + s).{call}\n", f"fold {fold}"), space)

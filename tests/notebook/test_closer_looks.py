@@ -6,12 +6,7 @@ import pytest
 import tensormagic as tm
 from tensormagic.ir.errors import ParseError, RuleError
 
-
-@pytest.fixture(autouse=True)
-def no_rules_left():
-    yield
-    for name in tm.rules.own:
-        tm.rules.remove(name)
+pytestmark = pytest.mark.usefixtures("no_rules_left")
 
 
 def test_rules_of_a_notebook_are_used(notebook):

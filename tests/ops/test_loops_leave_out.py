@@ -68,10 +68,8 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", EXPECTED, ids=lambda f: f.__name__)
-def test_slopes(function, tier, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_slopes(function, tier):
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(tm.grad(function)(X), EXPECTED[function], rtol=1e-14)
 

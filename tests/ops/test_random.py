@@ -286,9 +286,7 @@ def test_the_state_after_a_draw_is_numpys(legacy: bool) -> None:
             assert not words.flags.writeable
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_gradients_through_a_loop_that_draws(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_gradients_through_a_loop_that_draws(tier: str) -> None:
 
     def f(a: Any, b: Any) -> Any:
         r, x = np.random.default_rng(7), 0.0 * a

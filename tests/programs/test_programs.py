@@ -45,10 +45,8 @@ def assert_equal(ours: list[Any], numpys: list[Any]) -> None:
 
 
 @pytest.mark.share(3)
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=lambda p: p.name)
-def test_it_computes_what_numpy_does(program: Program, tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "tier", tier)
+def test_it_computes_what_numpy_does(program: Program, tier: str) -> None:
     arguments = program.make(program.small)
     with np.errstate(all="ignore"):
         expected = run(program.function, arguments)

@@ -15,11 +15,7 @@ from tests.programs.drawn import PLACES, SIZES, Words, drawn
 from tests.programs.errors_of_programs import DifferenceError
 from tests.programs.random_programs import close, compare_cell, compare_function, memory, program
 
-
-@pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tm.config, "math", "exact")
-    monkeypatch.setattr(tm.config, "tier", "numpy")
+pytestmark = pytest.mark.usefixtures("by_numpy", "exact")
 
 
 @pytest.mark.share(2)

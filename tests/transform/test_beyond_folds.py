@@ -39,12 +39,6 @@ def length(x):
     return float(np.sqrt(np.sum((x.astype(np.longdouble) / top) ** 2)) * top)
 
 
-@pytest.fixture(params=["numpy", "numba"])
-def tier(request, monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", request.param)
-    return request.param
-
-
 @pytest.mark.parametrize("name", [*LENGTHS, *ROWS])
 def test_lengths_have_their_digits(name, tier):
     level = "real" if name in ROWS else "stable"

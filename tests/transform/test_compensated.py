@@ -8,13 +8,8 @@ from tensormagic import session
 from tests.transform import compensated
 from tests.transform.compensated import SUMS, TRICKS, mp, points, program
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.usefixtures("by_numpy")]
 EPS = {np.float64: 2.0**-52, np.float32: 2.0**-23}
-
-
-@pytest.fixture(autouse=True)
-def reference(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
 
 
 def equal_bits(found: object, wanted: object) -> None:

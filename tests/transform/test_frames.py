@@ -8,7 +8,6 @@ import pytest
 import tensormagic as tm
 from tensormagic.backend import cpu
 from tensormagic.backend.plan import plan_graph
-from tensormagic.config import config
 from tensormagic.ir.node import topological
 from tensormagic.session import executable
 
@@ -57,10 +56,8 @@ def padded(body):
     return [n for n in zeros if n not in body.results]
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", [waves, by_an_array, read_elsewhere], ids=lambda f: f.__name__)
-def test_gradients(function, tier, monkeypatch):
-    monkeypatch.setattr(config, "tier", tier)
+def test_gradients(function, tier):
     value, slopes = tm.value_and_grad(function, (0, 1, 2))(U, 0.1, 0.03)
     np.testing.assert_allclose(value, function(U, 0.1, 0.03), rtol=1e-12)
     step, along = 1e-6, [rng.normal(size=np.shape(s)) for s in slopes]
@@ -119,9 +116,7 @@ def test_numbers_that_are_stretched_before_a_loop_are_numbers_within():
     )
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_stores_into_equal_constants_within_loops(tier, monkeypatch):
-    monkeypatch.setattr(config, "tier", tier)
+def test_stores_into_equal_constants_within_loops(tier):
 
     def function(x, n):
         total = x * 0

@@ -68,10 +68,8 @@ def additions(function, *values):
 
 
 @pytest.mark.share(4)
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", SHAPES, ids=lambda f: f.__name__)
-def test_gradients_of_stencils(function, tier, monkeypatch):
-    monkeypatch.setattr(config, "tier", tier)
+def test_gradients_of_stencils(function, tier):
     both = tm.value_and_grad(function, (0, 1))
     for shape in SHAPES[function]:
         u, step = rng.normal(size=shape) / 4, 1e-6

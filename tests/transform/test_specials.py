@@ -115,12 +115,10 @@ SOFTMAX_FORMS = {
 }
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("form", SOFTMAX_FORMS)
-def test_rows_with_infinities_are_what_they_are_in_numpy(form, tier, monkeypatch):
+def test_rows_with_infinities_are_what_they_are_in_numpy(form, tier):
     import tensormagic as tm
 
-    monkeypatch.setattr(tm.config, "tier", tier)
     for dtype in (np.float32, np.float64)[: 1 if tier == "numba" else 2]:
         for axis in (1, 0)[: 1 if tier == "numba" else 2]:
             rows = np.array(SOFTMAX_ROWS, dtype)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.config import config
 from tensormagic.session import executable
 
 pytestmark = pytest.mark.usefixtures("by_numpy")
@@ -51,9 +50,7 @@ def of_any_length(A, D):
 
 
 @pytest.mark.parametrize("function", [gram, backwards, offset, of_any_length], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_a_sum_of_products_leaves_the_loop(function, tier, monkeypatch):
-    monkeypatch.setattr(config, "tier", tier)
+def test_a_sum_of_products_leaves_the_loop(function, tier):
     captured = tm.tensor(function)
     np.testing.assert_allclose(captured(A, D), function(A, D), rtol=1e-12, atol=1e-12)
     assert products_in_loops(captured, A, D) == 0
@@ -97,9 +94,7 @@ def alone(W, U, b, X):
 
 
 @pytest.mark.parametrize("recurrent", [batched, alone], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
-def test_weights_of_a_recurrent_net_get_their_gradient_after_the_loop(recurrent, tier, monkeypatch):
-    monkeypatch.setattr(config, "tier", tier)
+def test_weights_of_a_recurrent_net_get_their_gradient_after_the_loop(recurrent, tier):
     weights = rng.normal(size=(4, 6)), rng.normal(size=(6, 6)) * 0.3, rng.normal(size=6)
     both = tm.value_and_grad(recurrent, (0, 1, 2))
     value, slopes = both(*weights, A)

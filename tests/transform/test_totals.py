@@ -84,10 +84,8 @@ def carried_arrays(graph):
     return found
 
 
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 @pytest.mark.parametrize("function", [added, begun, nested, shown, read, scaled], ids=lambda f: f.__name__)
-def test_the_value_is_that_of_numpy(function, tier, monkeypatch):
-    monkeypatch.setattr(config, "tier", tier)
+def test_the_value_is_that_of_numpy(function, tier):
     np.testing.assert_allclose(tm.tensor(function)(U, 0.9), function(U, 0.9), **CLOSE)
 
 
@@ -104,10 +102,8 @@ def test_the_level_exact_keeps_the_order_of_sums():
 
 
 @pytest.mark.parametrize("limit", [0, 1 << 60], ids=["in blocks", "whole"])
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_a_gradient_by_a_number_is_added_up_as_a_number(limit, tier, monkeypatch):
     monkeypatch.setattr(spans, "MOST_BYTES", limit)
-    monkeypatch.setattr(config, "tier", tier)
     gradient = tm.grad(diffusion, (0, 1))
     du, dc = gradient(U, 0.1)
     step = 1e-5

@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 
-import tensormagic as tm
 from tensormagic.backend.cuda import run as cuda
 from tensormagic.backend.cuda.device import Device
 from tests.backend.cuda.emulated import Emulation, compiles
@@ -204,7 +203,6 @@ def test_drawn_programs(seed: int):
 
 
 @compiles
-@pytest.mark.parametrize("tier", ["numpy", "numba"])
 def test_whole_programs(device: Device, tier: str):
     """With products of matrices and a loop, which the library does; nothing but the arguments is copied, two bytes a number."""
 
@@ -217,8 +215,7 @@ def test_whole_programs(device: Device, tier: str):
 
     x, w = numbers(8, 5), numbers(5, 4)
     _, graph = graph_of(program, (x, w))
-    with tm.config.using(tier=tier):
-        found = cuda.run(graph, [device.put(x), device.put(w)], device)
+    found = cuda.run(graph, [device.put(x), device.put(w)], device)
     assert (device.copied.to_device, device.copied.to_host) == (2 * (x.size + w.size), 0)
     for own, theirs in zip(found, program(x, w), strict=True):
         assert own.dtype == bfloat16

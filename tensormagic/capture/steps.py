@@ -9,6 +9,20 @@ from functools import lru_cache
 from types import CodeType
 
 
+def within(code: CodeType) -> Iterator[CodeType]:
+    """Code, and the code of the functions in it, however deep."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from within(part)
+
+
+@lru_cache(maxsize=4096)
+def names_in(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in code, and in the code inside it, in their order."""
+    return tuple(dict.fromkeys(name for part in within(code) for name in part.co_names))
+
+
 @lru_cache(maxsize=4096)
 def named(code: CodeType, *wanted: str) -> frozenset[str]:
     """The names that these operations of code are about, and of the code inside it."""

@@ -17,6 +17,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, cast
 
 from tensormagic.capture.staging.arrived import arrive, mark
+from tensormagic.capture.steps import within
 from tensormagic.functions.named import named
 from tensormagic.ir.modules import is_users
 
@@ -56,10 +57,8 @@ def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeTy
     with suppress(SyntaxError), warnings.catch_warnings():  # a cell may have lines that are IPython's
         warnings.simplefilter("ignore")
         pending.append(compile(text, name, "exec", dont_inherit=True))
-    while pending:
-        code = pending.pop()
-        yield code
-        pending += [c for c in code.co_consts if isinstance(c, CodeType)]
+    for code in pending:
+        yield from within(code)
 
 
 def _has_name(function: FunctionType) -> bool:

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 from weakref import ref
 
@@ -19,6 +19,7 @@ from tensormagic.capture import home, taken
 from tensormagic.capture.door import is_table
 from tensormagic.capture.items import root_of
 from tensormagic.capture.pythons import STEPS
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.stores.lent import look_at_all
 from tensormagic.capture.taken import Mark
 from tensormagic.capture.value import Tensor
@@ -258,7 +259,7 @@ class _Flow:
         """The variables behind what a function of the notebook reads by name."""
         if function.__globals__ is not self.space:
             return set()
-        return set[str]().union(*(self.sources.get(name, ()) for name in _read_by(function.__code__)))
+        return set[str]().union(*(self.sources.get(name, ()) for name in names_in(function.__code__)))
 
 
 def _is_whole(target: ast.expr) -> bool:
@@ -269,10 +270,3 @@ def _is_whole(target: ast.expr) -> bool:
             isinstance(index, ast.Constant) and index.value is ...
         )
     return isinstance(target, ast.Name)
-
-
-def _read_by(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _read_by(part)

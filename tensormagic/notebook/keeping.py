@@ -9,9 +9,9 @@ import copy
 import functools
 import random
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from tensormagic.capture import remade
 from tensormagic.capture.door import stays
 from tensormagic.capture.inputs import COPY_LIMIT
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of, package_of
@@ -174,7 +175,7 @@ def _keep_function(kept: Kept, value: FunctionType) -> Iterable[Any]:
     if value.__module__ != "__main__":
         return ()
     space = value.__globals__
-    names = {name for code in _codes(value.__code__) for name in code.co_names}
+    names = names_in(value.__code__)
     found = [space[name] for name in names if name in space]
     for cell in value.__closure__ or ():
         found += _keep_cell(kept, cell)
@@ -294,11 +295,3 @@ def _leading(items: Iterable[Any]) -> Iterable[Any]:
 
 def _names_in(slots: Any) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those inside it."""
-    yield code
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _codes(part)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from types import CodeType, FunctionType
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 from tensormagic import session
 from tensormagic.capture import clocks
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 
@@ -89,16 +90,9 @@ def _timing() -> str:
 
 def _leads_to_lazy(value: Any, steps: int) -> bool:
     if type(value) is FunctionType:
-        names = {name for code in _codes(value.__code__) for name in code.co_names} if steps else set[str]()
+        names = names_in(value.__code__) if steps else ()
         return any(_leads_to_lazy(value.__globals__[n], steps - 1) for n in names if n in value.__globals__)
     return isinstance(value, Tensor) or (isinstance(value, list | tuple | dict) and bool(tensors_in(value)))
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)
 
 
 def _computing(code: ast.Module, compute: Callable[[Any], Any]) -> ast.Module:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import functools
 from collections.abc import Callable, Iterable
+from itertools import chain
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -17,7 +18,7 @@ from tensormagic.capture.home import Reach, content
 from tensormagic.capture.lending import Loan
 from tensormagic.capture.staging.each_element import Lent
 from tensormagic.capture.stand_ins import original_of
-from tensormagic.capture.steps import named
+from tensormagic.capture.steps import named, within
 
 _STORES = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL")
 
@@ -68,10 +69,8 @@ def _is_apart(other: Any, lent: Lent) -> bool:
 
 def stores(code: CodeType) -> bool:
     """Whether code stores into anything but its own names."""
-    for step in dis.get_instructions(code):
-        if step.opname in _STORES or (step.opname == "BINARY_OP" and step.argrepr.endswith("=")):
-            return True
-    return any(stores(part) for part in code.co_consts if isinstance(part, CodeType))
+    steps = chain.from_iterable(map(dis.get_instructions, within(code)))
+    return any(s.opname in _STORES or (s.opname == "BINARY_OP" and s.argrepr.endswith("=")) for s in steps)
 
 
 __all__ = ["CallsBack", "stores"]

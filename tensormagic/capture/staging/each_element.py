@@ -24,6 +24,7 @@ from tensormagic.capture.staging import numpys, source
 from tensormagic.capture.staging.ordinary import is_among_numpys
 from tensormagic.capture.staging.trees import walk
 from tensormagic.capture.stand_ins import original_of
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users
 
@@ -116,7 +117,7 @@ class Lent:
         space: dict[str, Any] = {}
         cells = {name: CellType() for name in code.co_freevars}
         made = self._made[function] = source.rebound(function, code, space, cells)  # now: it may call itself
-        for name in asked.keys() & _globals_of(code):
+        for name in asked.keys() & set(names_in(code)):
             if name in function.__globals__:
                 self.names.add(name)
                 space[name] = self._value(function.__globals__[name], asked[name])
@@ -229,12 +230,6 @@ def _stored_into(parts: list[ast.AST]) -> set[str] | None:
     """The names of what is stored into by an index; None for a store into something that has none."""
     bases = [n.value for n in parts if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
     return None if any(not isinstance(b, ast.Name) for b in bases) else {b.id for b in bases if isinstance(b, ast.Name)}
-
-
-def _globals_of(code: CodeType) -> set[str]:
-    """The names that code, and the code inside it, looks up where functions have their globals."""
-    inner = (_globals_of(part) for part in code.co_consts if isinstance(part, CodeType))
-    return set(code.co_names).union(*inner)
 
 
 def _has_effect(node: ast.AST) -> bool:

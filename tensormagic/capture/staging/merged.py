@@ -5,7 +5,6 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from tensormagic.capture.operands import node_of
 from tensormagic.capture.staging.attributes import is_users_class
 from tensormagic.capture.staging.needs_python import NeedsPython
 from tensormagic.capture.staging.slots import INTERNAL, UNBOUND
-from tensormagic.capture.steps import binds
+from tensormagic.capture.steps import binds, within
 from tensormagic.capture.stores.alias import GIVEN
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
@@ -222,12 +221,8 @@ def unlike(name: str, what: str, values: Sequence[Any], lines: Sequence[str] = (
 
 def bound_at(function: Any, name: str) -> str:
     """The last line at which a function of staged code binds ``name``; empty where it does not."""
-    found, pending = "", [getattr(function, "__code__", None)]
-    while pending:
-        code = pending.pop()
-        if not isinstance(code, CodeType):
-            continue
-        pending += reversed(code.co_consts)
+    found, whole = "", getattr(function, "__code__", None)
+    for code in () if whole is None else within(whole):
         for step in dis.get_instructions(code):
             if name in binds(step) and step.positions and step.positions.lineno:
                 found = str(span_at(code, step.offset, step.positions.lineno))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tensormagic.capture.staging.ranges import After, Appended, Range, Rows
 from tensormagic.capture.staging.slots import UNBOUND
 from tensormagic.capture.staging.trial import trial
 from tensormagic.capture.staging.world import World
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.value import Tensor, extent
 
 _ASKING = {"branch", "chosen", "both", "either", "compared", "contained", "repeat", "int", "indexed"}
@@ -340,7 +341,7 @@ def moved(
     if called is None or context.current() is None or not values_are_there() or trial() is not None:
         return None
     own: list[FunctionType] = [getattr(p, "__wrapped__", p) for p in parts]
-    if not _names(own[0].__code__) & _ASKING:
+    if _ASKING.isdisjoint(names_in(own[0].__code__)):
         return None
     found = Moved(items, otherwise)
     if not found.may_call(own[:1], called):
@@ -350,7 +351,3 @@ def moved(
     except _Other:
         return None
     return found
-
-
-def _names(code: CodeType) -> set[str]:
-    return set(code.co_names).union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))

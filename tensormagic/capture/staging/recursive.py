@@ -17,6 +17,7 @@ from tensormagic.capture.staging.regions import around, graph_of, grown_type, of
 from tensormagic.capture.staging.sharing import Joined, share
 from tensormagic.capture.staging.trial import Outcome, attempt, trial
 from tensormagic.capture.staging.world import CHECKS, World
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.stores.place import Buffer, Place
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor, wrap
@@ -204,16 +205,9 @@ def _where(code: CodeType) -> tuple[Any, ...]:
 
 
 def _named(function: FunctionType) -> list[Any]:
-    code, space = function.__code__, function.__globals__
-    cells = list(function.__closure__ or ())
-    names = [*code.co_names]
-    pending = [c for c in code.co_consts if isinstance(c, CodeType)]
-    while pending:
-        inner = pending.pop()
-        names += inner.co_names
-        pending += [c for c in inner.co_consts if isinstance(c, CodeType)]
-    found = [space[n] for n in names if n in space]
-    for cell in cells:
+    space = function.__globals__
+    found = [space[n] for n in names_in(function.__code__) if n in space]
+    for cell in function.__closure__ or ():
         try:
             found.append(cell.cell_contents)
         except ValueError:  # not filled yet

@@ -25,6 +25,7 @@ from tensormagic.capture.staging.simple import called_by
 from tensormagic.capture.staging.syntax import Staging
 from tensormagic.capture.staging.trees import cloned, copied, placed, walk
 from tensormagic.capture.stand_ins import own_of
+from tensormagic.capture.steps import within
 from tensormagic.capture.usercode import is_stageable
 from tensormagic.ir.alive import Alive
 
@@ -119,10 +120,9 @@ def _by_name(code: CodeType) -> CodeType:
 
 
 def _keep_plain(code: CodeType) -> None:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            _plain[_where(constant)] = constant
-            _keep_plain(constant)
+    for part in within(code):
+        if part is not code:
+            _plain[_where(part)] = part
 
 
 def _where(code: CodeType) -> Any:

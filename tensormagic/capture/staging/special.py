@@ -26,6 +26,7 @@ from tensormagic.capture.home import content
 from tensormagic.capture.refusal import zero_like
 from tensormagic.capture.staging.attributes import containers_of, is_users_class, is_users_module
 from tensormagic.capture.staging.source import staged_code
+from tensormagic.capture.steps import names_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users
 
@@ -200,14 +201,7 @@ def _read_by(function: FunctionType) -> Iterable[Any]:
     if not is_users(written(function).co_filename):
         return [getattr(function, "__wrapped__", None), *map(content, function.__closure__ or ())]
     space = function.__globals__
-    names = {name for code in _within(written(function)) for name in code.co_names}
+    names = names_in(written(function))
     read = [space[name] for name in names if name in space and not isinstance(space[name], ModuleType)]
     modules = [space[name] for name in names if name in space and is_users_module(space[name])]
     return [*read, *modules, *map(content, function.__closure__ or ()), *(function.__defaults__ or ())]
-
-
-def _within(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            yield from _within(part)

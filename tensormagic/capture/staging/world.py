@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from functools import lru_cache, partial
+from functools import partial
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any
 
@@ -25,7 +25,7 @@ from tensormagic.capture.staging.attributes import (
 )
 from tensormagic.capture.staging.needs_python import NeedsPython, grows
 from tensormagic.capture.staging.slots import Slot
-from tensormagic.capture.steps import named
+from tensormagic.capture.steps import named, names_in
 from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users, package_of
@@ -36,16 +36,6 @@ from tensormagic.ops.effects.checks import REQUIRE
 CHECKS = "__tensor_checks__"  # what ``Order.checks`` holds
 MOST = 20_000  # values that are looked at
 ARRAY_BYTES = 2**24  # of arrays that are copied, in case the code stores into them
-
-
-@lru_cache(maxsize=4096)
-def _names_in(code: CodeType) -> tuple[str, ...]:
-    """The names of globals and attributes in code, and in the code inside it."""
-    found = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found.update(dict.fromkeys(_names_in(constant)))
-    return tuple(found)
 
 
 class Journaled:
@@ -157,7 +147,7 @@ class World:
             self.readers.setdefault((id(cell), None), []).append(function)
         space = function.__globals__
         stored = named(function.__code__, "STORE_GLOBAL", "DELETE_GLOBAL")
-        for name in _names_in(function.__code__):
+        for name in names_in(function.__code__):
             if name in space or name in stored:
                 self._pending.append(self._variable(space, name, name).get())
                 self.readers.setdefault((id(space), name), []).append(function)

@@ -19,7 +19,7 @@ from tensormagic.capture import inputs, remade
 from tensormagic.capture.home import content
 from tensormagic.capture.items import Lifting
 from tensormagic.capture.staging.attributes import Attributes, containers_of, is_users_class, is_users_module
-from tensormagic.capture.steps import stores
+from tensormagic.capture.steps import names_in, stores, within
 from tensormagic.capture.stores.alias import beside, end
 from tensormagic.capture.stores.overlap import connect, share
 from tensormagic.capture.stores.place import Buffer, Place
@@ -157,15 +157,8 @@ def _stores(tree: ast.AST) -> bool:
 
 def _code_stores(code: CodeType) -> bool:
     """The same for compiled code, and for the functions in it."""
-    texts = [c for c in code.co_consts if isinstance(c, tuple)]
-    if stores(code) or _STORING & set(code.co_names) or any("out" in t for t in texts):
-        return True
-    return any(_code_stores(c) for c in code.co_consts if isinstance(c, CodeType))
-
-
-def _global_names(code: CodeType) -> set[str]:
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    return set(code.co_names).union(*map(_global_names, inner)) if inner else set(code.co_names)
+    texts = [c for part in within(code) for c in part.co_consts if isinstance(c, tuple)]
+    return stores(code) or not _STORING.isdisjoint(names_in(code)) or any("out" in t for t in texts)
 
 
 def is_own(value: Any) -> bool:
@@ -197,7 +190,7 @@ def _led_to(value: Any) -> list[Any]:
     if isinstance(value, FunctionType):
         if not may_be_users(value.__code__.co_filename):
             return []
-        named = [value.__globals__.get(n) for n in _global_names(value.__code__)]
+        named = [value.__globals__.get(n) for n in names_in(value.__code__)]
         cells = [content(cell) for cell in value.__closure__ or ()]
         return [*named, *cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
     if isinstance(value, partial):
@@ -322,7 +315,7 @@ class _Search:
             return
         self._defaults(function)
         space = function.__globals__
-        for name in sorted(_global_names(function.__code__)):
+        for name in sorted(names_in(function.__code__)):
             if name in space and not name.startswith("__"):
                 new = self._named(space[name], name)
                 if new is not space[name]:

@@ -314,6 +314,3 @@ def kept(leaf: Node, value: Any, table: MutableMapping[Node, Any]) -> Any:
     if found is not value:
         table[leaf] = found
     return found
-
-
-__all__ = ["Resident", "device_in_force", "hosted", "kept", "name_of", "resident", "run"]

@@ -162,6 +162,3 @@ def at_once(overlap: Overlap, number: Callable[[Size], int]) -> list[list[Step]]
         return []
     groups = overlap.beside(order, [number(e) for e in overlap.efforts], least=least())
     return [[overlap.steps[k] for k in group] for group in groups]
-
-
-__all__ = ["Beside", "Together", "at_once", "order_for"]

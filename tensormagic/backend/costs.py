@@ -48,8 +48,6 @@ from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.scalars.scalar import power
 from tensormagic.ops.update import ADD_AT, SET, Update
 
-__all__ = ["Cost", "by_node", "of_graph", "of_node", "of_plan", "total"]
-
 Number = Callable[[Size], Any]  # an int; or a size again, where formulas are asked for
 
 

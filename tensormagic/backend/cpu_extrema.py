@@ -13,8 +13,6 @@ import numba
 from llvmlite import ir
 from numba.extending import intrinsic
 
-__all__ = ["EXTREMA"]
-
 _types: Any = numba.types
 _FLAGS = ("nnan", "nsz")
 

@@ -7,8 +7,6 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-__all__ = ["flops_of"]
-
 _COUNTED = re.compile(r"= (fadd|fsub|fmul|fdiv|frem)\b|@\"?llvm\.(fma|sqrt)\.")
 
 

@@ -11,8 +11,6 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-__all__ = ["helper_lines", "is_lambda"]
-
 _KNOWN = {"np", "math"}  # what a helper may read from outside
 
 

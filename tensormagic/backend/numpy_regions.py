@@ -18,8 +18,6 @@ from tensormagic.ops.reverse.tape import ADD_RECORD, ADD_TAPES, EMPTY, RECORD, R
 from tensormagic.ops.reverse.tape_stack import EXTENT, STACK_TAPE, UNSTACK_TAPE
 from tensormagic.ops.scalars.comparison import where
 
-__all__ = ["TAPES", "region_lines", "results_text", "scatter_lines", "tape_text"]
-
 _PLAIN = {"pointwise", "fold"}  # kinds of op whose results without axes are NumPy's scalars
 _MADE_ARRAYS = {where}  # less these
 TAPES = {EMPTY, RECORD, ADD_RECORD, REPLAY, ADD_TAPES, STACK_TAPE, UNSTACK_TAPE, EXTENT}

@@ -46,6 +46,3 @@ class OnePerProcess(Generic[Made]):
         old, self.made = self.made, None
         if old is not None:
             self._lose(old)
-
-
-__all__ = ["OnePerProcess"]

@@ -155,6 +155,3 @@ def _abandon(old: Service) -> None:
 
 
 service = OnePerProcess(Service, _abandon)
-
-
-__all__ = ["Awaited", "Service", "State", "Take", "service"]

@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["UntrustedError", "child", "opened_folder", "read_file"]
-
 CHECKED = hasattr(os, "getuid") and os.open in os.supports_dir_fd
 """Whether owners and modes say who can write: not on Windows, where the folders of a profile are the user's by their lists."""
 MOST_LINKS = 40

@@ -77,6 +77,3 @@ def alike(one: Any, other: Any) -> bool:
 def values_are_to_be_had() -> bool:
     """Whether pandas can compute with tables: in a plain cell, and in a captured one outside of its branches and loops."""
     return context.current() is None or values_are_there()
-
-
-__all__ = ["AsPandas", "alike", "as_pythons", "of_the_table", "values_are_to_be_had"]

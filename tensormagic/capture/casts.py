@@ -49,6 +49,3 @@ def check_output(dtype: np.dtype[Any], target: np.dtype[Any], name: str) -> None
             f"Cannot cast ufunc '{name}' output from {dtype!r} to {target!r} with casting rule 'same_kind'",
             "Write x = x + y, which makes a new array of the wider type.",
         )
-
-
-__all__ = ["cast_error", "cast_to", "check_cast", "check_output", "loses", "warn_of_loss"]

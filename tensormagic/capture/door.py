@@ -483,22 +483,3 @@ def stays(value: Any) -> bool:
 
 
 _GRAPHS = {np.ndarray, np.memmap}
-
-
-__all__ = [
-    "OPERATORS",
-    "Kind",
-    "RefusedError",
-    "check_dtype",
-    "converted",
-    "is_number",
-    "is_read",
-    "is_table",
-    "kind_of",
-    "name_of",
-    "numbers_of",
-    "operand",
-    "stays",
-    "variable",
-    "whole",
-]

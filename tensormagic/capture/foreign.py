@@ -270,6 +270,3 @@ def _by_itself(capture: Any) -> Generator[None]:
             capture.effort.nodes = count
             del capture.order.made[made:]
             capture.order.ahead = min(capture.order.ahead, made)
-
-
-__all__ = ["Lending", "called_back", "is_foreign", "is_foreign_class", "librarys", "on_values"]

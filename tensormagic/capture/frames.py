@@ -169,5 +169,3 @@ for _name in dir(np.ndarray):
     if _name in OPERATORS or _name in {"__eq__", "__ne__"}:
         setattr(Columns, _name, _operator(_name.strip("_")))
 Columns.__hash__ = None  # type: ignore[assignment]
-
-__all__ = ["Columns", "arrays_of", "collect", "form_of"]

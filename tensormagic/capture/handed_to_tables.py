@@ -12,8 +12,6 @@ from tensormagic.capture.names import FUNCTIONS
 from tensormagic.capture.tables import REDUCTIONS, RUNNING, Labelled
 from tensormagic.capture.value import Tensor
 
-__all__ = ["in_numpys_functions"]
-
 _METHODS = ((np.clip, "clip"), (np.round, "round"), (np.around, "round"), (np.argsort, "argsort"))
 
 

@@ -333,5 +333,3 @@ for _name in [
     "__imul__",
 ]:
     setattr(_Numbers, _name, _refusing(_name))
-
-__all__ = ["ITEM", "Lifting", "changed_roots", "input_of", "is_numbers", "lifted", "note", "read_item", "with_items"]

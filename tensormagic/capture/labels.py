@@ -89,6 +89,3 @@ class Accessor:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of(self._owner.as_table()), name)
-
-
-__all__ = ["Accessor", "Chosen", "check_length", "counts", "is_array", "is_place", "kind_of", "whole_of"]

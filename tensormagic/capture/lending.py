@@ -205,6 +205,3 @@ def _parts(container: Any) -> Iterator[Any]:
 def _put(own: Any, given: Any, parts: list[Any]) -> None:
     """Have a container hold ``parts``, of which a dictionary's keys are every other one."""
     remade.refill(own, dict(zip(parts[::2], parts[1::2], strict=True)) if isinstance(given, dict) else parts)
-
-
-__all__ = ["Loan", "as_numpy_lies"]

@@ -150,18 +150,3 @@ def is_quiet_class(kind: type) -> bool:
 def is_quiet_module(name: str | None) -> bool:
     """Whether a module's functions change nothing."""
     return name is None or is_pure(name)
-
-
-__all__ = [
-    "DATES",
-    "can_be_taken_back",
-    "elsewhere",
-    "heard",
-    "is_quiet",
-    "is_quiet_class",
-    "is_quiet_module",
-    "made",
-    "makes",
-    "making",
-    "noted",
-]

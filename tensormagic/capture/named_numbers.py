@@ -92,6 +92,3 @@ def _input(value: Any, name: str) -> Any:
         return value
     capture.names.numbers[tensor.node] = value
     return tensor
-
-
-__all__ = ["NAMED", "named", "with_numbers"]

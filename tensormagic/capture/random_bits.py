@@ -144,6 +144,3 @@ class LazyBits(Stateful, StandIn):
         if not values_are_there():
             refuse(f"{name} of a bit generator", "Read it outside of functions, loops and branches.")
         return self.lent()
-
-
-__all__ = ["LazyBits", "seeded_by", "stands_for"]

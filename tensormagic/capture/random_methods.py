@@ -390,6 +390,3 @@ FUNCTIONS = {"ranf": "random_sample", "sample": "random_sample", "seed": "seed"}
 def free_method(function: Any) -> str | None:
     """The method of the global generator that a function of ``np.random`` calls, where it is no method itself."""
     return next((method for name, method in FUNCTIONS.items() if function is getattr(np.random, name)), None)
-
-
-__all__ = ["FUNCTIONS", "METHODS", "Draws", "Stateful", "free_method"]

@@ -167,5 +167,3 @@ _MADE: dict[str, Any] = {
 _CLASSES = {made: name for name, made in _MADE.items() if name != "default_rng"}
 for _name, _made in _MADE.items():
     implements(getattr(np.random, _name))(_made)
-
-__all__ = ["Random", "class_of", "method_of"]

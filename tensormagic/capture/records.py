@@ -390,22 +390,3 @@ class Refusals:
     wanted: tuple[CodeType, int, CaptureError] | None = None
     assumed: str = ""
     deferred: bool = False
-
-
-__all__ = [
-    "Attempts",
-    "Beside",
-    "Callers",
-    "Complexes",
-    "Effort",
-    "Heap",
-    "Inputs",
-    "Layouts",
-    "Names",
-    "Numbers",
-    "Order",
-    "Output",
-    "Outside",
-    "Refusals",
-    "Running",
-]

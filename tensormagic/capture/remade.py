@@ -60,6 +60,3 @@ def refill(container: Any, contents: Any) -> None:
     else:
         deque.clear(container)
         deque.extend(container, contents)
-
-
-__all__ = ["mapping", "record", "refill", "sequence"]

@@ -140,16 +140,3 @@ def _tuple(value: tuple[Any, ...], parts: list[Any]) -> Any:
     if hasattr(value, "_make"):  # with names
         return value._make(parts)  # type: ignore[attr-defined]
     return tuple(parts) if type(value) is tuple else value
-
-
-__all__ = [
-    "Seen",
-    "StandIn",
-    "handed_back",
-    "identity_of",
-    "noted",
-    "original_of",
-    "own_of",
-    "real_of",
-    "replaced_in",
-]

@@ -151,6 +151,3 @@ def checked(capture: Capture, read: Iterable[Tensor]) -> None:
                 f"{buffer.name} is changed through another array that shares its memory, which %%tensor does not follow",
                 f"Store into {buffer.name} itself, or work on a copy of it; or run the cell with --plain.",
             )
-
-
-__all__ = ["checked", "memory_of", "put_back"]

@@ -481,6 +481,3 @@ def structure_of(table: Any) -> Any:
     held = labels.to_numpy()
     content = tuple(held) if held.dtype == object else hashlib.blake2b(held.tobytes(), digest_size=16).digest()
     return (type(table).__name__, columns, type(labels).__name__, str(held.dtype), content)
-
-
-__all__ = ["REDUCTIONS", "RUNNING", "Labelled", "labelled", "structure_of", "with_labels"]

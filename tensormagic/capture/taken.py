@@ -358,19 +358,3 @@ def _warn(taken: Taken, name: str) -> None:
         taken.filename,
         taken.line,
     )
-
-
-__all__ = [
-    "among",
-    "begin",
-    "computed",
-    "marks_of",
-    "note",
-    "note_array",
-    "note_computed",
-    "note_store",
-    "note_stored_outside",
-    "sample",
-    "store",
-    "tell",
-]

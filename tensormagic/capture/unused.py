@@ -125,14 +125,3 @@ def within_no_function(made: Sequence[Node], stand_ins: Sequence[Node], behind: 
             if any(n in foreign for n in node.needs):
                 foreign.add(node)
     return [n for n in found if n not in foreign]
-
-
-__all__ = [
-    "Unused",
-    "before_effect",
-    "made_in_cell",
-    "raises",
-    "unused_in_cell",
-    "unused_on_trial",
-    "within_no_function",
-]

@@ -57,6 +57,3 @@ def _own(kind: type) -> frozenset[str]:
     """The names of what a class of ours gives its objects."""
     fields = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})}
     return frozenset(fields.union(*(vars(base) for base in kind.__mro__)))
-
-
-__all__ = ["Attributed", "users_of"]

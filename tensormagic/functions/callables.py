@@ -35,6 +35,3 @@ def of_callable(function: Any) -> Function:
         label = getattr(function, "__name__", type(function).__name__)
         return Function(called_body(function), label, roots=(function,), plain=function)
     raise CaptureError(f"{type(function).__name__} is not a function", "Pass a function of arrays.")
-
-
-__all__ = ["of_callable"]

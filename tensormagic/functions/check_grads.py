@@ -264,6 +264,3 @@ def _slope(level: _Level, points: list[Any], moves: list[Any]) -> Slope:
 def _shown(value: Any) -> str:
     array = np.asarray(value, np.complex128 if np.asarray(value).dtype.kind == "c" else np.float64)
     return np.array2string(array, precision=9, threshold=6)
-
-
-__all__ = ["check_grads"]

@@ -445,6 +445,3 @@ def _picked(args: tuple[Any, ...], fixed: list[Any]) -> list[Any]:
         if before is not ARRAY and not same(value, before):
             raise GuardError(f"value {k} is {value!r} where {before!r} was compiled for", COMPILE)
     return [v.numpy() if isinstance(v, Tensor) else v for v, f in zip(leaves, fixed, strict=True) if f is ARRAY]
-
-
-__all__ = ["ARRAY", "SYMBOL", "Compiled"]

@@ -51,6 +51,3 @@ def _warn(message: str) -> None:
         warnings.warn(message, ConstantGradientWarning, stacklevel=3)
     else:
         warnings.warn_explicit(message, ConstantGradientWarning, frame.f_code.co_filename, frame.f_lineno)
-
-
-__all__ = ["reason_of_zero", "warn_constant"]

@@ -31,6 +31,3 @@ def constants_of(tree: Any) -> list[Any]:
         if is_container(value):
             pending += parts_in(value)
     return found
-
-
-__all__ = ["constants_of"]

@@ -87,6 +87,3 @@ def _by_complex_step(function: Numeric, points: Values, moves: Values, known: Sl
         if np.max(np.abs(ours - other), initial=0.0) <= 10 * known.errors[k] + 1e-12 * size:
             values[k], errors[k] = ours, 0.0
     return Slope(values, errors)
-
-
-__all__ = ["Slope", "longer", "longest", "slope"]

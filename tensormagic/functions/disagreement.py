@@ -168,9 +168,6 @@ def near(found: Any, expected: Any, error: float, tolerance: float = _TOLERANCE)
     return apart <= tolerance * size + 10 * error
 
 
-__all__ = ["Disagreement", "direction", "disagreement", "disagreement_of", "near", "paired"]
-
-
 def _has_tapes(node: Node) -> bool:
     """Whether a node reads or makes tapes: what iterations have recorded, which no small step moves as a whole."""
     return any(t.form == "tape" for n in (node, *node.args) for t in n.types)

@@ -483,5 +483,3 @@ _LOOKS: dict[type, Callable[[_Walk, Any, str, bool], None]] = {
     Node: _Walk.node,
     **dict.fromkeys((list, dict, set, frozenset, tuple, deque, OrderedDict, defaultdict), _Walk.items),
 }
-
-__all__ = ["UNKNOWN", "Code", "record_of"]

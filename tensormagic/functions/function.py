@@ -494,6 +494,3 @@ def _unless_met_again(error: KindError) -> None:
     """Raise what no other trace mends."""
     if error.site < 0:
         raise error
-
-
-__all__ = ["Function"]

@@ -355,6 +355,3 @@ _VALUES = type({}.values())
 def _owner(values: Any) -> Any:
     """The dictionary of ``values()``, which is given as one that cannot be changed."""
     return next((d for d in gc.get_referents(values) if isinstance(d, dict)), None)
-
-
-__all__ = ["HOLDING", "Inside", "arrays_in", "memory_in", "placed", "refuse_kept", "taken_back", "undoing"]

@@ -108,6 +108,3 @@ def _agree(one: Any, other: Any) -> bool:
         scale = float(np.max(np.abs(finite), initial=0.0))
         near = float(np.sqrt(np.finfo(one.dtype).eps))
         return bool(np.allclose(other, one, rtol=near, atol=near * scale, equal_nan=True))
-
-
-__all__ = ["agree", "arrays_of", "choices_of", "moved"]

@@ -6,8 +6,6 @@ from tensormagic import session
 from tensormagic.backend import native
 from tensormagic.config import config
 
-__all__ = ["NOTHING", "made_here"]
-
 NOTHING = "nothing to compile: NumPy's own functions run it"
 
 

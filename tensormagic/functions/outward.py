@@ -90,6 +90,3 @@ def is_frozen(result: Any) -> bool:
     if isinstance(result, np.ndarray):
         return not result.flags.writeable
     return isinstance(result, Tensor) and result.type.form == "array" and result.place.frozen
-
-
-__all__ = ["Outward", "codes_behind", "is_frozen", "outward_and_nodes", "outward_of"]

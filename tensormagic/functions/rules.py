@@ -257,6 +257,3 @@ def _of_line(text: str, source: str, level: str, line: int, space: Mapping[str, 
         return stated_rule(text, source, level, line, in_text(text, space))
     except (ParseError, TypeError):
         return StatedArrays(ArrayRule.of(statement_of_text(text, source, level, line, space)))
-
-
-__all__ = ["Rules", "rule", "rules", "stated_rules"]

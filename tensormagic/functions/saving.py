@@ -415,6 +415,3 @@ def _own_code(
                 for source, (k, symbol, seconds) in listed.items()
             }, ""
     return {}, "it was compiled for another machine or by other versions"
-
-
-__all__ = ["load", "loaded", "save", "written"]

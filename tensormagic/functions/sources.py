@@ -214,6 +214,3 @@ def _downwards(place: Place) -> list[Place]:
         found.insert(0, place)
         place = place.parent
     return found
-
-
-__all__ = ["Source", "Way", "sources_of", "ways_of"]

@@ -412,6 +412,3 @@ def _tell_unfinished() -> None:
         some = f"{len(left)} submitted computation{'s were' if len(left) > 1 else ' was'}"
         text = f"tensormagic: {some} not finished: {listed}"
         print(text, file=sys.stderr, flush=True)  # noqa: T201 (nobody else says it; a kernel's stream sends what is flushed)
-
-
-__all__ = ["Submitted", "background", "submit"]

@@ -486,5 +486,3 @@ hooks.methods["optimized"] = property(_optimized)  # type: ignore[assignment]  (
 hooks.methods["code"] = _code
 hooks.methods["explain"] = _explain
 hooks.methods["time"] = _time
-
-__all__ = ["parse", "rewrite", "trace"]

@@ -146,6 +146,3 @@ def _found(module: str | None, name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
-
-
-__all__ = ["Made", "maker", "remade", "sealed"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["alike"]
-
 _LESS = 0.15  # of the ratio of difflib: a word that is so much less like another than the best one is not meant
 
 

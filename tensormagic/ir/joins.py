@@ -90,6 +90,3 @@ class Readers:
         return {
             u for u in self.users.get(node, ()) if self.of(u) & result and reads_digits(u) and not self.is_compared(u)
         }
-
-
-__all__ = ["Over", "Readers"]

@@ -71,6 +71,3 @@ def _weighed(side: Node, number: int) -> Weight:
                 of[variable] = of.get(variable, 0) + times * count
         known[node] = total, of
     return known[side]
-
-
-__all__ = ["always_lighter", "negates", "never_dear", "outwards"]

@@ -12,8 +12,6 @@ import numpy as np
 
 from tensormagic.ir.modules import may_be_users
 
-__all__ = ["holds_users", "key_text", "plain_text"]
-
 _ATOMS = {str, int, float, bool, bytes, complex, type(None)}
 MOST_ITEMS = 40  # of a container: what is shown ends before
 DEEP = 6  # containers in containers

@@ -57,6 +57,3 @@ def check(op: Operation, args: Sequence[Node]) -> None:
     """Refuse bfloat16 for what computes."""
     if not (op.any_dtype or op.hands_on or op.takes) and any(is_stored(t.dtype) for a in args for t in a.types):
         raise DTypeError(f"{op.plainly or op.name} is not computed of {NAME}", HINT)
-
-
-__all__ = ["HINT", "NAME", "SEEN", "SINGLE", "check", "dtype_of", "is_narrow", "is_stored", "text_of"]

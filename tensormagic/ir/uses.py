@@ -410,6 +410,3 @@ class _After:
     def sides(self, node: Node) -> Sides:
         """The sides of choices that alone read a node."""
         return sides_of(node, self.users, self.reach.shown.__contains__)
-
-
-__all__ = ["Claims", "Reach", "Uses", "absorbed", "inside", "made_by", "near", "origins_of", "residue"]

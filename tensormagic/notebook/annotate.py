@@ -33,7 +33,6 @@ from tensormagic.ops.form import FORM
 if TYPE_CHECKING:
     from tensormagic.backend.cuda.outline import Outline
 
-__all__ = ["annotate", "statements"]
 
 _MARKED = "yellow, *: NumPy runs a part of it"
 _WIDE = 820.0

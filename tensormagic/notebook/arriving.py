@@ -18,7 +18,6 @@ from tensormagic.notebook.errors import at_node
 if TYPE_CHECKING:
     from tensormagic.notebook.widgets.strips import Bar
 
-__all__ = ["show_when_there"]
 
 AFTER = 1.0  # seconds without a bar
 EVERY = 0.25

@@ -9,8 +9,6 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from tensormagic.ir.errors import PlainRunWarning
 
-__all__ = ["awaits", "told_plain", "waits"]
-
 _ASKS_FOR_VALUES = {
     "-q",
     "--quiet",

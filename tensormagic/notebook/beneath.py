@@ -13,7 +13,6 @@ from tensormagic.capture.tree import tensors_in
 if TYPE_CHECKING:
     from tensormagic.notebook.outcome import Outcome
 
-__all__ = ["LINE", "as_html", "beneath", "is_numbers", "plainly", "told"]
 
 LINE = (  # in the letters, and at the place, of the line above a graph
     '<div class="tm-line" style="white-space:pre-line;padding:2px 3px;background:var(--jp-layout-color1,transparent);'

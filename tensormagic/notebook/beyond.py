@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["told"]
-
 _MESSAGE = re.compile(r"index -?\d+ is out of bounds for axis \d+ with size (\d+)")
 
 

@@ -21,8 +21,6 @@ from tensormagic.notebook.speeds.by_numpy import difference, in_numpy, longer
 from tensormagic.ops.leaf import INPUT, parameter
 from tensormagic.transform.grad import depends
 
-__all__ = ["check"]
-
 _MOST = 32  # elements of a variable that are moved one by one
 _TOLERANCE = 1e-6
 _ROUNDING = 1e-12

@@ -10,8 +10,6 @@ from typing import Any
 
 from tensormagic.capture.value import Tensor
 
-__all__ = ["tell_of_classes"]
-
 
 def tell_of_classes(text: str, space: Mapping[str, Any], label: str) -> None:
     """Warn where code that is about to run compares ``type(y)``, or looks it up, and ``y`` is lazy.

@@ -18,8 +18,6 @@ from tensormagic.notebook.formulas.equations import inputs_of
 from tensormagic.notebook.options import CHOICES, NAMES, OPTIONS, choices, of_line, offered
 from tensormagic.notebook.value_texts import actual_type
 
-__all__ = ["matcher", "typed"]
-
 _BOUND = re.compile(r"^(?:def\s+)?([^\W\d]\w*)\s*(?:=(?!=)|\()", re.MULTILINE)
 _CELL = re.compile(r"%%(tensor|rewrite)(?:\s.*)?$")
 _LINE = re.compile(

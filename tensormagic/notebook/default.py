@@ -23,8 +23,6 @@ from tensormagic.notebook.display import Page, Views
 from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.widgets.strips import Banner
 
-__all__ = ["TensorDefault"]
-
 ON = (
     "Cells without a magic are captured from here on, as if each began with %%tensor. "
     "Begin a cell with %%tensor --plain to leave it out; %tensor_default off ends this."

@@ -16,8 +16,6 @@ from tensormagic.capture.cell import Code, compile_cell, free_names
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of
 
-__all__ = ["own_iterators", "without_effects"]
-
 _TELLING = {"print", "display", "input", "breakpoint", "exec"}
 _DATA = (Tensor, np.ndarray, list, dict, set)
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["METHODS", "function"]
-
 METHODS = {
     "backward": 'Gradients are asked for by %%tensor --grad w, or of a value: loss.grad("w").',
     "requires_grad": "Nothing has to be marked: %%tensor --grad w asks for the gradient.",

@@ -28,8 +28,6 @@ from tensormagic.ir.site import Site
 from tensormagic.notebook import beyond, hints
 from tensormagic.notebook import misfit as misfits
 
-__all__ = ["Place", "dress", "picture_of", "places_of", "render"]
-
 WIDTH = 110  # of a source line that is shown
 _MESSAGE = 3  # lines of a message
 _NAMES = 6

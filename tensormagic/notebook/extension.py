@@ -47,7 +47,6 @@ from tensormagic.notebook.warned import Warned
 if TYPE_CHECKING:
     from tensormagic.distributed.report import Report
 
-__all__ = ["load", "unload"]
 
 _REPORT = "tensormagic.distributed.report.Report"  # which is seldom there
 

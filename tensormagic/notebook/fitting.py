@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tensormagic.notebook.misfit import Misfit
 
-__all__ = ["fits_instead"]
-
 _TURNS = ("", ".T")
 _Shape = tuple[str, ...]
 

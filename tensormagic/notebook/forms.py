@@ -7,8 +7,6 @@ from types import MappingProxyType
 from typing import Self
 from xml.sax.saxutils import escape, quoteattr
 
-__all__ = ["Drawn", "Panel", "bytes_text", "count_text", "forms_of", "listing", "seconds_text", "table"]
-
 Panel = tuple[str, str]
 
 

@@ -9,8 +9,6 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["ANEW", "events", "free", "fresh", "named"]
-
 ANEW = "*"  # every gradient may be bound anew here
 _RUNS_CELLS = {"run_cell_magic", "run_line_magic", "run_cell", "magic"}
 _WALLS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef

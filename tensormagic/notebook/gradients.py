@@ -33,8 +33,6 @@ from tensormagic.notebook.parted import Parted, is_container, is_in, root_of
 from tensormagic.ops.leaf import INPUT
 from tensormagic.transform.grad import depends
 
-__all__ = ["differentiated"]
-
 
 def differentiated(
     code: Code, options: Options, captured: Captured, parted: Parted, target: Any

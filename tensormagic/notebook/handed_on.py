@@ -26,8 +26,6 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.node import Node
 from tensormagic.ir.plain_texts import key_text
 
-__all__ = ["HandedOn", "numbers"]
-
 _LOOKED_AT = 50  # items of one container
 _DEPTH = 3  # of containers within containers
 _WITHOUT_SLOPE = STEPS | {  # what does not move with the numbers that it is made of, or not smoothly

@@ -27,8 +27,6 @@ from tensormagic.notebook.fitting import fits_instead
 from tensormagic.notebook.lost import lost
 from tensormagic.notebook.misfit import Misfit
 
-__all__ = ["Line", "hint", "of_plain"]
-
 _SIGNATURE = 100  # characters
 _JOIN = {"concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"}  # what takes arrays in one tuple
 _DTYPES = (

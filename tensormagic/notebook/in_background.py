@@ -18,8 +18,6 @@ from tensormagic.ir.node import Node
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.residence import Resident
 
-__all__ = ["refuse", "work"]
-
 
 def refuse(outcome: Outcome, captured: Captured) -> None:
     """Refuse a cell whose effects would come in another order than those of the cells behind it."""

@@ -18,8 +18,6 @@ from tensormagic.notebook.formulas.equations import Formula, formula_of, inputs_
 from tensormagic.notebook.options import help_here
 from tensormagic.notebook.value_texts import actual_type, value_text
 
-__all__ = ["Inspecting", "default_wrt"]
-
 MOST_NODES = 5_000  # of a graph that is read for a formula
 MOST_GRADIENTS = 3
 _MARKDOWN = "text/markdown"

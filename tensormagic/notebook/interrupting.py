@@ -12,8 +12,6 @@ import threading
 import time
 from typing import Any
 
-__all__ = ["Interrupts"]
-
 SOON = 0.05  # seconds; by then the finaliser has ended
 
 

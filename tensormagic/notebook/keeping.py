@@ -24,8 +24,6 @@ from tensormagic.capture.stores.state import State
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import module_of, package_of
 
-__all__ = ["Kept"]
-
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, range, slice, type(...), np.generic, np.dtype, np.ufunc)
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))  # those that are told at once
 _OWN = ("__main__", "types")  # modules whose objects are the notebook's own: what they lead to is kept, too

@@ -9,8 +9,6 @@ from tensormagic.capture.value import Tensor
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import may_be_users
 
-__all__ = ["of_library"]
-
 
 def of_library(error: BaseException, read: Mapping[str, Tensor]) -> str:
     """What there is to say where other people's code has refused something, and the user's line reads lazy values."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-__all__ = ["LATER", "comments_first", "help_asked", "plain_python", "refused_later"]
-
 LATER = ("%tensor", "%rewrite")  # how IPython calls a cell's magic below the first line: a line's magic of that name
 
 # magics that run code: it would see the notebook's variables, and not those of the cell

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Collection
 from typing import TypeVar
 
-__all__ = ["computing"]
-
 _Tree = TypeVar("_Tree", bound=ast.AST)
 _SHOW = {"print", "display", "repr", "str", "float", "type", "len", "round", "list", "tuple"}
 _METHODS = {"round", "tolist", "item", "copy", "numpy", "format"}

@@ -23,8 +23,6 @@ from tensormagic.notebook.options import arguments, describe
 from tensormagic.notebook.panels import PANELS, Draw, nan, rules
 from tensormagic.notebook.pictures.adaptor import Portrait, newest, portrait, source_of
 
-__all__ = ["TensorLooks"]
-
 _NAME = ("NAME", None, "the variable that holds the lazy value (default: the last value shown)")
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["Lost", "lost"]
-
 
 class Lost:
     """The names that are missing, and of each the cell."""

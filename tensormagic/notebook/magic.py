@@ -32,8 +32,6 @@ from tensormagic.notebook.panels import PANELS
 from tensormagic.notebook.run import compiled, run_plain
 from tensormagic.notebook.stale import Gradients, Origins
 
-__all__ = ["TensorMagics"]
-
 
 @magics_class
 class TensorMagics(Magics):

@@ -17,8 +17,6 @@ from tensormagic.ir.errors import TensorError
 from tensormagic.notebook.pictures.labels import clean, width
 from tensormagic.notebook.speeds.sheet import SCOPE, Sheet, style
 
-__all__ = ["Misfit", "forms", "found_in", "rows", "sheet"]
-
 _MOST_NAME = 28
 _MOST_TEXT = 60
 _MOST_AXES = 8

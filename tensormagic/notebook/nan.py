@@ -24,8 +24,6 @@ from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 
-__all__ = ["nan_panel"]
-
 _MOST = 5
 Number = Callable[[Size], int]
 

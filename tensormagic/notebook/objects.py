@@ -12,8 +12,6 @@ from tensormagic.capture.value import Tensor
 
 _LOOKED_AT = 50  # rows from either end
 
-__all__ = ["Objects"]
-
 
 class Objects:
     """The columns that were told."""

@@ -10,8 +10,6 @@ from tensormagic.notebook.display import Views
 from tensormagic.notebook.stale import Offer
 from tensormagic.notebook.widgets.strips import Rewrite
 
-__all__ = ["show"]
-
 
 def show(offer: Offer, views: Views) -> None:
     """Show a button that rewrites; where there are no widgets, the texts behind a click."""

@@ -21,21 +21,6 @@ from tensormagic.config import config, leveled
 from tensormagic.ir.alike import alike
 from tensormagic.notebook.panels import PANELS
 
-__all__ = [
-    "CHOICES",
-    "NAMES",
-    "OPTIONS",
-    "SHOWN",
-    "Options",
-    "arguments",
-    "choices",
-    "declare",
-    "describe",
-    "of_line",
-    "offered",
-    "read",
-]
-
 SHOWN = ("graph", "backprop", *PANELS, "speed")
 CHOICES: dict[str, tuple[str, ...]] = {
     "--device": ("cpu", "gpu", "auto"),

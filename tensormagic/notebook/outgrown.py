@@ -23,8 +23,6 @@ from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.repeatable import close_figures, has_figures, is_repeatable
 from tensormagic.notebook.run import run, run_plain
 
-__all__ = ["run_as_it_can"]
-
 _UNCAPTURED = ", but the code is only being captured"
 _given_up: deque[str] = deque(maxlen=100)  # the texts of cells that were run so
 _HEARD = 1 << 20  # characters of what a cell prints that are kept

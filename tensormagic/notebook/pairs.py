@@ -18,8 +18,6 @@ from tensormagic.notebook.pictures.naming import parsed
 from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.transform.grad import depends
 
-__all__ = ["Pairs", "pairs_told"]
-
 MOST_NODES = 2_000  # of a graph that is looked at
 MOST_WRITTEN = (24, 24, 40)  # characters of operands, and of a result, that are called as they were written
 

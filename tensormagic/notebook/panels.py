@@ -18,9 +18,6 @@ from tensormagic.notebook.pictures.adaptor import Portrait, written_in
 from tensormagic.notebook.pictures.labels import changes, placeholders, symbol
 from tensormagic.ops.meaning import brought_in
 
-__all__ = ["PANELS", "Draw", "nan", "rules"]
-
-
 _HEAD = ("rule", "what may change", "your line", "rule written in")
 _COLUMNS = {  # what the columns mean, where a pointer rests on their heads
     "rule": "what stood there, and what stands there now",

@@ -10,8 +10,6 @@ from tensormagic.distributed.report import Report, in_bytes, text_of
 from tensormagic.notebook.display import Bundle, Views, bundle
 from tensormagic.notebook.pictures.placed import Crossing, headline, placed
 
-__all__ = ["bundle_of"]
-
 LEGEND = "A frame is a place where the function is computed; between frames stands what moved in this call, and how many bytes."
 _HEAD = ("what moved", "direction", "times", "bytes")
 

@@ -19,7 +19,6 @@ from tensormagic.ir.node import made
 if TYPE_CHECKING:
     from tensormagic.notebook.widgets.strips import Bar
 
-__all__ = ["Progress"]
 
 AFTER = 1.0  # seconds without a bar
 EVERY = 0.25

@@ -9,8 +9,6 @@ from typing import Any, TypeGuard
 
 from tensormagic.notebook.fresh_steps import events
 
-__all__ = ["Recorded", "recorded"]
-
 _AS_NUMBERS = {"float", "int", "round", "str", "repr", "copy"}
 _METHODS = {"item", "numpy", "copy", "tolist", "round"}
 _KEEP = {"append", "appendleft", "add", "insert"}

@@ -24,8 +24,6 @@ from tensormagic.capture.steps import named
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import CHANGES_NOTHING, PURE, PURE_OF_VALUES, module_of, package_of
 
-__all__ = ["close_figures", "has_figures", "is_repeatable"]
-
 _DRAWING = frozenset(
     {"matplotlib", "mpl_toolkits", "seaborn"}
 )  # into figures, which go where the cell has made all of them

@@ -10,8 +10,6 @@ from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.plain_texts import key_text
 
-__all__ = ["names_in", "rows_of"]
-
 MOST_WRITTEN = 40  # characters of an item as it is written
 
 

@@ -17,8 +17,6 @@ from tensormagic.notebook.forms import Panel, table
 from tensormagic.notebook.options import CHOICES, arguments, describe
 from tensormagic.notebook.pictures.labels import changes
 
-__all__ = ["TensorRewriting"]
-
 _EXAMPLE = """
 %%rewrite mine --math stable
 log(1 + exp(x)) -> logaddexp(0, x)

@@ -45,8 +45,6 @@ from tensormagic.ops.leaf import INPUT, constant
 _WHOLE = (bool, int, np.bool_, np.integer)
 _MOST_LEAVES = 500  # numbers in containers that become arguments one by one
 
-__all__ = ["compiled", "run", "run_plain"]
-
 
 def compiled(source: Source, shell: Any) -> Code:
     """The cell, compiled so that its lines count from the magic's own; raises SyntaxError as Python would."""

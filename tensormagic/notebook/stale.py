@@ -25,8 +25,6 @@ from tensormagic.notebook.fresh_steps import ANEW, events, free, fresh, named
 from tensormagic.notebook.looked_at import computing
 from tensormagic.ops.leaf import CONSTANT, INPUT
 
-__all__ = ["Gradients", "KnownCell", "Offer", "Origins"]
-
 _LOOP = """import tensormagic as tm
 step = tm.value_and_grad({function}, ("{name}",))
 for k in range(100):

@@ -17,8 +17,6 @@ from tensormagic.capture.steps import names_in
 from tensormagic.capture.tree import tensors_in
 from tensormagic.capture.value import Tensor
 
-__all__ = ["Timed", "again", "computed"]
-
 _CLOCKS = clocks.NAMES | {"default_timer", "now"}
 _MAGICS = {"time", "timeit"}
 _STEPS = 3  # functions that call functions, which are looked at for lazy values

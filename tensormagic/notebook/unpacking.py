@@ -6,8 +6,6 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["of_derivative", "of_number", "told"]
-
 _BOTH = {
     "value_and_grad": "value_and_grad gives a value and its gradient: ",
     "grad": "grad gives the gradient alone; value_and_grad gives the value too: ",

@@ -10,8 +10,6 @@ from typing import Any
 
 from tensormagic.capture import usercode
 
-__all__ = ["Warned"]
-
 _CELL = re.compile(r"In\[[\d.]+\]")
 
 

@@ -11,8 +11,6 @@ from tensormagic.ir.errors import DTypeError
 from tensormagic.ops.fold_kind import Fold
 from tensormagic.ops.op import Value
 
-__all__ = ["BIT_FOLDS"]
-
 
 def _lcm(x: Any, axis: Any) -> Value:
     """One axis at a time, as NumPy asks for."""

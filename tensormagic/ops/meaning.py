@@ -12,8 +12,6 @@ from tensormagic.ir.operation import Operation
 from tensormagic.ops.contract import CONTRACT
 from tensormagic.ops.op import registry
 
-__all__ = ["brought_in", "meaning", "of_node", "reason"]
-
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\()")
 _LONGEST = 60  # of a notation

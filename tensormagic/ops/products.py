@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from tensormagic.ops.contract import split
 
-__all__ = ["product"]
-
 # letters of the two operands and of the result: how it is written
 _PRODUCTS = {
     "ab,b->a": "{0} @ {1}", "ab,bc->ac": "{0} @ {1}", "a,a->": "{0} @ {1}", "a,ab->b": "{0} @ {1}",

@@ -35,5 +35,3 @@ def form_of(result: Node, leaves: Sequence[Node]) -> Form | None:
 hooks.form_of = form_of
 hooks.choices = choices
 hooks.own_rules = installed
-
-__all__ = ["form_of"]

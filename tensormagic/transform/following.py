@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from tensormagic.ir import site
 from tensormagic.ir.node import Node, rebuild
 
-__all__ = ["followed"]
-
 
 def followed(roots: Iterable[Node], goals: Mapping[Node, Node]) -> list[Node]:
     """``roots`` with nodes replaced, also below what takes their place."""

@@ -322,6 +322,3 @@ def mentions_custom(graph: Graph) -> bool:
     """Whether a derivative in ``graph`` is what the user says: then a second derivative need not be symmetric."""
     inner = [v for n in graph.nodes for v in n.params.values() if isinstance(v, Graph)]
     return any(n.op is CUSTOM for n in graph.nodes) or any(map(mentions_custom, inner))
-
-
-__all__ = ["UNKNOWN", "Frame", "mentions_custom", "structure"]

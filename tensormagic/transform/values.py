@@ -177,6 +177,3 @@ def _union(bits: Iterable[int]) -> int:
     for one in bits:
         whole |= one
     return whole
-
-
-__all__ = ["Parts", "Table", "Values", "absorbed", "parted"]

@@ -101,6 +101,3 @@ class Ahead:
         for slot, array in zip(self.run.given, arrays, strict=True):
             slot.array = array
         self.run.known.update(self._numbers[place])
-
-
-__all__ = ["LOOKING", "MOST_AHEAD", "Ahead"]

@@ -105,6 +105,3 @@ def _ends(
     for node in by_rank(graph.nodes, graph.parameters, ranks) if ranks else graph.nodes:
         now = max(now, *(there.get(a, 0.0) for a in node.needs), 0.0) + costs.get(node, 0.0)
     return now
-
-
-__all__ = ["NO_ORDER", "Order", "by_first_use", "ordered"]

@@ -38,6 +38,3 @@ def _seconds(device: Device, copy: Callable[[], Any]) -> float:
     copy()
     device.synchronize()
     return max(time.perf_counter() - begin, 1e-9)
-
-
-__all__ = ["bandwidths", "bandwidths_text"]

@@ -74,6 +74,3 @@ def at(*nodes: Node) -> Any:
 def runs() -> bool:
     """Whether there is a clock."""
     return _clock.get() is not None
-
-
-__all__ = ["Clock", "at", "runs", "timed"]

@@ -218,6 +218,3 @@ def _codes_of(one: Launch, cc: tuple[int, int]) -> Codes:
     codes = Codes([one], whole=True)
     codes.start(cc)
     return codes
-
-
-__all__ = ["MADE_BY", "Codes", "MissingCompilerError", "carried_from", "compiled", "is_there", "key_of", "versions"]

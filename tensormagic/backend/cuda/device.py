@@ -404,18 +404,3 @@ def _looked() -> tuple[str, str] | None:
     except Exception as error:  # noqa: BLE001 (whatever a broken installation raises is what there is to say)
         return f"CuPy does not find its libraries ({type(error).__name__}: {error})", INSTALL
     return None if count else ("CUDA finds no GPU", "Use --device cpu.")
-
-
-__all__ = [
-    "Card",
-    "Copied",
-    "Device",
-    "DeviceArray",
-    "Event",
-    "LaunchError",
-    "current",
-    "in_use",
-    "is_there",
-    "missing",
-    "use",
-]

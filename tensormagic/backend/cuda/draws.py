@@ -65,6 +65,3 @@ def drawn(device: Device, node: Node, operands: list[Value], size: Any) -> tuple
     arguments = [out, *given, np.float64(begin), np.float64(end - begin)]
     device.launch(codes.loaded(device, generator.launch), (blocks,), (generators.THREADS,), arguments)
     return generator.after(words, count), out
-
-
-__all__ = ["FEWEST", "drawn", "may_be_here"]

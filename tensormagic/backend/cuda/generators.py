@@ -205,6 +205,3 @@ GENERATORS: Mapping[str, Leaping | Counting] = {
     "Philox": Counting(),
 }
 """The generators that have a kernel, by the names of their bit generators."""
-
-
-__all__ = ["GENERATORS"]

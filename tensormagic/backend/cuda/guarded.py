@@ -106,6 +106,3 @@ def copied(dtype: str) -> Launch:
     arrays = [Scratch(name, COUNT, dtype, name == "target") for name in ("target", "given")]
     blocks = apply("floordiv", COUNT + (THREADS - 1), THREADS)
     return Launch("copy", source, source, (*arrays, Count(COUNT)), blocks, THREADS)
-
-
-__all__ = ["COUNT", "choice", "copied", "counted", "goes_on", "guarded"]

@@ -379,6 +379,3 @@ def _from(node: Node) -> set[Node]:
         if n.op is PARAMETER:
             found.add(n)
     return found
-
-
-__all__ = ["LOOPS", "LoopPlan", "Part", "guarded_copy", "planned_loop"]

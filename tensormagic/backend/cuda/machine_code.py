@@ -37,6 +37,3 @@ def _tried(device: Device, kept: Code) -> Any:
         return device.load(kept.data, kept.symbol)
     except Exception:  # noqa: BLE001 (whatever a driver says of it: the PTX is there)
         return None
-
-
-__all__ = ["key_of", "loaded"]

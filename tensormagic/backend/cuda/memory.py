@@ -106,6 +106,3 @@ def give_back(device: Device, error: BaseException) -> None:
         traceback.clear_frames(seen.__traceback__)
         seen = seen.__cause__ or seen.__context__
     make_room(device)
-
-
-__all__ = ["afford", "give_back", "least", "make_room", "short", "spare", "with_room"]

@@ -211,6 +211,3 @@ def _is_constant(node: Node) -> bool:
 
 def _number(sizes: Numbers, node: Node) -> int:
     return int(sizes[node])
-
-
-__all__ = ["Nested"]

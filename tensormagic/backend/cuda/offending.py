@@ -76,6 +76,3 @@ def hidden(node: Node, why: str, spans: Sequence[site.Site]) -> transfers.Hidden
         else f"run what needs {node.op.name} in a cell of its own with --device cpu",
         tuple(spans[:1]),
     )
-
-
-__all__ = ["CHECKS", "CONTROL", "hidden", "offenders", "why_on_host"]

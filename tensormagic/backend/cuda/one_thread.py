@@ -171,6 +171,3 @@ def _whole(text: OneText, nest: Nest) -> Nest:
             text.private[text.memory.owner(node)] = node.type.size
     kept = {n: Storage.LOCAL if s is Storage.LOCAL else Storage.FULL for n, s in nest.storage.items()}
     return Nest(nest.stages, nest.depths, nest.alone, nest.depth, nest.loops, kept)
-
-
-__all__ = ["MOST_ITERATIONS", "print_region_alone"]

@@ -117,6 +117,3 @@ def _lines(launches: Iterable[Launch]) -> Iterator[tuple[str, Node | None]]:
         origins = launch.origins or (None,) * len(texts)
         yield from zip(texts, origins, strict=False)
         yield from _lines(launch.otherwise)
-
-
-__all__ = ["Outline", "outlined"]

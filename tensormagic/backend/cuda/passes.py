@@ -216,6 +216,3 @@ def _put_together(make: Make, stage: Stage, nest: Nest, blocks: Size, names: Map
     kept = [k for k in range(len(stage.domain)) if k not in stage.reduced]
     own = one_loop([reordered(stage, [*kept, *stage.reduced])], len(kept), nest)
     return finish(make, own.stages[0], own, blocks, names, apart=True)
-
-
-__all__ = ["print_passes"]

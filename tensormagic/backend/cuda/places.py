@@ -176,6 +176,3 @@ class _Places:
             (f"    {text.store(text.array(self.root))}[i] = at", self.root),
         ]
         return text.launch("finish", ceil_div(self.rows, THREADS // WARP), THREADS, self.names, ranges=ranges)
-
-
-__all__ = ["print_places"]

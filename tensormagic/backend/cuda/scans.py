@@ -335,6 +335,3 @@ def _stored(out: str, apart: str) -> list[Line]:
     values = ", ".join(f"v{k}" for k in range(LANES))
     many: list[Line] = [("    if at < stop:", None), (f"        store({out}, base + at, ({values}))", None)]
     return [(f"if rest(count, {LANES}) == 0:", None), *many, ("else:", None), *inside(single)]
-
-
-__all__ = ["print_scan"]

@@ -175,6 +175,3 @@ def store(device: Device, step: str, target: DeviceArray, places: DeviceArray, v
         if pieces == 1:
             return
         count, keys, rows = left, next_keys, next_rows
-
-
-__all__ = ["DTYPES", "PIECE", "STEPS", "folded", "store"]

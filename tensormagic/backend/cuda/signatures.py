@@ -89,6 +89,3 @@ def _read(text: str) -> Signature:
     if arguments.kwarg:
         made.append(Parameter(arguments.kwarg.arg, Parameter.VAR_KEYWORD))
     return Signature(made)
-
-
-__all__ = ["has", "hold", "loops", "signature", "takes"]

@@ -137,6 +137,3 @@ def is_integer(value: Value) -> bool:
 
 def _number(size: Size, symbols: Known) -> int:
     return size if isinstance(size, int) else evaluate(size, lambda a: symbols.get(a, UNKNOWN))
-
-
-__all__ = ["Alone", "alone"]

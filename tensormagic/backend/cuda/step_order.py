@@ -54,6 +54,3 @@ def _touched(step: Step, launches: Sequence[Launch]) -> tuple[list[Node], list[N
     reads += [n for p in parameters if isinstance(p, Count) for n in nodes_of(p.size)]
     stores = [n for part in parts for n in produced(part)]
     return reads, stores + [p.node for p in parameters if isinstance(p, Array) and p.written]
-
-
-__all__ = ["by_arrival"]

@@ -70,6 +70,3 @@ def copied_out(device: Device, array: DeviceArray, after: Event | None = None) -
     with device.on(OUT):
         device.wait(made)
         return device.fetch(array)
-
-
-__all__ = ["Arriving", "copied_out"]

@@ -126,6 +126,3 @@ def type_text(of: Any) -> str:
     known = [s for s in sizes if s is not None]
     count = f", {math.prod(known) * of.dtype.itemsize:,} bytes" if len(known) == len(sizes) else ""
     return f"{of.dtype}[{', '.join('?' if s is None else str(s) for s in sizes)}]{count}"
-
-
-__all__ = ["Hidden", "asked_for", "fallbacks", "forget", "inputs", "refuse", "result", "tell", "type_text"]

@@ -150,6 +150,3 @@ def _narrow(x: Node, dtype: np.dtype[Any]) -> Node:
 def _by_kernels(x: Node, dtype: np.dtype[Any]) -> Node:
     params: dict[str, Any] = {"dtype": text_of(dtype), BY_KERNELS: True}
     return make(ASTYPE, [x], **params)
-
-
-__all__ = ["WIDER", "in_wider", "wider_of"]

@@ -152,6 +152,3 @@ def gaussian_kde(dataset: Any, bw_method: Any = None, weights: Any = None) -> An
     from scipy import stats
 
     return _Plain(stats.gaussian_kde(dataset, bw_method, weights))
-
-
-__all__ = ["gaussian_kde", "stand_in"]

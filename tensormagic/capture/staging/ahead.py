@@ -18,8 +18,6 @@ from tensormagic.capture.stand_ins import StandIn
 from tensormagic.capture.stores.place import serials
 from tensormagic.ir.node import Node
 
-__all__ = ["ahead", "behind"]
-
 
 def ahead(functions: Iterable[Any], run: Callable[[], Any], what: str, *, may_print: bool = False) -> Any:
     """What ``run`` gives, which computes ``what`` all at once; refused where that changes something, or prints.

@@ -27,6 +27,3 @@ def alone(world: World, run: Callable[[], Any], *, checks: bool) -> tuple[Any, b
         return value, not (stores or world.grown or any(not checks or s.name != CHECKS for s in world.changes()))
 
     return attempt(world, taken, lambda result: result[1]).result
-
-
-__all__ = ["alone"]

@@ -13,8 +13,6 @@ from weakref import WeakKeyDictionary
 from tensormagic.capture import remade
 from tensormagic.ir.modules import is_users, module_of
 
-__all__ = ["Attributes", "containers_of", "differs", "is_longer", "is_users_class", "is_users_module", "refill"]
-
 _users: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
 

@@ -118,6 +118,3 @@ def iterations_raise(failed: Exception, ran: Node, first: Thunk, functions: Sequ
             "Let each iteration leave numbers and arrays of the same dtypes and shapes.",
         ) from failed
     return raising.iterations_raise(failed, ran)
-
-
-__all__ = ["UNROLLED", "Body", "begins_otherwise", "iterations_raise", "never", "staged_as_needed"]

@@ -71,6 +71,3 @@ def stores(code: CodeType) -> bool:
     """Whether code stores into anything but its own names."""
     steps = chain.from_iterable(map(dis.get_instructions, within(code)))
     return any(s.opname in _STORES or (s.opname == "BINARY_OP" and s.argrepr.endswith("=")) for s in steps)
-
-
-__all__ = ["CallsBack", "stores"]

@@ -103,6 +103,3 @@ def _tried(run: Thunk) -> Any:
         return run()
     except Exception:  # noqa: BLE001 (as above)
         return None
-
-
-__all__ = ["both", "chosen", "connected", "either", "is_settled", "taken_for"]

@@ -153,6 +153,3 @@ def _connected(questions: Iterable[Callable[[], bool | Node]], *, decides: bool)
         elif found is decides:
             return found
     return reduce(scalar.logical_or if decides else scalar.logical_and, asked) if asked else not decides
-
-
-__all__ = ["before", "compared", "contained"]

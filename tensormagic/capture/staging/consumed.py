@@ -124,6 +124,3 @@ def _others(value: Any, known: Container[int]) -> bool:
 
 def _is_of_ours(value: Any) -> bool:
     return isinstance(value, GeneratorType) and value.gi_frame is not None and usercode.is_ours(value.gi_frame)
-
-
-__all__ = ["counted_by", "is_held", "refuse_held"]

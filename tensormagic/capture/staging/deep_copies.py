@@ -9,8 +9,6 @@ from tensormagic.capture import context
 from tensormagic.capture.stores.outside import one_of_callers
 from tensormagic.capture.value import Tensor
 
-__all__ = ["Memo", "copied"]
-
 
 class Memo(dict[int, Any]):
     """What is copied so far, as ``copy.deepcopy`` keeps it: by the identity of the caller's object, where the code has one for that.

@@ -30,8 +30,6 @@ from tensormagic.ops.form import to_form
 from tensormagic.ops.leaf import size_node
 from tensormagic.ops.scalars import scalar
 
-__all__ = ["extreme", "sum_", "whole"]
-
 _LONG, _MANY = 1000, 64  # elements of an array, and of a list, each of which is a node of its own
 
 

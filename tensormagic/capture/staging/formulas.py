@@ -119,6 +119,3 @@ class _Apart(ast.NodeTransformer):
         name = f"__tensor_{len(self.found)}"
         self.found[name] = node
         return ast.copy_location(ast.Name(name, ast.Load()), node)
-
-
-__all__ = ["are_in", "names_in", "of_numbers", "within"]

@@ -55,6 +55,3 @@ def _loaded(target: ast.expr) -> ast.expr:
 
 def _call(name: str, args: list[ast.expr]) -> ast.expr:
     return placed_at(ast.Call(ast.Name(name, ast.Load()), args, []), args[0])
-
-
-__all__ = ["CALL", "looked_at", "name_of"]

@@ -24,6 +24,3 @@ def arguments(*names: str) -> ast.arguments:
 def thunk(value: ast.expr) -> ast.expr:
     """A function that gives an expression's value."""
     return placed_at(ast.Lambda(arguments(), value), value)
-
-
-__all__ = ["PART", "RUNTIME", "arguments", "call", "thunk"]

@@ -116,6 +116,3 @@ def _captured(
     except Exception:  # noqa: BLE001 (Python computes it then, and raises what it raises)
         return None
     return hooks.form_of(found.node, [t.node for t in given if t is not None]) if isinstance(found, Tensor) else None
-
-
-__all__ = ["formula", "has_form"]

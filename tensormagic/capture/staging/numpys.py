@@ -126,22 +126,3 @@ def most_read(function: Any) -> int:
         return 2
     by_position = [name for name, p in given.items() if p.kind is not p.KEYWORD_ONLY]
     return by_position.index("out") if "out" in by_position else _ANY
-
-
-__all__ = [
-    "CENTRES",
-    "CONSTANTS",
-    "EXPONENTIALS",
-    "FOLDS",
-    "FUNCTIONS",
-    "INTO_OF_ONE",
-    "IN_SUMS",
-    "KEYWORDS",
-    "LOGARITHMS",
-    "MATH",
-    "NAMES",
-    "NEW",
-    "QUOTIENTS",
-    "is_in_module",
-    "most_read",
-]

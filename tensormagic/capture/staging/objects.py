@@ -87,6 +87,3 @@ def _of_fields(name: str, fields: list[tuple[str, Any]]) -> list[Any]:
     for k, (field, value) in enumerate(fields):
         pieces += [f"{', ' if k else ''}{field}=", (value, "r", "")]
     return [*pieces, ")"]
-
-
-__all__ = ["has_own_text", "own_text"]

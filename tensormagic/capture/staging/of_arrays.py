@@ -12,8 +12,6 @@ from tensormagic.capture.staging import raising
 from tensormagic.capture.value import Tensor
 from tensormagic.ops.form import to_form
 
-__all__ = ["of_array"]
-
 
 def of_array(value: Any, name: str) -> Any:
     """``value.name``, for one of these names."""

@@ -187,6 +187,3 @@ def _folded(among: Iterable[tuple[Node | None, Node]]) -> Node:
     for holds, number in among:
         found = number if holds is None else scalar.where(holds, number, found)
     return to_form(found, "python")
-
-
-__all__ = ["Origins"]

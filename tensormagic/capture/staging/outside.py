@@ -226,6 +226,3 @@ def _refuse_overlaps(result: Result, lent: Sequence[Tensor]) -> None:
                     "an uncaptured function stores into an array, and another argument is a part of the same array",
                     "Pass copies.",
                 )
-
-
-__all__ = ["Deferred", "Objects", "address_of", "with_arrays"]

@@ -80,6 +80,3 @@ def _placed(kind: type, count: int) -> tuple[str, ...]:
         several = "" if len(allowed) == 1 else "s"
         raise TypeError(f"{kind.__name__}() accepts {len(allowed)} positional sub-pattern{several} ({count} given)")
     return allowed[:count]
-
-
-__all__ = ["beside", "between", "is_mapping", "is_of_class", "is_sequence", "member"]

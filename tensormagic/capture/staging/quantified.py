@@ -23,8 +23,6 @@ from tensormagic.ops.effects import failing
 from tensormagic.ops.form import to_form
 from tensormagic.ops.scalars import scalar
 
-__all__ = ["quantified"]
-
 
 def quantified(name: str, whole: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """``all`` or ``any``: of a lazy array with one axis, in the graph; ``whole`` makes a list of a generator expression."""

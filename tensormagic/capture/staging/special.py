@@ -30,8 +30,6 @@ from tensormagic.capture.steps import names_in
 from tensormagic.capture.value import Tensor
 from tensormagic.ir.modules import is_users
 
-__all__ = ["answer", "meet", "method_of", "staged_in", "written"]
-
 _ATOMS = {*weakref.ProxyTypes, type(None), bool, int, float, complex, str, bytes, np.ndarray}
 _SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _MOST = 2000  # objects that are looked at

@@ -129,6 +129,3 @@ def _filled(value: Any) -> Any:
     items = items_of(value)
     filled = [_filled(v) for v in items]
     return value if all(a is b for a, b in zip(items, filled, strict=True)) else with_items(value, filled)
-
-
-__all__ = ["Installed", "Path", "Unchanged"]

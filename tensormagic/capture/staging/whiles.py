@@ -192,6 +192,3 @@ def _acts(token: Any, before: Any) -> bool:
     """Whether something is printed, or called outside of the graph, between what stands for the checks so far and a later one."""
     start = node_of(before)
     return any(n.op in _ACTS for n in topological([node_of(token)], stop=lambda n: n is start) if n is not start)
-
-
-__all__ = ["repeat", "staged_repeat"]

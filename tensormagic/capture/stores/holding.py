@@ -408,6 +408,3 @@ def _is_supported(array: Any) -> bool:
         and array.dtype.isnative
         and array.dtype.itemsize <= (16 if array.dtype.kind == "c" else 8)
     )
-
-
-__all__ = ["Held", "Recast", "lifted", "notebooks_array"]

@@ -211,6 +211,3 @@ def _may_be_lent(buffer: Buffer) -> bool:
 def _there() -> bool:
     """Whether values are there: in plain code, and in captured code that is not traced or tried out."""
     return context.current() is None or values_are_there()
-
-
-__all__ = ["Lent", "lent", "look_at_all", "lose", "show_all", "whole_of"]

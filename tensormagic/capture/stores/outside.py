@@ -217,6 +217,3 @@ def outside(place: Place, holds: Callable[[Node], bool]) -> Place | None:
         return Place(buffer if isinstance(buffer, Outside) else Outside(buffer.array, buffer.name))
     taken = buffer.alias.taken(holds)
     return None if taken is None else outside(taken, holds)
-
-
-__all__ = ["Outside", "Undecided", "asked", "connected", "outside", "undecided"]

@@ -39,6 +39,3 @@ class State:
         if hasattr(self.array, "__dict__"):
             vars(self.array).clear()
             vars(self.array).update(self._attributes)
-
-
-__all__ = ["State"]

@@ -81,6 +81,3 @@ def _taken(lazy: Tensor, index: Array, *, once: bool) -> Tensor:
     if lazy.type.form != "array":
         return wrap(context.record(forward(lazy.node)))
     return lazy.view_of(forward, backward, moved)
-
-
-__all__ = ["window"]

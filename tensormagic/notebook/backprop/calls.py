@@ -15,8 +15,6 @@ from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import Region
 
-__all__ = ["Call", "Places", "calls"]
-
 
 @dataclass(frozen=True, eq=False)
 class Call:

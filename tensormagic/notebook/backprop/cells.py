@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from tensormagic.notebook.backprop.frame import HEAD, Quantity
 
-__all__ = ["SIDE", "extent", "strip"]
-
 SIDE = 7.0  # of a square, with the gap to the next; the page draws the same
 
 

@@ -28,8 +28,6 @@ from tensormagic.notebook.value_texts import seen
 from tensormagic.notebook.widgets.backprop import BackpropView
 from tensormagic.ops.leaf import INPUT
 
-__all__ = ["backprop", "cell_bundle"]
-
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _Made = tuple[Function, Sheet, dict[str, Any]]
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["HEAD", "MINUS", "Quantity", "described", "told"]
-
 _MOST_ROWS = 6
 _MOST_COLUMNS = 12
 _FEW = 3  # elements that are written out

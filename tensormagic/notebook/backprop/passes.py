@@ -30,8 +30,6 @@ from tensormagic.ops.pointwise import Pointwise
 from tensormagic.ops.update import accumulate
 from tensormagic.transform import grad as modes
 
-__all__ = ["MOST_ELEMENTS", "MOST_NODES", "Found", "LargeViewError", "Local", "Passes", "Use", "root"]
-
 MOST_NODES = 60
 MOST_ELEMENTS = 200_000  # of the largest array: every value and every adjoint is held at once
 _MOST_JACOBIAN = 256  # entries of a Jacobian that is computed whole

@@ -19,8 +19,6 @@ from tensormagic.notebook.pictures.layout import Link, layered
 from tensormagic.notebook.pictures.palette import LIGHT, in_themes, rules, scoped
 from tensormagic.notebook.pictures.shapes import outline
 
-__all__ = ["Picture", "drawn", "in_page", "standalone", "style"]
-
 MARGIN = 16.0
 _GAP = 17.0  # between two rows
 _ROW = 16.0  # a line of text

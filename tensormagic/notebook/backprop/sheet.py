@@ -23,8 +23,6 @@ from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.views import kind_of
 from tensormagic.ops.leaf import PARAMETER
 
-__all__ = ["Line", "Sheet", "Shown", "Step", "Used", "floats_of"]
-
 _FLOATS = 16_000  # of all rays
 _POINTS = {
     41: 0.3,

@@ -28,8 +28,6 @@ from tensormagic.ir.plain_texts import key_text
 from tensormagic.notebook.pictures.adaptor import source_of
 from tensormagic.notebook.pictures.naming import Naming, parsed
 
-__all__ = ["Subject", "of_function"]
-
 
 @dataclass(frozen=True, eq=False)
 class Subject:

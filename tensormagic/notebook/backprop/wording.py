@@ -38,8 +38,6 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.transform.rewriting import rewrite_nodes
 
-__all__ = ["LONGEST", "Headings", "formulas"]
-
 LONGEST = 48  # characters of a formula on an arrow
 
 _LONGEST = 80  # of a formula

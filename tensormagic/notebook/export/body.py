@@ -13,8 +13,6 @@ from tensormagic.notebook.export.scope import CONTAINER, FUNCTION, Scope, always
 from tensormagic.notebook.export.source import Cell
 from tensormagic.notebook.options import Options
 
-__all__ = ["Body", "indented", "taken_apart"]
-
 _GROWING = set("append extend insert pop remove clear update add discard setdefault popitem appendleft popleft".split())  # noqa: SIM905 (a table)
 _STREAMS = {"default_rng", "RandomState", "Generator", "SeedSequence"}
 _AT_HOME = (ast.Delete, ast.Global, ast.Nonlocal)

@@ -19,8 +19,6 @@ from tensormagic.ir.errors import CaptureError
 from tensormagic.ir.graph import Graph
 from tensormagic.notebook.export.observe import Call
 
-__all__ = ["KIND_OF", "MISSING", "Generated", "arranged", "kind_of", "stable_rules"]
-
 KIND_OF = '''
 def kind_of(value):
     """The type that generated code depends on: dtype and axes (``:`` for any length of at least 2), or the value itself."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from tensormagic.notebook.export.observe import EXPORTED
 from tensormagic.notebook.export.source import Cell
 
-__all__ = ["Marks", "Names", "names_of"]
-
 MAKING = {"tensor", "grad", "value_and_grad", "hessian", "jacobian", "vmap", "checkpoint"}
 _SEEN_THROUGH = {"stop_gradient", "evaluate"}
 

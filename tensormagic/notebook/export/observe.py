@@ -29,8 +29,6 @@ from tensormagic.notebook.export.source import Cell, ExportError
 from tensormagic.notebook.outcome import Outcome, Source
 from tensormagic.notebook.run import compiled, run, run_plain
 
-__all__ = ["EXPORTED", "Call", "Run"]
-
 EXPORTED = "__tensor_exported__"
 
 

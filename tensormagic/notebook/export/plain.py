@@ -28,8 +28,6 @@ from tensormagic.notebook.export.program import Program, Writer
 from tensormagic.notebook.export.source import Cell, ExportError, Lines
 from tensormagic.notebook.outcome import Outcome
 
-__all__ = ["PlainWriter"]
-
 
 @dataclass
 class _Ran:

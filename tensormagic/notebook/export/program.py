@@ -17,8 +17,6 @@ from tensormagic.notebook.export.source import Cell, Lines
 from tensormagic.notebook.live.ranges import parameter
 from tensormagic.notebook.parted import root_of
 
-__all__ = ["Chunk", "Program", "Writer"]
-
 _LAZY_ONLY = ("graph", "optimized", "code", "explain", "to_html", "grad", "time", "numpy")
 _STRANGE = {"In", "Out", "get_ipython"}
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from tensormagic.capture.syntax import Parsed
 
-__all__ = ["FUNCTION", "Scope", "always_bound", "bound_by", "is_no_number"]
-
 FUNCTION, CONTAINER, VALUE = "function", "container", "value"
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _HOLDING = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)

@@ -16,8 +16,6 @@ from tensormagic.notebook.lines import comments_first
 from tensormagic.notebook.magic import TensorMagics
 from tensormagic.notebook.options import Options, of_line, read
 
-__all__ = ["Cell", "ExportError", "Lines", "read_cells"]
-
 _CAPTURED = re.compile(r"%%tensor\b(.*)")
 _DEFAULT = re.compile(r"\s*%config\s+TensorMagics\.(\w+)\s*=\s*(.+)")
 _PARSER = TensorMagics.tensor.parser  # type: ignore[attr-defined]

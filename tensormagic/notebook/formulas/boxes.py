@@ -14,22 +14,6 @@ from xml.sax.saxutils import escape
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.palette import LIGHT, scoped
 
-__all__ = [
-    "EMPTY",
-    "Box",
-    "beside",
-    "between",
-    "big",
-    "drawing",
-    "fraction",
-    "glyphs",
-    "grid",
-    "overlined",
-    "root",
-    "scripts",
-    "under",
-]
-
 _FACES = "'STIX Two Text','STIX Two Math',STIXGeneral,Cambria,'Times New Roman','Liberation Serif','DejaVu Serif',serif"
 _UPRIGHT = {  # in thousandths of an em, characters of that width
     250: " ,.\N{NO-BREAK SPACE}",

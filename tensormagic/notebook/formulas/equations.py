@@ -30,8 +30,6 @@ from tensormagic.notebook.pictures.naming import Naming
 from tensormagic.ops.leaf import CONSTANT, INPUT
 from tensormagic.ops.scalars.comparison import where
 
-__all__ = ["Formula", "formula_here", "formula_of", "inputs_of"]
-
 MOST_LINES = 5  # of parts with names
 MOST_DIFFERENTIATED = 400  # nodes above which no gradient is made for a formula alone
 MOST_TEXT = 4_000  # characters of one line of LaTeX, above which it is left out

@@ -76,8 +76,6 @@ from tensormagic.ops.scalars.scalar import (
 )
 from tensormagic.ops.update import ADD_AT, SET
 
-__all__ = ["MOST", "Writer"]
-
 MOST = 60  # parts of one formula: below the level where there are more, it is cut
 _OF_TRUTHS: dict[Operation, Operation] = {
     scalar.bitwise_and: scalar.logical_and,

@@ -17,8 +17,6 @@ from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import LOOP, WHILE
 from tensormagic.ops.update import ADD_AT, SET
 
-__all__ = ["Iteration", "iterations"]
-
 MOST = 4  # variables of a loop whose iteration is written
 MOST_NODES = 60  # of one
 Line = tuple[Expression, Expression]

@@ -8,32 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = [
-    "Add",
-    "Big",
-    "Call",
-    "Cases",
-    "Cut",
-    "Expression",
-    "Fence",
-    "Name",
-    "Negative",
-    "Next",
-    "Number",
-    "Part",
-    "Power",
-    "Product",
-    "Quotient",
-    "Relation",
-    "Row",
-    "Slope",
-    "Table",
-    "Transposed",
-    "latex",
-    "name_in_latex",
-    "plain",
-]
-
 MOST_NAME = 24  # characters of a name
 _RELATION, _SUM, _PRODUCT, _POWER, _ATOM = range(5)  # how tightly an expression holds together
 

@@ -26,8 +26,6 @@ from tensormagic.notebook.formulas.latex import (
 )
 from tensormagic.ops.scalars import scalar, special
 
-__all__ = ["POINTWISE", "arguments", "negative", "plus", "times", "transposed"]
-
 
 def arguments(written: Iterable[Expression]) -> tuple[Expression, ...]:
     """What a function is given; several that are left out beside each other are told as one."""

@@ -19,8 +19,6 @@ from tensormagic.ops.move_kind import Index
 from tensormagic.ops.pointwise import ASTYPE
 from tensormagic.ops.scalars.scalar import add, less, multiply, where
 
-__all__ = ["Places"]
-
 _Indices = tuple[Index, ...] | None
 
 

@@ -55,22 +55,6 @@ from tensormagic.ops.scalars.scalar import (
     tanh,
 )
 
-__all__ = [
-    "ANY_ORDER",
-    "BLOCKS",
-    "BY_ELEMENT",
-    "INDEXED",
-    "LINEAR",
-    "guards_infinity",
-    "guards_untouched",
-    "in_a_row",
-    "is_column",
-    "matrix_factors",
-    "narrow",
-    "seen",
-    "takes_together",
-]
-
 BLOCKS = {LOOP, WHILE, COND, CALL, GRAD, CUSTOM, RECURSIVE}
 ANY_ORDER = {SUM, PROD, MAX, MIN, ANY, ALL, LOGSUMEXP}
 LINEAR = {add, subtract, negative, multiply, positive}  # what whole arrays are written with, as numbers are

@@ -13,8 +13,6 @@ from itertools import pairwise
 from tensormagic.notebook.formulas import boxes
 from tensormagic.notebook.formulas.boxes import EMPTY, Box, beside, glyphs
 
-__all__ = ["WIDEST", "UnknownCommandError", "broken", "typeset"]
-
 _SIZES = (16.0, 16.0, 11.5, 9.0)  # in a line of its own, in text, in an index, and in the index of one
 _DISPLAY, _TEXT, _SCRIPT = range(3)
 _TIMES = r"\cdot"

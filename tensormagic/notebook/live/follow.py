@@ -31,8 +31,6 @@ from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.value_texts import gradient_text
 from tensormagic.notebook.widgets.live import LiveView
 
-__all__ = ["LiveReport", "live", "missing_names", "view_of_cell"]
-
 _LONGEST = 40  # of an expression that stands for its value's name
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MOST_SPANS", "Parameter", "Span", "parameter", "widened"]
-
 MOST_SPANS = 64  # of all parameters of a view
 _STEPS = 200  # of a slider without a step of its own
 _MOST_STEPS = 100_000

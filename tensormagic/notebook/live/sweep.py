@@ -23,8 +23,6 @@ from tensormagic.functions.space import place_of
 from tensormagic.ir.errors import CaptureError, DifferentiationError
 from tensormagic.notebook.live.ranges import MOST_SPANS, Parameter
 
-__all__ = ["Numbers", "Star", "Sweep", "largest", "mark"]
-
 _COUNTS = {1: 121, 2: 41}  # grid points along each axis
 _RAYS = 33  # points along each axis of a star
 _SLICE = 31  # points along each axis of a slice

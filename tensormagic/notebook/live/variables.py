@@ -30,8 +30,6 @@ from tensormagic.ops.leaf import INPUT, Source, input_node
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.regions.region import matched
 
-__all__ = ["AsComputed", "function_of", "notebook_variables", "variables_of"]
-
 _AGAIN = "Run the cell that computes it again."
 
 

@@ -8,8 +8,6 @@ from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.pointwise import ASTYPE
 
-__all__ = ["CARRIES", "CARRYING", "RESHAPES"]
-
 CARRYING = (BROADCAST, RESHAPE, ASTYPE, FORM, REQUIRE, ITEM)  # the first operand, as it is
 CARRIES = frozenset(op.name for op in CARRYING)
 RESHAPES = frozenset(op.name for op in (RESHAPE, ASTYPE, FORM))

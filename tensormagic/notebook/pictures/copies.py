@@ -16,8 +16,6 @@ from tensormagic.ir.type import Type
 from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 from tensormagic.ops.draws.random import DRAW
 
-__all__ = ["Copies"]
-
 TO_GPU, TO_HOST = "copied to the GPU", "copied to the host"
 
 

@@ -11,8 +11,6 @@ from tensormagic.notebook.pictures.labels import clean
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import View
 
-__all__ = ["Details", "Rewrite", "Step"]
-
 
 @dataclass(frozen=True)
 class Rewrite:

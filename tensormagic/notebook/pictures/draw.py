@@ -22,7 +22,6 @@ from tensormagic.ops.scalars.scalar import fmax, fmin, gcd, hypot, lcm, maximum,
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex, View
 
-__all__ = ["draw"]
 
 MOST_LINES = 120  # groups of one line each, beside each other; more of them stand in groups of several lines
 OPEN_REGIONS_BELOW = 80  # vertices of a view and of a region in it, together, up to which the region starts open

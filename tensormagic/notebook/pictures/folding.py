@@ -17,7 +17,6 @@ from tensormagic.ops.pointwise import ASTYPE
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 
-__all__ = ["folded"]
 
 _BINARY = frozenset((*SYMBOLS, *SYMBOLS.values()))
 

@@ -23,8 +23,6 @@ from tensormagic.notebook.pictures.watching import Enough, Frame, Looking, Place
 from tensormagic.ops.effects.telling import silently
 from tensormagic.ops.regions.control import COND, WHILE
 
-__all__ = ["glimpse"]
-
 MOST_WORK = 1_000  # nodes that are computed
 AS_MUCH = 16_384  # elements, or flops, that are as much work as a node
 LONGEST = 0.5  # seconds; it ends what was taken for little work

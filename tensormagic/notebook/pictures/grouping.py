@@ -14,7 +14,6 @@ from tensormagic.notebook.pictures.layout import topological_order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CHUNK", "Group", "groups"]
 
 K = TypeVar("K")
 

@@ -11,8 +11,6 @@ from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.widgets.graph import SCRIPT, STYLE
 
-__all__ = ["page", "to_html"]
-
 # the page may run what is written in it and nothing else
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 _MODEL = """

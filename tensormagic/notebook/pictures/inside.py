@@ -22,8 +22,6 @@ from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.recursion import RECURSIVE
 
-__all__ = ["Inside", "Region", "went"]
-
 MOST_ITERATIONS = 9  # that are told of one graph inside
 MOST_TOLD = 2_000  # values in all: each is some hundred bytes of the page
 LONGEST = 1.5  # seconds for counting, and for looking at the values, beyond what NumPy itself needs for all regions

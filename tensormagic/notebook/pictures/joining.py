@@ -17,7 +17,6 @@ from tensormagic.notebook.pictures.naming import STORED
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Edge, Vertex, View
 
-__all__ = ["MOST_SAYING", "joined", "repeats"]
 
 # the outline that a call has: of its parts, that which says most of what it does
 MOST_SAYING = ("region", "opaque", "contract", "fold", "update", "move", "pointwise")

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-__all__ = ["Link", "Placement", "layered", "topological_order"]
-
 GAP = 18.0  # between two boxes of one row
 BUS_PULL = 0.25  # of a bend on a box, where that of another box is 1: a value used everywhere bends no chain
 BEND_GAP = 10.0  # between a passing link and its neighbour

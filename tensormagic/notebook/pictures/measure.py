@@ -17,8 +17,6 @@ from tensormagic.notebook.pictures.views import computes, kind_of
 from tensormagic.notebook.pictures.watching import Enough, is_region
 from tensormagic.ops.effects.telling import silently
 
-__all__ = ["Measured", "measure", "summary"]
-
 Measured = dict[Any, dict[str, Any]]  # by nodes; of nodes inside loops, branches and calls by their places
 
 LONGEST = 1.5  # seconds of NumPy's time that may be spent

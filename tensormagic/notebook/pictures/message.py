@@ -15,7 +15,6 @@ from tensormagic.notebook.pictures.shapes import OUTLINES, describe, mark, outli
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Scene, Vertex, View
 
-__all__ = ["part", "scene_message"]
 
 EAGER_BELOW = 60
 """Vertices of a further view, those of loops and branches with them, up to which its picture goes with the first message.

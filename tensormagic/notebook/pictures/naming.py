@@ -17,8 +17,6 @@ from tensormagic.ops.leaf import CONSTANT, SIZE
 from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.transform.rewriting import Firing
 
-__all__ = ["STORED", "Naming", "Place", "Written", "parsed", "unfolded"]
-
 STORED = " = ·"  # behind a part of an array that is stored into
 KEPT = "keepdims=True"
 MOST_PART = 28  # characters of a part of an array

@@ -15,8 +15,6 @@ from tensormagic.ops.leaf import PARAMETER
 from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
-__all__ = ["Needed", "needed"]
-
 _GRAPHS: dict[Operation, set[str]] = {LOOP: {"body"}, WHILE: {"test", "body"}, COND: {"then", "otherwise"}}
 
 

@@ -15,8 +15,6 @@ from tensormagic.notebook.pictures.naming import Naming, unfolded
 from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.regions.control import LOOP
 
-__all__ = ["carried_for_derivatives", "is_derived", "numbered"]
-
 _KEPT = ("tape", "update")  # the form, and the kind, of what is given a value in each iteration
 
 

@@ -18,19 +18,6 @@ from tensormagic.notebook.pictures.shapes import Face, mark
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
 
-__all__ = [
-    "COLLAPSE_ABOVE",
-    "HEAD",
-    "Box",
-    "Inside",
-    "Opened",
-    "Picture",
-    "Route",
-    "Span",
-    "narrowest",
-    "opened_message",
-    "way_to",
-]
 
 COLLAPSE_ABOVE = 200  # a view of more vertices starts as groups
 HEAD = 22.0  # for the title of an open group

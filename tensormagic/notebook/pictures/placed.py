@@ -20,8 +20,6 @@ from tensormagic.ops.leaf import CONSTANT, PARAMETER
 from tensormagic.ops.regions.branches import COND
 from tensormagic.transform.rewriting import rewrite
 
-__all__ = ["Crossing", "Placed", "headline", "placed"]
-
 HERE = "in this process"  # the one that has called the function
 NAME = "where it runs"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["lane", "lanes_width", "way", "ways_back"]
-
 BESIDE = 10.0  # from the boxes to the first lane
 LANE = 7.0  # from lane to lane
 BELOW = 6.0  # from the row that a way leaves

@@ -27,8 +27,6 @@ from tensormagic.ops.opaque import ITEM
 from tensormagic.ops.products import product
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 
-__all__ = ["REGIONS", "Scope", "short"]
-
 WORDS = {"cond": "branch", IOTA.name: "arange"}  # operations by other names than their own
 REGIONS = (LOOP, WHILE, COND)  # that give the user's variables
 _LONGEST = 14  # of a name inside an expression

@@ -15,7 +15,6 @@ from tensormagic.notebook.pictures.labels import SYMBOLS, clean, placeholders, s
 if TYPE_CHECKING:
     from tensormagic.notebook.pictures.scene import Vertex
 
-__all__ = ["OUTLINES", "Face", "Text", "describe", "group_face", "mark", "outline", "vertex_face"]
 
 WIDEST = 190.0
 WIDEST_NAME = 260.0  # of what a value is called and computes, and of what moves: a sentence

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tensormagic.notebook.pictures.picture import Box, Picture, Route
     from tensormagic.notebook.pictures.scene import Scene, Vertex, View
 
-__all__ = ["render"]
 
 NARROW = 296.0  # pixels beside the margins: what a phone shows without scrolling
 MARGIN = 16.0

@@ -32,8 +32,6 @@ from tensormagic.ops.meaning import of_node
 from tensormagic.ops.opaque import ITEM, Store
 from tensormagic.ops.regions.loops import LOOP, WHILE
 
-__all__ = ["Drawing", "functions_of", "kind_of", "newest", "places"]
-
 MOST_INSIDE = 3_000  # vertices of one view in graphs of loops, branches and calls; beyond, these are drawn as one box
 DEEPEST = 8
 MOST_NAMES = 4  # of the variables that a loop gives

@@ -18,8 +18,6 @@ from tensormagic.ops.interpret import watcher
 from tensormagic.ops.regions.control import COND, LOOP, WHILE
 from tensormagic.ops.regions.recursion import ITSELF
 
-__all__ = ["Enough", "Frame", "Looking", "Place", "is_region", "watched"]
-
 Place = tuple[Any, ...]  # regions, and in each the name of a graph, down to a node: the outermost first
 
 

@@ -22,8 +22,6 @@ from tensormagic.ir.modules import package_of
 from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.run import plain
 
-__all__ = ["PEERS", "Peer", "Ran", "run"]
-
 _MOST = 90  # characters of a reason
 Array = np.ndarray[Any, Any]
 Program = Callable[..., list[Any]]

@@ -16,8 +16,6 @@ from tensormagic.capture.value import Tensor
 from tensormagic.notebook.outcome import Outcome
 from tensormagic.notebook.run import plain
 
-__all__ = ["beside", "copies", "difference", "in_numpy", "longer", "wanted"]
-
 
 @contextmanager
 def beside(outcome: Outcome) -> Generator[None]:

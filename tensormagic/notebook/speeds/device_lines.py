@@ -14,8 +14,6 @@ from tensormagic.ir.node import Node
 from tensormagic.notebook.pictures.adaptor import Portrait
 from tensormagic.notebook.pictures.views import places
 
-__all__ = ["device_lines"]
-
 
 def device_lines(shown: Portrait) -> dict[int, float]:
     """Seconds by line, gradients and all. What lines have in common is shared out among them.

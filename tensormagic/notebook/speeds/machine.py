@@ -23,8 +23,6 @@ from tensormagic.backend.plan import Plan
 from tensormagic.backend.running import IDLE, UNUSED
 from tensormagic.config import config
 
-__all__ = ["Machine", "measured"]
-
 _CHAIN = 16  # multiply-adds on a number before it is stored
 _FEW, _ITERATIONS = 256, 4_000
 _SMALL, _LARGE = 8_000, 4_000_000  # elements of each of three arrays: 192 kB, and 96 MB

@@ -34,8 +34,6 @@ from tensormagic.notebook.speeds.on_device import COPIES, THERE, OnDevice
 from tensormagic.notebook.speeds.profiled import Profile, profiled
 from tensormagic.session import Executable
 
-__all__ = ["Party", "Speed", "launches", "measure"]
-
 _SECONDS = 0.3  # spent on each party, about
 _RUNS = 200
 _PROFILED = 3  # runs that are followed line by line, of a cell that is quickly done:

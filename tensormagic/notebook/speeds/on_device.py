@@ -15,8 +15,6 @@ from tensormagic.backend.cuda.transfers import asked_for
 from tensormagic.config import config
 from tensormagic.notebook.pictures.adaptor import Portrait
 
-__all__ = ["COPIES", "THERE", "OnDevice"]
-
 THERE = "on the device"
 COPIES = "with copies"
 

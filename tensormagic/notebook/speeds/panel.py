@@ -21,8 +21,6 @@ from tensormagic.notebook.speeds.on_device import COPIES, THERE
 from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, WIDE, Sheet, style
 from tensormagic.notebook.speeds.strip import Part
 
-__all__ = ["drawn", "speed"]
-
 _NARROW = 250.0
 _ULP = 2e-16
 _SMALL = 1 << 20  # bytes that are in a cache

@@ -19,8 +19,6 @@ from tensormagic.notebook.speeds.device_lines import device_lines
 from tensormagic.notebook.speeds.profiled import Profile
 from tensormagic.notebook.speeds.sheet import MARGIN, SCOPE, WIDE, Sheet, nothing, style
 
-__all__ = ["profile"]
-
 
 def profile(shown: Portrait, source: str) -> Drawn:
     """The time that each line takes in NumPy, or on the GPU where the cell is computed there, after rewriting, gradients and all."""

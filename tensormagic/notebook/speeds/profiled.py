@@ -12,8 +12,6 @@ from typing import Any
 
 from tensormagic.capture.usercode import Cell, cell_of
 
-__all__ = ["Helper", "Profile", "profiled"]
-
 _MOST_SECONDS = 5.0  # of a run that is followed line by line; what comes later is not
 
 

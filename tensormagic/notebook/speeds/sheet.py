@@ -15,8 +15,6 @@ from tensormagic.notebook.pictures.labels import clean, shorten
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, variables
 from tensormagic.notebook.widgets.controls import MESSAGES
 
-__all__ = ["MARGIN", "MONO", "SCOPE", "WIDE", "Sheet", "nothing", "style"]
-
 SCOPE = "tm-panel"
 MARGIN = 14.0  # of what is drawn
 WIDE = 820.0

@@ -11,8 +11,6 @@ from tensormagic.notebook.pictures.labels import clean
 from tensormagic.notebook.speeds.profiled import Profile
 from tensormagic.notebook.speeds.sheet import MARGIN, Sheet
 
-__all__ = ["Part", "draw", "page", "parts", "words"]
-
 _MOST_LINES = 24
 
 

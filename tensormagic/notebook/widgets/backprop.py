@@ -22,8 +22,6 @@ from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.controls import MESSAGES, controls, edges
 
-__all__ = ["SCRIPT", "STYLE", "BackpropView"]
-
 Renewing = Callable[[], tuple[Sheet | None, set[str]]]
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["MESSAGES", "controls", "edges"]
-
 # JupyterLab breaks the lines of messages and plain values within words, which a narrow page shows all the time
 MESSAGES = ".jp-OutputArea-output.jp-RenderedText pre { word-break: normal; overflow-wrap: anywhere; }\n"
 

@@ -12,8 +12,6 @@ import traitlets
 
 from tensormagic.notebook.live.sweep import Numbers
 
-__all__ = ["Descending", "packed"]
-
 _STEPS = 50
 
 

@@ -20,8 +20,6 @@ from tensormagic.notebook.pictures.palette import themed
 from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.widgets.controls import MESSAGES, edges
 
-__all__ = ["SCRIPT", "STYLE", "GraphView"]
-
 _log = logging.getLogger(__name__)
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 

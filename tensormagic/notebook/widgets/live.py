@@ -29,8 +29,6 @@ from tensormagic.notebook.widgets.controls import MESSAGES, controls
 from tensormagic.notebook.widgets.descending import Descending, packed
 from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
-__all__ = ["SCRIPT", "STYLE", "LiveView"]
-
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
 _MODULES = (

@@ -11,8 +11,6 @@ import traitlets
 
 from tensormagic.notebook.live.ranges import Parameter
 
-__all__ = ["kind_of", "value_trait", "with_traits"]
-
 Kind = Literal["array", "number", "whole"]
 
 

@@ -14,8 +14,6 @@ from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.controls import MESSAGES
 from tensormagic.notebook.widgets.graph import joined
 
-__all__ = ["Banner", "Bar", "Rewrite"]
-
 _here = Path(__file__).parent
 
 

@@ -98,6 +98,3 @@ def implicit_tangent(method: str, sample: Node, given: Given, moving: Mapping[st
     shape = sample.type.shape
     wide = {name: whole(v, shape) for name, v in given.items()}
     return IMPLICIT[method](whole(sample, shape), wide, {name: whole(t, shape) for name, t in moving.items()})
-
-
-__all__ = ["IMPLICIT", "implicit_tangent"]

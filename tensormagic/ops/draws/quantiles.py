@@ -104,14 +104,3 @@ def by_wald(mean: Node, scale: Node, x: Node) -> tuple[Node, Node]:
     mills = math.sqrt(math.pi / 2) * erfcx(tail * math.sqrt(0.5))
     part = 2.0 / mean * sqrt(x / scale) * x * mills
     return scale / mean * part, x / scale - part
-
-
-__all__ = [
-    "BETA_SLOPES",
-    "VON_MISES_SLOPE",
-    "beta_slopes",
-    "by_beta",
-    "by_concentration",
-    "by_wald",
-    "von_mises_slopes",
-]

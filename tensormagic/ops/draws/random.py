@@ -306,5 +306,3 @@ PATHS: dict[str, Path] = {
     "triangular": _triangular,
     "multivariate_normal": _multivariate_normal,
 }
-
-__all__ = ["DRAW", "PATHS", "SEED", "check_discrete", "draw", "seeded"]

@@ -94,6 +94,3 @@ GAMMA_SLOPE = Opaque(
 def gamma_slope(shape: Node, x: Node) -> Node:
     """``dx / d shape`` of samples ``x``, of the same shape and in double precision."""
     return make(GAMMA_SLOPE, (shape, x))
-
-
-__all__ = ["GAMMA_SLOPE", "gamma_slope", "gamma_slopes", "only_once", "quadrature"]

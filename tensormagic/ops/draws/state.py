@@ -185,6 +185,3 @@ def fresh(kind: str, *, legacy: bool, seed: Any = 0) -> Any:
     if not legacy:
         return np.random.Generator(bits(seed))
     return np.random.RandomState(seed) if kind == "MT19937" else np.random.RandomState(bits(seed))
-
-
-__all__ = ["KINDS", "Words", "bits_of", "decoded", "encoded", "fresh", "generator_at", "left_by", "put_back"]

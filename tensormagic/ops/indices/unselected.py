@@ -108,6 +108,3 @@ def _renames(node: Node) -> bool:
     if node.op is not BROADCAST or node.args[0].type.ndim != node.type.ndim:
         return False
     return all(s != 1 or t == 1 for s, t in zip(node.args[0].type.shape, node.type.shape, strict=True))
-
-
-__all__ = ["of_all", "unselected"]

@@ -93,16 +93,3 @@ def regular(x: Node, sizes: Node, message: str) -> Node:
 EIGENVECTORS = "eigenvectors of equal eigenvalues is asked for"
 SINGULAR_VECTORS = "singular vectors of equal singular values is asked for"
 NULL_VECTORS = "singular vectors of singular values that are zero is asked for"
-
-__all__ = [
-    "EIGENVECTORS",
-    "NULL_VECTORS",
-    "OVER",
-    "RESOLVED",
-    "SINGULAR_VECTORS",
-    "gaps_between",
-    "over",
-    "regular",
-    "resolved",
-    "turned",
-]

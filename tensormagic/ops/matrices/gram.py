@@ -39,6 +39,3 @@ GRAM = Opaque(name="gram", cubed=20, types=_type, numpy=_numpy, tangent=_tangent
 def gram(a: Node) -> Node:
     """``a.T @ a``."""
     return make(GRAM, (a,))
-
-
-__all__ = ["GRAM", "gram"]

@@ -64,6 +64,3 @@ def _is_weight(node: Node) -> bool:
         node = node.args[0]
     value = constant_value(node)
     return node.op.name == "size" if value is None else value.dtype.kind in "uif" and bool((value >= 0).all())
-
-
-__all__ = ["is_sum_of_squares"]

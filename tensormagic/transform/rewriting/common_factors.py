@@ -115,6 +115,3 @@ def factors_of(term: Node, whole: Collection[Node] = ()) -> Factors:
 def _least(one: int, other: int) -> int:
     """What two powers have in common."""
     return 0 if one * other <= 0 else min(one, other, key=abs)
-
-
-__all__ = ["Factors", "Without", "factors_of", "without_common_factors"]

@@ -136,6 +136,3 @@ def over_argument(function: Node) -> Node | None:
             if value is not None:
                 return where(near, value, function / where(near, 1, small))
     return None
-
-
-__all__ = ["over"]

@@ -215,16 +215,3 @@ def of_product(product: Node) -> Iterator[Place]:
             yield Product(product, key[1], over, 2 * power, more)
         elif number_of(base) is None:
             yield Product(product, base, over, power, more)
-
-
-__all__ = [
-    "OTHERS",
-    "SPECIAL",
-    "Look",
-    "is_deep",
-    "is_function",
-    "look_at",
-    "of_product",
-    "places",
-    "read",
-]

@@ -128,6 +128,3 @@ def _of_sum(node: Node) -> Logarithm | None:
         return None
     near = less(absolute(small), _NEAR)
     return Logarithm(log1p(where(near, small, 0)), near, (node,))
-
-
-__all__ = ["UNITS", "logarithms_near_one_of_all", "near_one"]

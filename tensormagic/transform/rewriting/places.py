@@ -305,6 +305,3 @@ def _with_logarithm(base: Node, value: float) -> dict[Node, float]:
         times, number = float(total.terms[0][2]), float(total.number)
         return {total.terms[0][0]: (math.exp(value) - number) / times}
     return {inner: math.exp(value)}
-
-
-__all__ = ["NEAR", "Beside", "Exponential", "Far", "Near", "Over", "Place", "Product", "Step"]

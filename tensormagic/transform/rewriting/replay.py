@@ -10,8 +10,6 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.rules import Found, Rule
 from tensormagic.ir.table import Table
 
-__all__ = ["replayed"]
-
 MOST_NODES = 12_000  # of all steps together: beyond, several rules fire in one step
 MOST_STEPS = 120
 

@@ -372,6 +372,3 @@ def _part(others: Any, own: Series, small: Node, near: Node, radius: float, bits
     if not others and not own.order and not any(own.terms[1:]):
         return float(own.terms[0])
     return of_part(Part(others, own, ()), small, near, radius, bits)
-
-
-__all__ = ["Vanishing", "beside_what_grows", "one_series"]

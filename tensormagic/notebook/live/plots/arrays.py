@@ -31,8 +31,6 @@ from tensormagic.notebook.live.plots.frame import (
 from tensormagic.notebook.live.ranges import Span
 from tensormagic.notebook.live.sweep import largest
 
-__all__ = ["Heat", "History", "Line", "heat", "history", "line"]
-
 TALL = 278.0
 AHEAD = 0.05  # of a range: how far the dashed line is ahead of a vector
 DOTS = 40  # the longest vector whose elements are dots

@@ -16,8 +16,6 @@ from tensormagic.notebook.live.plots.pads import bars, cells, columns
 from tensormagic.notebook.live.ranges import Parameter, Span
 from tensormagic.notebook.live.sweep import Star, Sweep
 
-__all__ = ["Arrangement", "Scales", "panels"]
-
 
 @dataclass(frozen=True)
 class Arrangement:

@@ -35,8 +35,6 @@ from tensormagic.notebook.live.ranges import Span
 from tensormagic.notebook.live.sweep import Sweep
 from tensormagic.notebook.pictures.labels import width
 
-__all__ = ["Contour", "contour"]
-
 SQUARE = 378.0
 SHORTEST, REACH = 32.0, 70.0  # of the shortest arrow and of the longest
 LEVELS = 10

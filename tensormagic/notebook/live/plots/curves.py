@@ -21,8 +21,6 @@ from tensormagic.notebook.live.plots.frame import (
 from tensormagic.notebook.live.ranges import Span
 from tensormagic.notebook.live.sweep import Sweep
 
-__all__ = ["Curve", "curve", "dot", "trail"]
-
 TALL = 278.0
 
 

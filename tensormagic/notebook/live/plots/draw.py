@@ -9,8 +9,6 @@ from tensormagic.notebook.live.plots.frame import WIDE, Framed, Panel, Reading, 
 from tensormagic.notebook.pictures.labels import clean, shorten, wrapped
 from tensormagic.notebook.pictures.palette import FONT, LIGHT, scoped
 
-__all__ = ["described", "styled", "svg"]
-
 _ROW = 18.0  # of the heading
 _DESCRIPTIONS = {
     "curve": "The curve of {}, with its tangent at the point",

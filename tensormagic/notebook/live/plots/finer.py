@@ -6,8 +6,6 @@ import numpy as np
 
 from tensormagic.notebook.live.sweep import Sweep
 
-__all__ = ["finer"]
-
 
 def finer(sweep: Sweep, least: int) -> Sweep:
     """The sweep at ``least`` points or more along both axes; its own points keep their values.

@@ -15,26 +15,6 @@ import numpy as np
 
 from tensormagic.notebook.pictures.labels import clean, shorten
 
-__all__ = [
-    "Framed",
-    "Panel",
-    "Reading",
-    "Shape",
-    "axes",
-    "coordinate",
-    "height",
-    "indexed",
-    "label",
-    "legend",
-    "listed",
-    "near",
-    "number",
-    "range_of",
-    "squares",
-    "text",
-    "ticks",
-]
-
 WIDE = 480.0
 LEFT, TOP, RIGHT, BOTTOM = 60.0, 26.0, 16.0, 58.0
 _HIGH, _LOW = 24.0, 6.0  # from the sides of a frame on a narrow page, where a number would be cut, or stand on others

@@ -9,8 +9,6 @@ from typing import Any
 from tensormagic.notebook.live.plots.frame import Panel, Reading, Shape, coordinate, label, number, text
 from tensormagic.notebook.live.ranges import Parameter, Span
 
-__all__ = ["Bars", "Cells", "Columns", "bars", "cells", "columns"]
-
 ROW = 26.0  # of a bar
 MIDDLE, HALF = 250.0, 120.0  # of bars
 LEFT, ACROSS = 60.0, 404.0  # of columns

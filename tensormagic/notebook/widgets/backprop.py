@@ -10,20 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import anywidget
 import traitlets
-from ipywidgets import Widget
 
 from tensormagic.notebook.backprop import picture
 from tensormagic.notebook.backprop.sheet import Sheet
 from tensormagic.notebook.pictures.html import page
 from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.controls import MESSAGES, controls, edges
+from tensormagic.notebook.widgets.standing import Standing
 
 Renewing = Callable[[], tuple[Sheet | None, set[str]]]
-_Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
 _MODULES = ("page", "backprop_numbers", "backprop_details", "backprop")  # joined in this order
 SCRIPT = "\n".join((_here / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
@@ -37,7 +35,7 @@ STYLE = (
 )
 
 
-class BackpropView(anywidget.AnyWidget):
+class BackpropView(Standing):
     """Both passes of a number, to step through; sliders move its inputs, and values and adjoints follow.
 
     Parameters
@@ -72,15 +70,12 @@ class BackpropView(anywidget.AnyWidget):
     _problem = traitlets.Unicode().tag(sync=True)
     _rest = traitlets.Int(default_value=0).tag(sync=True)  # counts the times that the sliders have come to rest
 
-    _made_layout: Widget | None = None
-
     def __init__(self, sheet: Sheet, renew: Renewing | None = None, **traits: Any) -> None:
         self._sheet, self._renew = sheet, renew
         self._picture = picture.drawn(sheet)
         self._lock = threading.RLock()  # the page's messages come on a thread of their own
         self._seconds = 0.0
         super().__init__(step=0, **self._whole(sheet.start), **traits)
-        self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
         self.observe(self._moved, names=["point"])
         self.observe(self._rested, names=["_rest"])
 
@@ -204,9 +199,6 @@ class BackpropView(anywidget.AnyWidget):
         """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
         super().close()
         self._renew = None  # which holds what is shown
-        made, self._made_layout = self._made_layout, None
-        if made is not None:
-            made.close()
 
     # pictures ---------------------------------------------------------------------------------------------------------
 
@@ -225,34 +217,6 @@ class BackpropView(anywidget.AnyWidget):
         state = {name: getattr(self, name) for name in names}
         state["_scene"] = {**self._scene, "live": False}
         return page(self._sheet.title, STYLE, SCRIPT, state, self.svg())
-
-    def to_html(self, path: str | Path) -> None:
-        """Write a page with the view, which needs neither a kernel nor a network: one slider moves at a time.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, in HTML. What has that name is replaced.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile, tensormagic as tm
-        >>> page = pathlib.Path(tempfile.mkdtemp(), "passes.html")
-        >>> view = tm.backprop(lambda x: x * x, 3.0)
-        >>> view.to_html(page)
-        >>> "adjoint" in page.read_text()
-        True
-        >>> view.close()
-        """
-        Path(path).write_text(self.page(), encoding="utf-8")
-
-    def bundle(self) -> _Bundle:
-        """The display in every form; without the widget itself once that is closed."""
-        live, metadata = cast("_Bundle", super()._repr_mimebundle_() or ({}, {})) if self.comm is not None else ({}, {})
-        return {**live, "text/plain": self.text, "image/svg+xml": self.svg()}, metadata
-
-    def _repr_mimebundle_(self, **_: Any) -> _Bundle:
-        return self.bundle()
 
 
 def _packed(numbers: Sequence[float]) -> str:

@@ -6,16 +6,16 @@ import base64
 import threading
 from typing import Any
 
-import anywidget
 import numpy as np
 import traitlets
 
 from tensormagic.notebook.live.sweep import Numbers
+from tensormagic.notebook.widgets.standing import Standing
 
 _STEPS = 50
 
 
-class Descending(anywidget.AnyWidget):
+class Descending(Standing):
     """What a view of numbers knows of descents; it has the numbers, and says what it has seen."""
 
     _asked = traitlets.List(default_value=[0, 0.0]).tag(sync=True)  # a descent: its number and its rate

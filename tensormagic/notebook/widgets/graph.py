@@ -10,15 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import anywidget
 import traitlets
-from ipywidgets import Widget
 
 from tensormagic.notebook.pictures import svg
 from tensormagic.notebook.pictures.message import part
 from tensormagic.notebook.pictures.palette import themed
 from tensormagic.notebook.pictures.scene import Scene
 from tensormagic.notebook.widgets.controls import MESSAGES, edges
+from tensormagic.notebook.widgets.standing import Closing
 
 _log = logging.getLogger(__name__)
 _Bundle = tuple[dict[str, Any], dict[str, Any]]
@@ -88,7 +87,7 @@ WORDS = {  # of the line above a graph, where a pointer rests on it
 }
 
 
-class GraphView(anywidget.AnyWidget):
+class GraphView(Closing):
     """A scene to look at and to walk through.
 
     Beside the live widget its display carries an SVG and a text, for pages without a kernel or a widget manager.
@@ -119,8 +118,6 @@ class GraphView(anywidget.AnyWidget):
     view = traitlets.Unicode().tag(sync=True)
     selected = traitlets.Unicode().tag(sync=True)
 
-    _made_layout: Widget | None = None
-
     def __init__(
         self, scene: Scene, *, expanded: bool = False, view: str | None = None, line: str = "", **traits: Any
     ) -> None:
@@ -133,7 +130,6 @@ class GraphView(anywidget.AnyWidget):
             message |= {"line": line, "meant": meant}
         super().__init__(scene=message, expanded=expanded, view=first, **traits)
         self.on_msg(self._answer)
-        self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
         """Send a page what it asks for; nothing that goes wrong there may end the kernel's message loop."""
@@ -157,12 +153,8 @@ class GraphView(anywidget.AnyWidget):
     def close(self) -> None:
         """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
         super().close()
-        self._scene = replace(
-            self._scene, later=None, rest=None
-        )  # what it would find out holds the graph, and the inputs
-        made, self._made_layout = self._made_layout, None
-        if made is not None:
-            made.close()
+        # what it would find out holds the graph, and the inputs
+        self._scene = replace(self._scene, later=None, rest=None)
 
     def svg(self) -> str:
         """Return the view that is shown as an SVG that stands alone."""

@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import traitlets
-from ipywidgets import Widget
 
 from tensormagic.notebook.live.plots.arrays import DOTS
 from tensormagic.notebook.live.plots.compose import Arrangement, Scales, panels
@@ -29,7 +28,6 @@ from tensormagic.notebook.widgets.controls import MESSAGES, controls
 from tensormagic.notebook.widgets.descending import Descending, packed
 from tensormagic.notebook.widgets.live_traits import kind_of, value_trait, with_traits
 
-_Bundle = tuple[dict[str, Any], dict[str, Any]]
 _here = Path(__file__).parent
 _MODULES = (
     "page",
@@ -85,7 +83,6 @@ class LiveView(Descending):
     _element = traitlets.Int(default_value=0).tag(sync=True)
 
     moved: Mapping[str, Parameter] = MappingProxyType({})  # the parameters by name, where their traits look them up
-    _made_layout: Widget | None = None
     _unlink: tuple[Callable[[], None], ...] = ()
     _closed: tuple[str, bytes] | None = None
     _told = ""
@@ -124,7 +121,6 @@ class LiveView(Descending):
             size // 2 if len(numbers.shape) == 1 and size > DOTS else 0
         )  # the first of a curve is often 0
         super().__init__(_scene=self._moving(), **begin, **traits)
-        self._made_layout = None if "layout" in traits else cast("Widget", self.layout)
         self._moved()
         self.observe(self._moved, names=[p.name for p in numbers.parameters])
         self.observe(self._keeping, names=["_kept"])
@@ -390,9 +386,6 @@ class LiveView(Descending):
         self.unobserve_all()
         self._numbers.forget()
         self._sweep, self._path, self._shown, self._panels, self._picture, self._scene = "", "", None, (), {}, {}
-        made, self._made_layout = self._made_layout, None
-        if made is not None:
-            made.close()
 
     # pictures ---------------------------------------------------------------------------------------------------------
 
@@ -449,26 +442,6 @@ class LiveView(Descending):
         title, _, rest = self.text.partition("\n")
         return svg(parts, title, f"{described(parts, self._name)} {rest}".strip(), reading)
 
-    def to_html(self, path: str | Path) -> None:
-        """Write a page with the view, which needs neither a kernel nor a network: the sweep drives it.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, in HTML. What has that name is replaced.
-
-        Examples
-        --------
-        >>> import tempfile, tensormagic as tm
-        >>> page = Path(tempfile.mkdtemp(), "curve.html")
-        >>> view = tm.live(lambda a: a**2, a=(0.0, 4.0))
-        >>> view.to_html(page)
-        >>> "<svg" in page.read_text()
-        True
-        >>> view.close()
-        """
-        Path(path).write_text(self.page(), encoding="utf-8")
-
     def page(self) -> str:
         """The text of that page."""
         picture = self.svg()
@@ -476,11 +449,3 @@ class LiveView(Descending):
         state = {n: getattr(self, n) for n in (*names, "_note", "_element")}
         state["_scene"] = {**self._scene, "keep": ""}
         return page(self._name, STYLE, SCRIPT, {**state, "_alone": True, "_path": ""}, picture)
-
-    def bundle(self) -> _Bundle:
-        """The display in every form; without the widget itself once that is closed."""
-        live, metadata = cast("_Bundle", super()._repr_mimebundle_() or ({}, {})) if self.comm is not None else ({}, {})
-        return {**live, "text/plain": self.text, "image/svg+xml": self.svg()}, metadata
-
-    def _repr_mimebundle_(self, **_: Any) -> _Bundle:
-        return self.bundle()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import anywidget
 import traitlets
-from ipywidgets import Widget
 
 from tensormagic.notebook.pictures.palette import variables
 from tensormagic.notebook.widgets.controls import MESSAGES
 from tensormagic.notebook.widgets.graph import joined
+from tensormagic.notebook.widgets.standing import Closing
 
 _here = Path(__file__).parent
 
@@ -26,21 +25,10 @@ def _styled(name: str) -> str:
     )
 
 
-class _Strip(anywidget.AnyWidget):
+class _Strip(Closing):
     """Words in a row, and what belongs to them."""
 
     words = traitlets.Unicode().tag(sync=True)
-
-    def __init__(self, **traits: Any) -> None:
-        super().__init__(**traits)
-        self._made_layout: Widget | None = cast("Widget", self.layout)
-
-    def close(self) -> None:
-        """Take the widget off the page and free it, with the layout that ipywidgets made for it."""
-        super().close()
-        made, self._made_layout = self._made_layout, None
-        if made is not None:
-            made.close()
 
     def live(self) -> dict[str, Any]:
         """The widget's own display; empty where there is no page."""

@@ -59,6 +59,9 @@ class Site:
         return inside and (self.cell, self.run) == (other.cell, other.run)
 
 
+forgotten: set[str] = set()
+"""Cells that ended in an error: what is built again afterwards was not written there."""
+
 MOST = 32  # sites of a node: what all functions have in common, as their first parameter, would gather those of all
 
 
@@ -75,7 +78,9 @@ def record(node: Node, site: Site) -> None:
         return
     if sites.pop(site, site) is site:  # a new one
         known = _now(node)
-        older = [s for s in known if s.cell == site.cell and s.run < site.run] if site.run else []
+        older = (
+            [s for s in known if s.cell in forgotten or (s.cell == site.cell and s.run < site.run)] if site.run else []
+        )
         for gone in older or known[: max(0, len(known) - MOST + 1)]:
             sites.pop(gone, None)
     sites[site] = None
@@ -92,9 +97,14 @@ def record_new(node: Node, site: Site) -> None:
     while pending:
         part = pending.pop()
         known = part.sites
-        if part.needs and (known is None or (before and site not in known and before.issuperset(tuple(known)))):
+        if part.needs and (known is None or ((before or forgotten) and site not in known and _is_of(part, before))):
             record(part, site)
             pending += part.needs
+
+
+def _is_of(part: Node, before: frozenset[Site]) -> bool:
+    """Whether a part has no other sites than those, but for cells that ended in an error."""
+    return before.issuperset(s for s in _now(part) if s.cell not in forgotten)
 
 
 def of(node: Node) -> tuple[Site, ...]:

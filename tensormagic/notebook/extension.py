@@ -138,6 +138,7 @@ class Extension:
         self._renumber()
         hooks.compute, hooks.failed, hooks.differentiated = self.compute, self.passed, self.looked
         lost.clear()
+        site.forgotten.clear()
         self._unregister_magics()
 
     def _unregister_magics(self) -> None:
@@ -166,6 +167,7 @@ class Extension:
         text = info.raw_cell or ""
         self.magics.views.begin(_known_by(info))
         lost.begin(_known_by(info))
+        site.forgotten.discard(f"In[{self._number(info)}]")
         self.magics.begin(text)
         self.default.running = True
         self.progress.begin()
@@ -209,6 +211,8 @@ class Extension:
             names = self._promised(text)
             lost.bound(names)
             if not result.success:
+                if text.startswith("%%tensor") or self.default.captures(text):  # which has bound nothing
+                    site.forgotten.add(f"In[{result.execution_count}]")
                 missing = [name for name in names if name not in self.shell.user_ns]
                 lost.missing(missing, f"In[{result.execution_count}]", _known_by(result.info))
         self.magics.reporting.end()

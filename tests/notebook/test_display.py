@@ -274,6 +274,22 @@ def test_ops_of_other_cells_are_counted_apart(notebook, cell, said):
 
 
 @pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("p = np.exp(X) / np.sum(np.exp(X), axis=1)", "np.exp(X) / np.sum(np.exp(X), axis=1, keepdims=True)"),
+        ("s = np.sum(X, axis=1)\ns @ X @ X", "np.sum(X, axis=1, keepdims=True)"),
+        ("m = np.mean(X, axis=1)\nX - m", "X - np.mean(X, axis=1, keepdims=True)"),
+    ],
+)
+def test_what_a_failed_cell_has_built_is_the_next_cells(notebook, wrong, right):
+    """Parts that both have in common were told to be of the failed one, and a mean of them was a quotient."""
+    fresh = notebook.ok(f"%%tensor\n{right}").data["text/plain"]
+    notebook["X"] = np.array(notebook["X"])  # another input: nothing is known of it
+    assert not notebook(f"%%tensor\n{wrong}").result.success
+    assert notebook.ok(f"%%tensor\n{right}").data["text/plain"] == fresh
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (1 / 3, "0.3333333333"),

@@ -278,14 +278,14 @@ def _tried(function: Any) -> Any:
     kept = getattr(function, "__wrapped__", None) if isinstance(function, _CACHED) else None
     if isinstance(kept, FunctionType) and stores(kept.__code__):
         raise fail_trial(
-            f"{kept.__name__}() keeps its results and stores into something, and the loop or branch around it is one operation of the graph",
+            f"{kept.__name__}() keeps its results and stores into something, in a loop or branch that is one operation of the graph",
             "Call it outside the loop or the branch.",
         )
     if loud.is_quiet(function):
         return function
     name = getattr(function, "__name__", type(function).__name__)
     raise fail_trial(
-        f"{name}() has a side effect or needs values, and the loop or branch around it is one operation of the graph",
+        f"{name}() has a side effect or needs values, in a loop or branch that is one operation of the graph",
         "Call it outside the loop or the branch, or after the cell.",
     )
 

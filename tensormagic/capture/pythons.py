@@ -46,7 +46,7 @@ ELSEWHERE = frozenset({"eval", "exec", "compile", "input", "open", "__import__",
 IN_NAMESPACES = frozenset({"globals", "vars", "eval", "exec"})
 """Lead to every variable there is."""
 
-IN_FRAMES = frozenset({"super", "locals", "vars", "eval", "exec", "dir"})
+IN_FRAMES = frozenset({"super", "globals", "locals", "vars", "eval", "exec", "dir"})
 """Look at the frame that they are called in."""
 
 OF_FRAMES = frozenset({

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from tensormagic.capture import context, door, home, namespace, random, usercode
+from tensormagic.capture import context, door, home, namespace, random, steps, usercode
 from tensormagic.capture.abstract import found_input
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.pythons import IN_NAMESPACES
 from tensormagic.capture.records import Beside
 from tensormagic.capture.staging.arrived import locate
 from tensormagic.capture.staging.attributes import Attributes, differs, is_users_class
@@ -109,14 +110,17 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
     locate(function)
 
     def body(*args: Any, **options: Any) -> Any:
-        seen = {read[0]: look(read, lasting=lasting) for read in reads_of(function) if read[0] in read[1]}
+        reads = [read for read in reads_of(function) if read[0] in read[1]]
+        found = [space[name] for name, space in reads]
+        seen = {read[0]: look(read, lasting=lasting) for read in reads}
         made = _rebind(function, seen, lasting)
-        names = sorted({*home.bound(function.__code__), *function.__code__.co_freevars})
-        before = [_held(made, name) for name in names]
+        before = {name: _held(made, name) for name in _names_of(made)}
         classes = [Attributes(v) for v in seen.values() if isinstance(v, type) and is_users_class(v)]
         attributes = [dict(c) for c in classes]
         result = _checked_call(function, made, args, options)
-        changed = [n for n, value in zip(names, before, strict=True) if _held(made, n) is not value]
+        changed = [n for n in sorted({*before, *_names_of(made)}) if _held(made, n) is not before.get(n)]
+        # by a module's attribute, which the code has not seen
+        changed += [n for (n, space), value in zip(reads, found, strict=True) if space.get(n) is not value]
         for own, held in zip(classes, attributes, strict=True):
             if differs(own, held):
                 own.refill(held)
@@ -144,6 +148,13 @@ def _checked_call(function: types.FunctionType, made: Body, args: Any, options: 
         told = ArgumentError(str(error), f"{name} takes {inspect.signature(function)}.")
         told.numpys = str(error)
         raise told from None
+
+
+def _names_of(function: types.FunctionType) -> set[str]:
+    """The names outside of a function that it may bind: all there are, where its code has their dictionary."""
+    code = function.__code__
+    every = not IN_NAMESPACES.isdisjoint(steps.named(code, "LOAD_GLOBAL", "LOAD_NAME"))
+    return {*home.bound(code), *code.co_freevars, *(function.__globals__ if every else ())}
 
 
 def _binding_of(code: types.CodeType, names: list[str]) -> str:

@@ -22,7 +22,6 @@ from tensormagic.backend.scalar_text import (
 )
 from tensormagic.backend.schedule import Loop, Nest, Storage, coefficients, collapses, strides
 from tensormagic.backend.total_text import Frame, total_of
-from tensormagic.ir.bounds import are_indices
 from tensormagic.ir.errors import BoundsError, WideError
 from tensormagic.ir.lazily import lazily
 from tensormagic.ir.node import Node, as_size
@@ -30,6 +29,7 @@ from tensormagic.ir.size import Size, atom, is_at_least, product
 from tensormagic.ops.effects.checks import ERRORS, without_value
 from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.fold import SUM
+from tensormagic.ops.indices.gather import are_indices
 from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.leaf import CONSTANT, INPUT, IOTA, PARAMETER, SIZE
 from tensormagic.ops.move_kind import Index
@@ -183,7 +183,9 @@ class Body:
     def _checked(self, node: Node, index: IndexTuple) -> str:
         values = [self.value(n, i) for n, i in operand_reads(node, index)]
         if node.op is POSITION:
-            return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"])
+            there = all(is_at_least(s, 1) for s in node.type.shape)  # else a check waits for an element
+            loops = 0 if there else self._depth_of_positions({int(i.variable[1:]): 1 for i in index if i.variable})
+            return self._wrapped(node, node.args[0], values[0], node["extent"], node["number"], loops)
         depth = self._depth(values[1])  # a number is checked where there are no elements, too
         self.emit(depth, f"if not {values[1]}:", node)
         for line in self._left(node, values[2:]):
@@ -210,11 +212,11 @@ class Body:
         name = self._wrapped(node, indices, given, extent, node["axis"])
         return Index(None, 1, atom(Local(name)))
 
-    def _wrapped(self, node: Node, indices: Node, given: str, extent: Size, axis: int) -> str:
-        """An index counted from the front, which is within its axis."""
+    def _wrapped(self, node: Node, indices: Node, given: str, extent: Size, axis: int, loops: int = 0) -> str:
+        """An index counted from the front, which is within its axis: inside so many loops at least."""
         count = f"({self.text.size(extent)})"
         wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
-        depth = max(self._depth(given), self._depth(count))
+        depth = max(loops, self._depth(given), self._depth(count))
         name = self.assign("place", f"np.int64({wrapped})", depth, node)
         message = f"index {{0}} is out of bounds for axis {axis} with size {{1}}"
         self.emit(depth, f"if {name} < 0 or {name} >= {count}:", node)

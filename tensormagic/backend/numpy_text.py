@@ -240,7 +240,8 @@ class _Text:
         if node.op is PINV and node["rcond"] == "size":
             options = ", rtol=None"
         if node.op is POSITION:  # counts from the front, and checks
-            return f"range({self.size(node['extent'])})[{args[0]}]"
+            ramp = "np.arange" if node.type.shape else "range"
+            return f"{ramp}({self.size(node['extent'])})[{args[0]}]"
         if text := self._called(node, args, options):
             return text
         return None if is_lambda(node.op.numpy) else self._helped(node, f"{', '.join(args)}{options}")

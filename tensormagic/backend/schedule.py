@@ -176,15 +176,12 @@ def arrange(block: Block, memory: Memory, steps: Sequence[BlockStep] | None = No
 
 
 def _by_level(block: Block) -> list[BlockStep]:
-    """The steps in an order in which library calls interrupt the loops as seldom as possible."""
+    """The steps in an order in which library calls interrupt the loops as seldom as possible: those that wait for no loops come first."""
     level: dict[BlockStep, int] = {}
-    keyed: list[tuple[tuple[int, int, int], BlockStep]] = []
-    for k, step in enumerate(block.steps):
-        deps = max((level[other] for other in block.before[step]), default=0)
+    for step in block.steps:
         calls = isinstance(step, Node)
-        level[step] = deps + calls
-        keyed.append(((deps + calls, not calls, k), step))
-    return [step for _, step in sorted(keyed, key=lambda item: item[0])]
+        level[step] = max((level[o] + (calls and not isinstance(o, Node)) for o in block.before[step]), default=0)
+    return sorted(block.steps, key=lambda step: (level[step], not isinstance(step, Node)))
 
 
 # nests ----------------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tensormagic.ir.node import Node
 from tensormagic.ir.size import Size, hint, nodes_of, product, size_text
 from tensormagic.ops.effects.checks import require
 from tensormagic.ops.indices.gather import gather
-from tensormagic.ops.indices.scatter import merged
+from tensormagic.ops.indices.position import merged
 from tensormagic.ops.leaf import constant, constant_value, iota, size_node, size_of
 from tensormagic.ops.move import broadcast, concatenate, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, same, show
@@ -199,7 +199,7 @@ def arranged(index: Index) -> tuple[Node, Arranged]:
     rest = tuple(node.type.shape[k] for k in others)
     front = reshape(transpose(node, (*places, *others)), (product(extents), *rest))
     nodes = [broadcast(n, shape) for n in index.arrays]
-    flat = nodes[0] if len(nodes) == 1 else merged(extents, nodes)
+    flat = nodes[0] if len(nodes) == 1 else merged(extents, nodes, places)
     return front, Arranged(flat, (*places, *others), extents, rest, shape, 0 if index.apart else places[0])
 
 

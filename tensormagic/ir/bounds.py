@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tensormagic.ir.size import (
     Apply,
@@ -25,9 +24,6 @@ from tensormagic.ir.size import (
 )
 from tensormagic.ir.substituting import substitute
 
-if TYPE_CHECKING:
-    from tensormagic.ir.node import Node
-
 _STEPS = 64
 """How many replacements by a bound are tried for one size."""
 _DEEP, _FEW = 6, 8
@@ -38,12 +34,6 @@ def least(size: Size) -> int | None:
     """A number that ``size`` is never below, where one is known."""
     found = _estimate(size, _from_symbols, [_STEPS if _depth(size) < _DEEP else _FEW])
     return found if isinstance(found, int) else None
-
-
-def are_indices(values: Node, extent: Size) -> bool:
-    """Whether integers are known to lie within an axis of this extent, counted from its front."""
-    low, high = values.bounds
-    return low is not None and high is not None and is_at_least(low, 0) and is_at_least(extent - 1 - high, 0)
 
 
 def _depth(size: Size) -> int:

@@ -25,7 +25,7 @@ from tensormagic.ir import site
 from tensormagic.ir.errors import TensorError
 from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ir.site import Site
-from tensormagic.notebook import beyond, hints
+from tensormagic.notebook import hints
 from tensormagic.notebook import misfit as misfits
 
 WIDTH = 110  # of a source line that is shown
@@ -254,9 +254,6 @@ def render(
         with suppress(AttributeError):  # a class without a dictionary
             error.tensor_misfit = replace(misfit, hint=hint)  # type: ignore[attr-defined]
     message = _message(error)
-    if places and isinstance(error, IndexError):
-        of_axis, way = beyond.told(message, (line.part, line.text), line.space)
-        message, hint = (of_axis, way) if of_axis else (message, hint)
     rows += _shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
     types = _types(places[-1], message) if places else ""
     rows += [f"  {types}"] if types else []

@@ -9,7 +9,8 @@ from tensormagic.ir.node import Node, topological
 from tensormagic.ir.size import Apply, Dim, Size, Symbol, nodes_of, product
 from tensormagic.ops.effects.raising import CHECK
 from tensormagic.ops.indices.gather import gather
-from tensormagic.ops.indices.scatter import merged, scatter_add, scatter_set
+from tensormagic.ops.indices.position import merged
+from tensormagic.ops.indices.scatter import scatter_add, scatter_set
 from tensormagic.ops.leaf import SIZE, constant, iota, size_node
 from tensormagic.ops.move import SLICE, Slices, broadcast, reshape, slice_, transpose
 from tensormagic.ops.scalars import scalar
@@ -114,5 +115,5 @@ def _stored(node: Node, view: Node, axes: Sequence[int], slices: Slices) -> Node
     front = reshape(transpose(view, order), (product(extents), *rest))
     values = transpose(node.args[1], order)
     store = scatter_add if node.op is ADD_AT else scatter_set
-    new = store(front, indices[0] if len(axes) == 1 else merged(extents, indices), values)
+    new = store(front, indices[0] if len(axes) == 1 else merged(extents, indices, axes), values)
     return transpose(reshape(new, (*extents, *rest)), tuple(order.index(k) for k in range(len(order))))

@@ -155,12 +155,12 @@ MISTAKES = [
     (
         "M[rows, classes]",
         "M: float64[3, 3], rows: int64[3], classes: int64[3]",
-        "classes holds 3, but indices into axis 1 of M go",
+        "Indices go from 0 to 2, or from -3 to -1.",
     ),
     (
         "M[np.arange(4), four]",
         "M: float64[3, 3], four: int64[4]",
-        "np.arange(4) holds 3, but indices into axis 0 of M go",
+        "Indices go from 0 to 2, or from -3 to -1.",
     ),
 ]
 
@@ -263,9 +263,8 @@ def test_other_errors_beside_lazy_values_are_pythons_alone(notebook, code):
 def test_indices_of_several_axes_are_told_by_the_users_axis(notebook):
     for name, value in SPACE.items():
         notebook[name] = value
-    assert "IndexError: index 3 is out of bounds for axis 1 with size 3" in notebook("%%tensor\nM[rows, classes]").out
-    told = notebook("%%tensor\nM[rows, classes + 0]").out  # of a computed index it is not known which number was wrong
-    assert "an index is out of bounds for M, whose shape is (3, 3)" in told
+    for text in ("M[rows, classes]", "M[rows, classes + 0]"):
+        assert "Error: index 3 is out of bounds for axis 1 with size 3" in notebook(f"%%tensor\n{text}").out
 
 
 def test_gradients_of_what_is_not_there_or_no_number_name_what_is(notebook):

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from tensormagic.ir.bounds import are_indices
 from tensormagic.ir.errors import BoundsError, DTypeError, ShapeError
-from tensormagic.ir.node import Node, make
+from tensormagic.ir.node import Node, as_size, make
 from tensormagic.ir.operation import Guard
+from tensormagic.ir.size import is_at_least
 from tensormagic.ir.type import Size, Type, lower_bound, product
-from tensormagic.ops.move import broadcast, reshape, transpose
+from tensormagic.ops.move import BROADCAST, broadcast, reshape, transpose
 from tensormagic.ops.move_kind import broadcast_shapes, normalise_axis, same, show
 from tensormagic.ops.op import Tangent, Value
 from tensormagic.ops.opaque import Opaque, Store, along_axis
@@ -97,6 +98,28 @@ def _gather_apart(node: Node) -> Node | None:
     from tensormagic.ops.indices.few_rows import rows_of_gather
 
     return rows_of_gather(node)
+
+
+def are_indices(values: Node, extent: Size) -> bool:
+    """Whether integers are known to lie within an axis of this extent, counted from its front."""
+    count = _count(values)
+    return count is not None and is_at_least(extent - count, 0)
+
+
+def _count(values: Node) -> Size | None:
+    """From 0 to below which size integers are known to lie, as places in axes laid end to end do; None for others."""
+    low, high = values.bounds
+    if low is not None and high is not None:
+        return high + 1 if is_at_least(low, 0) else None
+    for last, before in permutations(values.args) if values.op.infix == "+" else ():
+        end = last.bounds[1]
+        if end is None or before.op.infix != "*" or last.bounds[0] != 0:
+            continue
+        for inner, outer in permutations(before.args):
+            length = as_size(inner.args[0] if inner.op is BROADCAST else inner)
+            if length == end + 1 and (count := _count(outer)) is not None:
+                return count * (end + 1)
+    return None
 
 
 def may_miss(node: Node) -> bool:

@@ -13,9 +13,10 @@ from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Bounds
 from tensormagic.ir.size import Size
 from tensormagic.ir.type import Type
-from tensormagic.ops.leaf import size_node
+from tensormagic.ops.leaf import constant, size_node
 from tensormagic.ops.op import Value
 from tensormagic.ops.opaque import Opaque
+from tensormagic.ops.pointwise import astype
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,3 +69,12 @@ POSITION = Position(
 def position(index: Size, extent: Size, number: int) -> Node:
     """Where ``index`` is along axis ``number`` of ``extent``: an integer that is not negative, and below ``extent``."""
     return make(POSITION, (size_node(index),), extent=extent, number=number)
+
+
+def merged(extents: Sequence[Size], indices: Sequence[Node], numbers: Sequence[int]) -> Node:
+    """Indices into several axes, which errors call by ``numbers``, as one into these axes laid end to end."""
+    flat: Node | None = None
+    for node, extent, number in zip(indices, extents, numbers, strict=True):
+        place = make(POSITION, (astype(node, np.int64),), extent=extent, number=number)
+        flat = place if flat is None else flat * size_node(extent) + place
+    return constant(0) if flat is None else flat

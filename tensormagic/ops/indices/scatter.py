@@ -14,7 +14,7 @@ import numpy as np
 from tensormagic.ir.errors import ShapeError
 from tensormagic.ir.node import Node, make
 from tensormagic.ir.operation import Guard
-from tensormagic.ir.type import Size, Type, product
+from tensormagic.ir.type import Size, Type
 from tensormagic.ops.fold import PROD, fold
 from tensormagic.ops.indices.gather import (
     ADD_ALONG_AXIS,
@@ -335,19 +335,3 @@ def scatter_set(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
 def scatter_add(x: Node, indices: Node, values: Node, axis: int = 0) -> Node:
     """``np.add.at(x, indices, values)`` along ``axis``, as a new array, with values cast to the dtype of ``x``."""
     return scatter(SCATTER_ADD, x, indices, astype(values, x.type.dtype), axis)
-
-
-def merged(extents: Sequence[Size], indices: Sequence[Node]) -> Node:
-    """Indices into several axes as one into these axes laid end to end; one out of bounds stays so."""
-    flat: Node | None = None
-    fits: Node | None = None
-    for node, extent in zip(indices, extents, strict=True):
-        index, length = astype(node, np.int64), size_node(extent)
-        inside = scalar.logical_and(scalar.greater_equal(index, -length), scalar.less(index, length))
-        position = scalar.where(scalar.less(index, 0), index + length, index)
-        flat = position if flat is None else flat * length + position
-        fits = inside if fits is None else scalar.logical_and(fits, inside)
-    if flat is None or fits is None:
-        message = "there is nothing to merge"
-        raise ValueError(message)
-    return scalar.where(fits, flat, size_node(product(tuple(extents))))

@@ -220,7 +220,7 @@ def run_cell(
         Asked where the graph grows large: whether the cell can be run without one, after this is given up.
 
     hurried
-        Whether that was done with this text before.
+        Whether that was done with a statement of this text before.
 
     Raises
     ------

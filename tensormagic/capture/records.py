@@ -43,7 +43,7 @@ class Effort:
     again
         Asked where the graph grows large while Python runs iterations: whether the code can be run without one, once this is given up.
     hurried
-        Whether this text was given up for that before.
+        Whether a statement of this text was given up for that before.
     unstaged
         Why control flow was left to Python, by place.
     chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import warnings
 from collections import deque
@@ -24,7 +25,7 @@ from tensormagic.notebook.repeatable import close_figures, has_figures, is_repea
 from tensormagic.notebook.run import run, run_plain
 
 _UNCAPTURED = ", but the code is only being captured"
-_given_up: deque[str] = deque(maxlen=100)  # the texts of cells that were run so
+_given_up: deque[str] = deque(maxlen=100)  # the statements at which cells were given up
 _HEARD = 1 << 20  # characters of what a cell prints that are kept
 
 
@@ -53,14 +54,15 @@ def run_as_it_can(code: Code, shell: Any, options: Options) -> Outcome:
 
     try:
         with redirect_stdout(heard):
-            return run(code, shell, options, again, hurried=code.cell.source in _given_up)
+            return run(code, shell, options, again, hurried=_was_given_up(code.cell.source))
     except TensorError as error:
         refused = isinstance(error, CaptureError) and error.pythons
         if not refused or not (again() if isinstance(error, LimitError) else repeatable(_reached(code, error))):
             raise
         why = error
     if isinstance(why, LimitError):
-        _given_up.append(code.cell.source)
+        reached = _reached(code, why) or 0
+        _given_up.extend(text for first, last, text in _statements(code.cell.source) if first <= reached <= last)
     if not figures:
         close_figures()
     return _by_python(code, shell, options, notebook, heard, why)
@@ -78,6 +80,20 @@ def _by_python(
         for path, value in numbers(shell.user_ns[name], name):
             taken.note_computed(path, value, read, (code.filename, _line(why)), "was computed here as plain Python")
     return outcome
+
+
+def _was_given_up(source: str) -> bool:
+    """Whether a cell has a statement at which one was given up: another one may have been edited since."""
+    return bool(_given_up) and any(text in _given_up for _, _, text in _statements(source))
+
+
+def _statements(source: str) -> list[tuple[int, int, str]]:
+    """The statements of a cell: their first and last lines, and their texts."""
+    lines, found = source.splitlines(), list[tuple[int, int, str]]()
+    for statement in ast.parse(source).body:
+        first, last = statement.lineno, statement.end_lineno or statement.lineno
+        found.append((first, last, "\n".join(lines[first - 1 : last])))
+    return found
 
 
 def _reached(code: Code, error: TensorError) -> int | None:

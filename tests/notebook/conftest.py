@@ -20,6 +20,7 @@ import tensormagic as tm
 from tensormagic import session
 from tensormagic.capture import limits, usercode, warned_of
 from tensormagic.ir import node as node_module
+from tensormagic.notebook import outgrown
 
 
 @dataclass
@@ -127,6 +128,7 @@ def notebook(shell: InteractiveShell, first_names: frozenset[str], monkeypatch: 
     session.programs._executables.clear()  # labels of cells begin anew: nothing may remember those of other tests
     session.demand._forms.known.clear()
     usercode.cells.clear()
+    outgrown._given_up.clear()
     warned_of._registries.clear()
     for made in list(node_module._made.values()):  # at once: a thread in the background may add to it
         if (node := made()) is not None:

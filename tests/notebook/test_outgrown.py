@@ -89,14 +89,16 @@ def test_values_that_are_asked_for_count_too(small, monkeypatch, asks):
     assert small["found"] == space["found"]
 
 
-def test_a_text_that_was_given_up_is_given_up_sooner(small, monkeypatch):
+def test_a_statement_that_was_given_up_is_given_up_sooner(small, monkeypatch):
+    """Another statement of the cell may have been edited, or it may stand in another cell."""
     outgrown(small, "%%tensor\n" + GROUPS)
     for name, value in {"MANY": 10**9, "LIMIT": 10**9, "SEVERAL": 8, "PATIENCE": 1e9, "KNOWN": 0.0}.items():
         monkeypatch.setattr(f"tensormagic.capture.limits.{name}", value)
     outgrown(small, "%%tensor\n" + GROUPS)
+    outgrown(small, "%%tensor\n# another text\nother = 2\n" + GROUPS)
     with warnings.catch_warnings():
         warnings.simplefilter("error", tm.PlainRunWarning)
-        small.ok("%%tensor\n# another text\n" + GROUPS)
+        small.ok("%%tensor\n" + GROUPS.replace("range(4)", "range(3)"))
 
 
 def test_the_last_expression_is_shown(small):

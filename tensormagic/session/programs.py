@@ -44,7 +44,7 @@ def has_executable(graph: Graph, level: str | None = None) -> bool:
 
 def _drop_oldest() -> None:
     """Let go of the programs that were asked for longest ago, where there are too many, or too large ones."""
-    nodes = sum(e.nodes for e in _executables.values())
+    nodes = sum(e.nodes for e in dict.values(_executables))  # an ordered one asks for the hash of each key
     while len(_executables) > _KEPT or (nodes > _NODES and len(_executables) > _LAST):
         _, dropped = _executables.popitem(last=False)
         nodes -= dropped.nodes

@@ -121,7 +121,7 @@ def outside_of_rules(function: Any) -> Any:
         return namespace.of_library(function)  # in code whose names were not replaced, too
     if isinstance(function, MethodType) and isinstance(function.__self__, Tensor) and (own := own_method(function)):
         return partial(own, function.__self__)
-    if (own := _of_container(function)) is not None:
+    if (own := _of_container(function)) is not None or (own := _of_array(function)) is not None:
         return own
     if waits() and (code := code_that_calls_itself(function)) is not None:
         return calling(staged(function), code)
@@ -233,6 +233,24 @@ def _of_container(function: Any) -> Any:
     if type(owner) is list and function == owner.sort and not values_are_there():
         return partial(ordering.sort, owner)
     return partial(joined, function) if type(owner) is str and function == owner.join and waits() else None
+
+
+def _of_array(function: Any) -> Any:
+    """Ours for a method of an array that is not lazy, as an object of a library holds one; None for any other function."""
+    array = getattr(function, "__self__", None)
+    if type(array) is not np.ndarray or function.__name__ not in _TAKING_ARRAYS:
+        return None
+
+    def method(*args: Any, **options: Any) -> Any:
+        lazy = any(map(has_lazy, (*args, *options.values())))
+        return (
+            getattr(wrap(node_of(array)), function.__name__)(*args, **options) if lazy else function(*args, **options)
+        )
+
+    return method
+
+
+_TAKING_ARRAYS = {"choose", "clip", "compress", "dot", "repeat", "searchsorted", "take"}  # and give a new one
 
 
 def _is_abstract() -> bool:

@@ -33,8 +33,12 @@ class Grows(NeedsPython):
     """A list or a dictionary grows a data-dependent number of times."""
 
 
-def grows(kind: str) -> Grows:
+class GetsKeys(NeedsPython):
+    """A dictionary or an object gets a key or an attribute that it did not have: after the first iteration it may have all."""
+
+
+def grows(kind: str, error: type[NeedsPython] = Grows) -> NeedsPython:
     """The error for a container that holds a data-dependent number of values."""
-    return Grows(
+    return error(
         f"a {kind} grows or shrinks a data-dependent number of times", "Use an array that is as large as needed."
     )

@@ -26,7 +26,13 @@ from tensormagic.capture.staging.lists import FEW
 from tensormagic.capture.staging.loop_region import conditional, counted
 from tensormagic.capture.staging.loops import Loop
 from tensormagic.capture.staging.moving import moved
-from tensormagic.capture.staging.needs_python import BeginsWeakly, Grows, NeedsPython, UnlikeDTypesError
+from tensormagic.capture.staging.needs_python import (
+    BeginsWeakly,
+    GetsKeys,
+    Grows,
+    NeedsPython,
+    UnlikeDTypesError,
+)
 from tensormagic.capture.staging.plainly import NOTHING, PLAIN, Plainly, plainly
 from tensormagic.capture.staging.ranges import First, Items, LazyIterator, Rest, is_lazy, items_of, used
 from tensormagic.capture.staging.trial import refuse_taken
@@ -117,8 +123,8 @@ def _known(count: Size) -> int | None:
 
 def _first_is_another(failed: Exception, known: int | None) -> bool:
     """Whether Python is to run the first iteration, and the rest is asked again."""
-    of_another_dtype = isinstance(failed, UnlikeDTypesError) and known is not None and known > _FEW
-    return of_another_dtype or isinstance(failed, BeginsWeakly) or begins_otherwise(failed, known)
+    another = isinstance(failed, UnlikeDTypesError | GetsKeys) and known is not None and known > _FEW
+    return another or isinstance(failed, BeginsWeakly) or begins_otherwise(failed, known)
 
 
 def _went_on(items: Items, body: Body) -> bool:

@@ -23,7 +23,7 @@ from tensormagic.capture.staging.attributes import (
     is_users_module,
     refill,
 )
-from tensormagic.capture.staging.needs_python import NeedsPython, grows
+from tensormagic.capture.staging.needs_python import GetsKeys, NeedsPython, grows
 from tensormagic.capture.staging.slots import Slot
 from tensormagic.capture.steps import named, names_in
 from tensormagic.capture.stores.state import State
@@ -262,5 +262,7 @@ def _changed(container: Any, before: Any, *, adding: bool) -> Iterator[Any]:
         yield from (k for k, v in before.items() if container[k] is not v)
     elif isinstance(container, list | deque) and len(container) == len(before):
         yield from (k for k, v in enumerate(before) if container[k] is not v)
+    elif isinstance(container, MutableMapping) and container.keys() > before.keys():
+        raise grows(kind, GetsKeys)
     else:
         raise grows(kind)

@@ -457,7 +457,7 @@ def with_heading(picture: str, line: str) -> str:
         return picture
     wide, tall = max(float(found[1]), svg.NARROW + 2 * svg.MARGIN), float(found[2])
     rows = [row for one in line.split("\n") for row in wrapped(_unbroken(clean(one, 600)), wide - 2 * svg.MARGIN, 14)]
-    rows = [row.removesuffix(" ·") for row in rows]  # no sign between two parts at the end of a line
+    rows = [row.removesuffix(f"{NO_BREAK}·") for row in rows]  # no sign between two parts at the end of a line
     wide = max(wide, *(16 + width(row, 14, bold=True) + svg.MARGIN for row in rows))
     top = 20.0 * len(rows) + 8
     texts = "".join(

@@ -273,6 +273,24 @@ def test_ops_of_other_cells_are_counted_apart(notebook, cell, said):
     assert f"graph: {said}" in notebook.ok(cell).data["text/plain"].splitlines()
 
 
+def test_groups_of_other_cells_are_called_as_these(notebook):
+    """They were *no line*."""
+    notebook.ok(f"%%tensor --show none\nr = {'np.tanh(' * 15}w{' + 1)' * 15}")
+    notebook.ok(f"%%tensor --show none\ns = {'np.cos(' * 15}r{' + 1)' * 15}")
+    picture = notebook.ok("%%tensor\nu = s * 2\nu + 1").data["image/svg+xml"]
+    assert {"In[1]", "In[2]"} <= set(re.findall(r">([^<>]*)</text>", picture))
+    assert "no line" not in picture
+
+
+@pytest.mark.parametrize("gradients", ["a", "a,b", "a,b,c"])
+def test_no_row_of_a_heading_ends_in_the_sign_between_two_parts(notebook, gradients):
+    notebook["a"], notebook["b"], notebook["c"] = 1.2345678, 2.3456789, 3.4567891
+    picture = notebook.ok(f"%%tensor --grad {gradients}\nnp.sin(a) * b * c").data["image/svg+xml"]
+    rows = re.findall(r'<text class="view" x="16"[^>]*>([^<]*)</text>', picture)
+    assert len(rows) > 1
+    assert not [row for row in rows if row.rstrip().endswith("·")]
+
+
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [

@@ -327,8 +327,8 @@ class _Composer:
             title = ", ".join(dict.fromkeys(key.place for key in group.keys))
         elif functions:
             title = ", ".join(f"function {name}" for name in functions[:3])
-        elif not lines[-1]:
-            title = "no line"
+        elif not lines[-1]:  # of other cells
+            title = ", ".join(sorted({key.cell for key in group.keys} - {""})[:3]) or "no line"
         else:
             title = f"line {lines[0]}" if len(lines) == 1 else f"lines {lines[0]}–{lines[-1]}"
             cells = sorted({key.cell for key in group.keys})

@@ -11,7 +11,9 @@ import numpy as np
 from tensormagic.capture import living, taken, usercode
 from tensormagic.capture.inputs import Snapshot, same_bits, unread
 from tensormagic.capture.operands import node_of
+from tensormagic.capture.stores.outside import Undecided
 from tensormagic.capture.stores.overlap import through_memory
+from tensormagic.capture.stores.place import Buffer
 from tensormagic.capture.value import Tensor, owned, wrap
 from tensormagic.functions.gradient_nodes import gradient_nodes
 from tensormagic.ir import site
@@ -57,7 +59,13 @@ def _is_said_again(node: Node, result: Node) -> bool:
 
 
 def _shares(other: Any, value: Tensor) -> bool:
-    return not isinstance(other, Tensor) or other.place.buffer is value.place.buffer
+    return not isinstance(other, Tensor) or _memory(other) is _memory(value)
+
+
+def _memory(value: Tensor) -> Buffer:
+    """The memory of a lazy value, as the cell that has made it had it."""
+    buffer = value.place.buffer
+    return buffer.before if isinstance(buffer, Undecided) else buffer
 
 
 def input_of(result: Node, wrt: Any) -> Node:

@@ -173,3 +173,25 @@ def test_an_array_keeps_its_identity_in_every_kind_of_cell(notebook):
 def test_a_class_made_by_type_is_of_the_notebook(notebook):
     cell = "Made = type('Made', (), {'a': 3})\nMade.__module__, Made.a"
     assert notebook.ok(f"%%tensor\n{cell}").value == notebook.ok(cell).value
+
+
+ALONE = {
+    "a loop": "while x.sum() < 10:\n    x = x + 1\nx",
+    "a branch": "if x.sum() > 1:\n    x = x * 2\nx",
+    "a loop with a branch": "for i in range(3):\n    if x[i] > 0:\n        x = x + 1\ny = x\nx",
+    "one of two views": "x = x[::-1] if x[0] > 0 else x[1:4]\nx",
+    "a view": "x = x.reshape(5, 1)\nx",
+    "a view of what is new": "x = (x + 1)[1:]\nx",
+    "a tuple": "x = np.maximum(x, 0)\n(x, 3)",
+    "a list": "x = x + 1\n[x, x]",
+    "a function": "def step(v):\n    return v * 2 if v[0] > 0 else v\nx = step(x)\nx",
+    "a store": "if x[1] > 0:\n    x[0] = 3.0\nx",
+}
+
+
+@pytest.mark.parametrize("text", ALONE.values(), ids=ALONE)
+def test_what_a_cell_shows_is_no_other_value(notebook, text):
+    """Of a variable that a loop or branch had bound, and the cell ended in, it was said that another value is the same expression."""
+    notebook["x"] = np.linspace(0.0, 1.0, 5)
+    notebook.ok(f"%%tensor\n{text}")
+    assert "same expression" not in notebook.ok("%%tensor --grad x\nnp.sum(x)").out

@@ -151,10 +151,14 @@ class Outside(_Looking):
 
 
 class Undecided(_Looking):
-    """What may be a part of the notebook's arrays, depending on data: a value for as long as these are what they were."""
+    """What may be a part of the notebook's arrays, depending on data: a value for as long as these are what they were.
 
-    def __init__(self, node: Node, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:
-        self._held, self._label = node, label
+    ``before`` is the memory that the cell had for it, as what the cell shows still has it.
+    """
+
+    def __init__(self, before: Buffer, arrays: dict[str, np.ndarray[Any, Any]], label: str) -> None:
+        self.before = before
+        self._held, self._label = before.node, label
         self._of = [(array, name, inputs.of_array(array, name)) for name, array in arrays.items()]
         self._names = list(arrays)
         super().__init__(None, "")
@@ -184,7 +188,7 @@ def undecided(place: Place, label: str) -> Place | None:
         whole = undecided(place.parent, label)
         return None if whole is None else Place(whole.buffer, whole, place.forward, place.backward, place.moved)
     found = {b.name: b.array for b in reach(place.buffer) if type(b.array) is np.ndarray}
-    return Place(Undecided(place.buffer.node, found, label)) if found else None
+    return Place(Undecided(place.buffer, found, label)) if found else None
 
 
 def asked(place: Place) -> Iterator[Node]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 
 from tensormagic.capture.staging.source import is_part_of
 from tensormagic.ir.modules import is_users
@@ -67,6 +69,39 @@ def bare(error: BaseException) -> None:
     """Have the tracebacks of an error that the user's code catches, and of those before it, show no frames of this package."""
     for one in chained(error):
         one.__traceback__ = without_ours(one.__traceback__) or one.__traceback__
+
+
+def untold(error: BaseException, met: BaseException) -> None:
+    """Have Python not show ``met`` with an error: the code was run again because of it, and has raised the error by itself.
+
+    What the caller was handling before stays.
+    """
+    running, frame = set[FrameType](), inspect.currentframe()
+    while frame is not None:
+        running.add(frame)
+        frame = frame.f_back
+    following: BaseException | None = error
+    while following is not None:
+        if following.__context__ is met:
+            following.__context__ = next(filter(partial(_is_handled, running), _before(met)), None)
+            return
+        following = following.__context__
+
+
+def _before(error: BaseException) -> Iterator[BaseException]:
+    """The errors that were met before one."""
+    seen = {id(error)}
+    following = error.__context__
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__context__
+
+
+def _is_handled(running: Collection[FrameType], error: BaseException) -> bool:
+    """Whether code that runs, and is not of this package, handles an error."""
+    first = error.__traceback__
+    return first is not None and first.tb_frame in running and not _is_ours(first)
 
 
 def users_alone(error: BaseException) -> BaseException:

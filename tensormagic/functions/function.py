@@ -17,7 +17,7 @@ import numpy as np
 from tensormagic import session
 from tensormagic.capture import context, random
 from tensormagic.capture.staging.raising import checked
-from tensormagic.capture.traces import raised_by_user, users_alone
+from tensormagic.capture.traces import raised_by_user, untold, users_alone
 from tensormagic.capture.tree import flatten, structure
 from tensormagic.capture.value import Tensor
 from tensormagic.config import config
@@ -208,14 +208,15 @@ class Function(Attributed, Specialised):
             raise refused
         try:
             result = self.plain(*args, **options)
-        except AttributeError as error:
-            if hasattr(Tensor, error.name or "") and isinstance(error.obj, np.ndarray | np.generic):
-                raise refused from None  # it asks for what lazy arrays alone have
-            raise
         except Exception as error:
-            if isinstance(refused, CaptureError | ForeignError) or not isinstance(refused, type(error)):
-                raise
-            raise refused from None
+            if isinstance(error, AttributeError):
+                ours = hasattr(Tensor, error.name or "") and isinstance(error.obj, np.ndarray | np.generic)
+            else:
+                ours = not isinstance(refused, CaptureError | ForeignError) and isinstance(refused, type(error))
+            if ours:  # it says more, or asks for what lazy arrays alone have
+                raise refused from None
+            untold(error, refused)
+            raise
         given = None if isinstance(refused, ForeignError) else self._given(args, options)
         self._written.add(given, self.name, refused)
         return result

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import tensormagic as tm
+from tensormagic.capture.traces import chained
 
 
 def lines_of(error: BaseException) -> list[str]:
@@ -51,3 +53,62 @@ def test_a_deep_one_is_short():
     lines = lines_of(caught.value)
     assert set(lines[1:]) == {'return deep(v, n - 1) + v if n else {}["a"]'}
     assert 20 < len(lines) <= 40
+
+
+def _from_another(x):
+    if x > 0:
+        try:
+            {}["k"]
+        except KeyError as error:
+            raise ValueError("bad") from error
+    return x * 2
+
+
+def _beside_another(x):
+    if x > 0:
+        try:
+            {}["k"]
+        except KeyError:
+            raise ValueError("bad")  # noqa: B904 (as people write it)
+    return x * 2
+
+
+def _alone(x):
+    if x > 0:
+        try:
+            {}["k"]
+        except KeyError:
+            raise ValueError("bad") from None
+    return x * 2
+
+
+def _while_another_is_handled(function):
+    def outer(x):
+        try:
+            tm.grad(lambda a: a)(np.ones(3))
+        except tm.TensorError:
+            function(x)
+
+    return outer
+
+
+def _met(function, x):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (whatever Python raises)
+        function(x)
+    return [(type(e), str(e)) for e in chained(caught.value)]
+
+
+@pytest.mark.filterwarnings("ignore:.*is run as ordinary Python")
+@pytest.mark.parametrize("around", [lambda f: f, _while_another_is_handled])
+@pytest.mark.parametrize("before", [None, -1.0])
+@pytest.mark.parametrize(
+    "function", [_from_another, _beside_another, _alone, lambda x: [x].sum(), lambda x: x + {}["k"]]
+)
+def test_no_error_of_capture_stands_behind_pythons(function, before, around):
+    """``The above exception was the direct cause of``: the refusal because of which Python was called was shown as that."""
+    captured = tm.tensor(function)
+    if before is not None:
+        with suppress(AttributeError, KeyError):
+            captured(before)
+    for _ in range(2):
+        assert _met(around(captured), 1.0) == _met(around(function), 1.0)

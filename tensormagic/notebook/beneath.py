@@ -19,6 +19,7 @@ LINE = (  # in the letters, and at the place, of the line above a graph
     'overflow-wrap:anywhere;font:13px var(--jp-ui-font-family,system-ui,sans-serif);font-size:var(--jp-ui-font-size1,13px)">{}</div>'
 )
 _FACT = '<span style="display:inline-block;max-width:100%">'
+_HELD = {"O": "objects", "M": "dates", "m": "times", "V": "records"}  # by an array of what is no number
 _MOST = 4  # names that are listed
 _NUMBERS = (bool, int, float, complex)
 _TEXTS = (str, bytes)
@@ -63,6 +64,8 @@ def told(outcome: Outcome) -> str:
     what = kind.__name__ if package in {"builtins", "__main__", ""} else f"{kind.__name__} of {package}"
     if package in {"builtins", "tensormagic", ""}:
         return ""
+    if kind is np.ndarray:
+        return f"an array of {_HELD.get(value.dtype.kind, 'texts')}, no graph: graphs are of numbers"
     lazy = [name for name, v in outcome.outputs.items() if tensors_in(v)]
     some = f"{', '.join(lazy[:_MOST])}{', …' if len(lazy) > _MOST else ''}"
     return f"an object, {what}{f'; the graph is of {some}' if lazy else ', no graph: graphs are of numbers and arrays'}"

@@ -258,6 +258,8 @@ class Report:
         out, shown = self.outcome, self.portrait
         if not self.asked or not self._graph or out.options.opened or (shown is not None and shown.computes):
             return ""
+        if self.foreign:  # which says it below
+            return ""
         bare = (isinstance(self.value, Tensor) or type(self.value) is np.ndarray) and not out.gradients
         return "nothing is computed here, so there is no graph" if bare else ""
 

@@ -216,9 +216,11 @@ def _of_key(key: object, line: Line) -> str:
 
 def _has_keys(value: Any) -> bool:
     """Whether a value is a dictionary, or a table: what has rows and columns, and names these."""
-    return isinstance(value, Mapping) or (
-        len(getattr(value, "shape", ())) == 2 and callable(getattr(value, "keys", None))
-    )
+    return isinstance(value, Mapping) or _is_table(value)
+
+
+def _is_table(value: Any) -> bool:
+    return len(getattr(value, "shape", ())) == 2 and callable(getattr(value, "keys", None))
 
 
 # shapes ---------------------------------------------------------------------------------------------------------------
@@ -274,6 +276,9 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str | bytes) or _kind(value) in {"U", "S", "T"}
 
 
+_TEXTS = "The column holds text. If these are numbers, convert them: .astype(float)."
+
+
 def _operands(found: re.Match[str], line: Line) -> str:
     if name := line.holding(lambda value: value is None):
         return f"{name} is None, and not a number or an array: a function without return gives None."
@@ -285,6 +290,8 @@ def _operands(found: re.Match[str], line: Line) -> str:
     if name := line.holding(_is_text):
         way = f"float({name})" if isinstance(line.space[name], str | bytes) else f"{name}.astype(float)"
         return f"{name} holds text. If these are numbers, convert them: {way}."
+    if "can't multiply sequence" in found.string and line.holding(_is_table):
+        return _TEXTS
     if isinstance(text := getattr(line.part_of(ast.Constant), "value", None), str):
         return f"{text!r} is text, and not a number."
     bits = line.part_of(ast.BinOp) or line.part_of(ast.UnaryOp)
@@ -460,10 +467,7 @@ _KNOWN: Sequence[tuple[str, Callable[[re.Match[str], Line], str]]] = (
     (r"'(tuple|str)' object does not support item assignment", _fixed),
     (r"either both or neither of x and y", _of_where),
     (r"'return' outside function", _always("A cell is no function: end it with the value alone, without return.")),
-    (
-        r"with string dtype|with dtype '?str",
-        _always("The column holds text. If these are numbers, convert them: .astype(float)."),
-    ),
+    (r"with string dtype|with dtype '?str", _always(_TEXTS)),
     (r"cannot reshape array of size (\d+) into shape (\(.*\))", _reshaped),
     (r"Cannot cast ufunc '\w+' output", _narrow),
     (r"Cannot cast array data from .* to dtype\('u?int", _always("Convert it to whole numbers: x.astype(int).")),

@@ -68,6 +68,24 @@ def test_other_objects_say_what_was_returned_and_captured(there, cell, line):
     assert len(shown.splitlines()) > 2
 
 
+@pytest.mark.parametrize(
+    ("cell", "held"),
+    [
+        ("np.array([y, None], dtype=object)", "objects"),
+        ("pd.DataFrame({'a': [1.0], 's': ['x']}).values", "objects"),
+        ("np.array(['a', 'b'])", "texts"),
+        ("np.array([b'a'])", "texts"),
+        ("np.array(['2026-11-30'], dtype='M8[D]')", "dates"),
+        ("np.zeros(2, dtype=[('a', float)])", "records"),
+    ],
+)
+def test_arrays_that_no_graph_holds_say_what_they_hold(there, cell, held):
+    """They were an *ndarray of numpy*, where *graphs are of arrays*."""
+    shown = [data["text/plain"] for data in there.ok(f"%%tensor\n{cell}").displays]
+    assert shown[-1].endswith(f"\n\nan array of {held}, no graph: graphs are of numbers")
+    assert sum("no graph" in text for text in shown) == 1
+
+
 def test_a_table_keeps_its_page_and_has_the_line_below(there):
     data = there.ok("%%tensor\npd.DataFrame({'a': y * 2})").data
     assert "<table" in data["text/html"].partition('class="tm-line"')[0]

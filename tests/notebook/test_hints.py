@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tensormagic as tm
@@ -12,6 +13,7 @@ from tensormagic.ir.errors import ArgumentError
 
 SPACE = {
     "M": np.eye(3),
+    "table": pd.DataFrame({"s": ["x", "y"]}),
     "ids": np.array([1, 2, 3]),
     "labels": np.array(["a", "b", "c"]),
     "data": [1.0, 2.0, 3.0],
@@ -137,6 +139,7 @@ MISTAKES = [
     ("data.mean()", "data: list of 3", "data is a list: np.array(data) makes an array of it, which has mean."),
     ("without(w) + w", "w: float64[3]", "without(w) is None, and not a number or an array: a function without return"),
     ("ids ** -1", "ids: int64[3]", "Write the exponent as a float, -1.0, or convert: x.astype(float)."),
+    ("table['s'] * 2.0", "table: DataFrame[2, 1]", "The column holds text. If these are numbers, convert them"),
     ("np.reshape(y, 2.0)", "y: float64[40]", "A whole number is needed: convert it by int(...), or divide by //."),
     ("X[w]", "X: float64[40, 3], w: float64[3]", "Convert them to whole numbers, x.astype(int), or choose by"),
     ("np.mean[X]", "X: float64[40, 3]", "np.mean is a function. To call it, write round brackets: np.mean(X)."),

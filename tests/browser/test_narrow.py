@@ -65,6 +65,24 @@ def test_a_graph_is_readable_and_says_where_it_goes_on(opened, width, name):
     assert said(page.locator(".tm-graph")) == ""
 
 
+# how far the picture ends within its frame at the left and at the right; less than 0 where it goes on
+SIDES = """(stage) => { const frame = stage.getBoundingClientRect();
+    const boxes = [...stage.querySelectorAll('.tm-boxes > g')].map((one) => one.getBoundingClientRect());
+    return [Math.min(...boxes.map((b) => b.left)) - frame.left, frame.right - Math.max(...boxes.map((b) => b.right))]; }"""
+
+
+@pytest.mark.parametrize("name", ["logistic", "softmax", "nested", "turning"])
+def test_no_side_is_empty_where_the_other_one_is_cut(opened, name):
+    """The inputs of a loop, at one of its sides, stood in the middle, and the loop was cut at the other one."""
+    page = opened(Scene(getattr(demo_scenes, name)()))
+    for width in (700, 640, 520, 450, 390, 320):
+        at(page, width)
+        page.reload()
+        page.locator(".tm-stage").wait_for()
+        left, right = page.locator(".tm-stage").evaluate(SIDES)
+        assert min(left, right) > 0 or max(left, right) < 30, (width, left, right)
+
+
 def test_the_stages_stand_in_several_lines(opened):
     """Below a cell that shows no value they are the line itself: it was cut at the edge of the page."""
     page = opened(Scene(demo_scenes.logistic()))

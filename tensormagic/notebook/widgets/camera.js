@@ -47,7 +47,8 @@ function addCamera(graph) {
       const top = graph.layout.boxes.reduce((a, b) => Math.min(a, b.y), Infinity), first = graph.layout.boxes.filter((spot) => spot.y < top + 30);
       middle = (first[0].x + first[first.length - 1].x) / 2;
     }
-    const x = wide / 2 - middle * k;
+    const ends = [pad - graph.layout.left * k, wide - pad - (graph.layout.left + graph.layout.width) * k]; // no empty side beside one that is cut
+    const x = ends[1] < ends[0] ? Math.min(ends[0], Math.max(ends[1], wide / 2 - middle * k)) : wide / 2 - middle * k;
     const y = Math.max(pad, (tall - graph.layout.height * k) / 2);
     move(x, whole ? y : Math.min(y, pad * 2), k);
     graph.fitted = true;

@@ -172,7 +172,9 @@ def cond(x: Any, p: Any = None) -> Any:
 def _by_singular_values(node: Node, p: Any) -> Node:
     values = wrap(linalg.svdvals(node))
     first, last = (values[..., 0], values[..., -1]) if p != -2 else (values[..., -1], values[..., 0])
-    return first.node / last.node
+    zero = scalar.equal(last.node, 0)  # NumPy divides without a warning
+    quotient = first.node / scalar.where(zero, 1, last.node)
+    return scalar.where(zero, last.dtype.type(np.inf).item(), quotient)
 
 
 def _by_inverse(node: Node, p: Any) -> Node:

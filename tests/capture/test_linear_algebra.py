@@ -274,3 +274,12 @@ def test_gradient_of_norms_at_zero():
     assert np.allclose(
         tm.grad(lambda x: np.linalg.norm(x, axis=1).sum())(partly), [[0.0, 0.0], [0.6, 0.8]], rtol=1e-15, atol=0
     )
+
+
+@pytest.mark.filterwarnings("error")  # NumPy gives none
+@pytest.mark.parametrize("p", [None, 2, -2, 1])
+@pytest.mark.parametrize("matrix", [np.zeros((2, 2)), np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 3, 3))])
+def test_conditions_of_singular_matrices_do_not_warn(matrix, p):
+    found = tm.tensor(lambda x: np.linalg.cond(x, p))(matrix)
+    wanted = np.linalg.cond(np.ones((1, 1)), p) * np.inf if not matrix.any() else np.linalg.cond(matrix, p)
+    np.testing.assert_allclose(found, np.broadcast_to(wanted, matrix.shape[:-2]), rtol=1e-12)

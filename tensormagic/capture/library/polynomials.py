@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -31,6 +33,23 @@ from tensormagic.ops.scalars import scalar
 from tensormagic.ops.update import zeros_like
 
 
+def _numbers(p: Any) -> Any:
+    """What NumPy takes an ``np.poly1d`` for."""
+    return p.coeffs if isinstance(p, np.poly1d) else p
+
+
+def _gives_poly1d(own: Callable[..., Any]) -> Callable[..., Any]:
+    """Of polynomials, one of which is an ``np.poly1d``: so is the result."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        found = own(*map(_numbers, args), **{name: _numbers(value) for name, value in options.items()})
+        if not any(isinstance(v, np.poly1d) for v in (*args, *options.values())):
+            return found
+        return tuple(map(np.poly1d, found)) if isinstance(found, tuple) else np.poly1d(found)
+
+    return call
+
+
 def _coefficients(p: Any) -> Node:
     node = node_of(p)
     if node.type.ndim > 1:
@@ -48,16 +67,18 @@ def _counted(p: Any) -> Node:
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
     """``np.polyval``: by Horner's rule."""
-    coefficients, value = tensor(p), node_of(x)
+    coefficients = tensor(_numbers(p))
     if not coefficients.ndim:
         raise TypeError("iteration over a 0-d array")
-    result = zeros_like(value)
-    for k in range(extent_number(coefficients.node, 0)):
-        result = result * value + coefficients[k].node
-    return done(result)
+    parts = [coefficients[k] for k in range(extent_number(coefficients.node, 0))]
+    if isinstance(x, np.poly1d):  # of another polynomial
+        return functools.reduce(lambda found, part: found * x + part, parts, np.poly1d(0))
+    value = node_of(x)
+    return done(functools.reduce(lambda found, part: found * value + part.node, parts, zeros_like(value)))
 
 
 @implements(np.polyder)
+@_gives_poly1d
 def polyder(p: Any, m: Any = 1) -> Any:
     """``np.polyder``."""
     m = int(known(m, "the order of np.polyder"))
@@ -71,6 +92,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
 
 
 @implements(np.polyint)
+@_gives_poly1d
 def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
     """``np.polyint``."""
     m = int(known(m, "the order of np.polyint"))
@@ -105,11 +127,12 @@ def _aligned(first: Any, second: Any) -> tuple[Node, Node]:
     return wide[0], wide[1]
 
 
-implements(np.polyadd)(lambda a1, a2: done(scalar.add(*_aligned(a1, a2))))
-implements(np.polysub)(lambda a1, a2: done(scalar.subtract(*_aligned(a1, a2))))
+implements(np.polyadd)(_gives_poly1d(lambda a1, a2: done(scalar.add(*_aligned(a1, a2)))))
+implements(np.polysub)(_gives_poly1d(lambda a1, a2: done(scalar.subtract(*_aligned(a1, a2)))))
 
 
 @implements(np.polymul)
+@_gives_poly1d
 def polymul(a1: Any, a2: Any) -> Any:
     """``np.polymul``; leading zeros would be dropped, so that there may be none."""
     return done(convolve(_leading(_coefficients(a1)), _leading(_coefficients(a2))))
@@ -135,6 +158,7 @@ def _leading(p: Node) -> Node:
 
 
 @implements(np.polydiv)
+@_gives_poly1d
 def polydiv(u: Any, v: Any) -> Any:
     """``np.polydiv`` of values that are known when the code is captured: the remainder's length depends on them."""
     return at_capture(np.polydiv, "np.polydiv", u, v)
@@ -143,7 +167,7 @@ def polydiv(u: Any, v: Any) -> Any:
 @implements(np.roots)
 def roots(p: Any) -> Any:
     """``np.roots``: in a cell as the values say; in a function of polynomials whose leading coefficient is not 0."""
-    capture = context.current()
+    p, capture = _numbers(p), context.current()
     if capture is None or not (capture.abstract or capture.actual(node_of(p)) is not node_of(p)):
         values = np.asarray(computed(p))
         if values.ndim != 1 or not values[:1].any():  # how many roots there are, the values say
@@ -163,7 +187,7 @@ def roots(p: Any) -> Any:
 @implements(np.poly)
 def poly(seq_of_zeros: Any) -> Any:
     """``np.poly``: the product of the linear factors; of complex roots real where they are pairs."""
-    x = tensor(seq_of_zeros)
+    x = tensor(_numbers(seq_of_zeros))
     if not x.ndim:
         raise TypeError("np.poly takes a sequence of roots or a matrix, not a number")
     shape = [extent_number(x.node, k) for k in range(x.ndim)]

@@ -54,8 +54,7 @@ def take(texts: Texts) -> None:
 def _codes(name: str, text: str, reached: Iterable[CodeType]) -> Iterator[CodeType]:
     """The code of a file's functions: of those that are reached, and of its classes."""
     pending = [code for code in reached if code.co_filename == name]
-    with suppress(SyntaxError), warnings.catch_warnings():  # a cell may have lines that are IPython's
-        warnings.simplefilter("ignore")
+    with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):  # a cell may have lines that are IPython's
         pending.append(compile(text, name, "exec", dont_inherit=True))
     for code in pending:
         yield from within(code)

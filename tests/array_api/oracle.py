@@ -46,8 +46,7 @@ def values(result: Any) -> Any:
 
 def outcome(compute: Callable[[], Any]) -> Any:
     """What ``compute`` gives, or the error that it raises; NumPy's warnings about empty slices and lost parts are not compared."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         try:
             return compute()

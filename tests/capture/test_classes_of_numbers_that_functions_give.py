@@ -35,8 +35,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 
 def outcome(function: Any, values: tuple[Any, Any]) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             found = function(*values)
         except (TypeError, ZeroDivisionError, ValueError):

@@ -68,8 +68,7 @@ def test_each_line_warns_once_where_filters_say_so():
 
 
 def test_a_warning_that_is_an_error_is_raised_before_anything_is_done():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert isinstance(captured("y = np.linalg.qr(x, 'full')", {"x": X}).error, DeprecationWarning)
 
 

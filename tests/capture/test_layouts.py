@@ -158,6 +158,5 @@ v = A.T.ravel('K'); v[0] = 7; A
 
 @pytest.mark.parametrize("source", SOURCES.strip().splitlines())
 def test_as_numpy(source: str):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's own, of slices that are empty
+    with warnings.catch_warnings(action="ignore"):  # NumPy's own, of slices that are empty
         check(source, 1e-13, **NAMES)

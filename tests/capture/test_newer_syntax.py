@@ -135,6 +135,5 @@ def test_what_python_says_of_syntax_is_said_once(tmp_path):
         warnings.simplefilter("always")
         function = _module(text, tmp_path).f
     assert len(said) == 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         np.testing.assert_equal(tm.tensor(function)(np.ones(2)), np.full(2, 5.0))

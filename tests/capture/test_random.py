@@ -406,8 +406,7 @@ def test_generators_in_objects_are_drawn_from_as_by_python(walk: Callable[[Any, 
 def test_a_graph_that_draws_is_text_that_round_trips() -> None:
     graph = tm.trace(lambda x: walk(np.random.default_rng(5), x, 50) + np.random.RandomState(1).randn(2), "float64[2]")
     assert tm.parse(str(graph)) == graph
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert tm.rewrite(graph).results
 
 

@@ -55,8 +55,7 @@ def chosen(a: Any, v: Any) -> Any:
 
 
 def ended(run: Any, dtype: str, values: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             return np.asarray(run(np.zeros(3, dtype), values)).tolist()
         except (OverflowError, ValueError) as error:

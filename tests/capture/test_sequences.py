@@ -185,8 +185,7 @@ np.einsum('ij,ij->ij', A, A[:, :1])
 
 @pytest.mark.parametrize("source", SOURCES.strip().splitlines())
 def test_as_numpy(source: str):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's own, of slices that are empty
+    with warnings.catch_warnings(action="ignore"):  # NumPy's own, of slices that are empty
         check(source, 1e-13, **NAMES)
 
 

@@ -41,8 +41,7 @@ def test_the_imaginary_part_is_dropped_with_a_warning(name: str, dtype: Any) -> 
 
 
 def test_cells_do_the_same() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WARNING)
+    with warnings.catch_warnings(action="ignore", category=WARNING):
         check("x[1:] = z[1:] / 2\ny = x * 2", x=np.zeros(3), z=Z)
 
 

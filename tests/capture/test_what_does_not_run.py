@@ -94,8 +94,7 @@ def test_a_way_that_is_complex_does_not_warn():
             value = x[0]
         return value * 2
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = tm.tensor(f)(np.array([1 + 2j]), 1.0)
     assert found == 2 + 4j
 

@@ -54,8 +54,7 @@ def test_rows_that_iterations_have_left_on_a_lost_worker_are_made_again():
         for worker in list(own.workers.values())[:2]:
             thread = threading.Timer(0.1, client.sync, args=(lose, worker))
             thread.start()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # it tells of the worker
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # it tells of the worker
                 assert [np.asarray(r).tobytes() for r in f(x, y)] == before
             thread.join()
 

@@ -224,8 +224,7 @@ def run(text: str, wrap: Callable[[Any], Any]) -> list[Any]:
 
     space |= {"T": wrap, "tm": tm, "attempt": attempt}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             exec(compile(text, f"<{name}>", "exec"), space)
     except CaptureError as error:
         found.append(error)

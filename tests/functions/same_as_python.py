@@ -51,8 +51,7 @@ def described(root: Any) -> Any:
 def outcome(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """What a call gives or raises, what its arguments are then, and what it prints."""
     told = io.StringIO()
-    with contextlib.redirect_stdout(told), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(told), warnings.catch_warnings(action="ignore"):
         try:
             found = "gives", function(*args)
         except Exception as error:  # noqa: BLE001 (errors are what is compared)
@@ -84,8 +83,7 @@ def captures(function: Callable[..., Any], *args: Any) -> None:
     """Hold that a function has a graph, and that Python does not run its calls."""
     before, first.enabled = first.enabled, False
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", tm.PlainRunWarning)
+        with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
             tm.tensor(function)(*args)
     finally:
         first.enabled = before

@@ -56,8 +56,7 @@ def told(roots: Any) -> list[Any]:
 
 def outcome(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """What there is after a call, and after the caller has stored into the result; or the error."""
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(action="ignore"):
         try:
             result = function(*args)
         except Exception as error:  # noqa: BLE001 (errors are what is compared)

@@ -77,8 +77,7 @@ def test_what_a_refused_capture_did_is_taken_back(program, ask):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_functions_leave_what_python_leaves(program):
     captured = tm.tensor(program)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         for x in (1.0, 2.0, 3, np.float64(4.0)):
             o, own = Box(), Box()
             assert captured(o, x) == program(own, x)

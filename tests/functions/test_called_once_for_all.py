@@ -115,8 +115,7 @@ def test_numpys_functions_call_for_each_element(make, over):
     expected = [plain(X + k) for k in range(4)]
     random.seed(1)
     captured = tm.tensor(program(make()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         for k in range(4):
             np.testing.assert_array_equal(captured(X + k), expected[k])
 

@@ -110,8 +110,7 @@ def test_real_if_close_keeps_numpys_dtype():
 
 @pytest.mark.skipif(not hasattr(np, "row_stack"), reason="NumPy has removed it")
 def test_the_old_name_of_vstack():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         x = draw.normal(size=3)
         assert np.array_equal(tm.tensor(lambda x: np.row_stack([x, 2 * x]))(x), [x, 2 * x])  # noqa: NPY201 (the old name)
 

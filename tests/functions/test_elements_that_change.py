@@ -58,8 +58,7 @@ def function(text: str) -> Any:
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_change_is_seen_or_refused(name: str):
     f, x = function(CHANGED[name]), np.array([3.0, 1.0, 2.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         g = tm.tensor(f)
         assert [float(g(x)) for _ in range(3)] == [float(f(x))] * 3
     for captured in (lambda: tm.grad(f)(x), lambda: tm.compile(f, x)):

@@ -389,8 +389,7 @@ def test_containers_that_data_choose():
     for program in (larger, one_of_two_or_new, clipped):
         same(program, pairs, lambda: pairs()[::-1])
         captures(program, *pairs())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         assert tm.tensor(a_dictionary_of_the_module)(*dictionary()) is CONFIGURATION
 
 

@@ -417,8 +417,7 @@ def test_on_what_is_no_function():
     ],
 )
 def test_nothing_to_divide_by_or_to_take_the_largest_of(function, x):
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         expected = function(x)
     np.testing.assert_array_equal(tm.tensor(function)(x), expected)
 

@@ -85,8 +85,7 @@ def outcome(function: Any, seed: int, capsys: Any, kind: Any = np.random.default
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_calls(function, tier, capsys):
     captured = tm.tensor(function)
-    with tm.config.using(tier=tier), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tm.config.using(tier=tier), warnings.catch_warnings(action="ignore"):
         for seed in (0, 0, 1, 2, 0):
             assert outcome(captured, seed, capsys) == outcome(function, seed, capsys)
 
@@ -123,8 +122,7 @@ def test_a_program_is_kept():
         box[0] = rng.normal()
 
     captured = tm.tensor(plain)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.RecaptureWarning)
+    with warnings.catch_warnings(action="error", category=tm.RecaptureWarning):
         for seed in range(20):
             box = [0.0]
             captured(np.random.default_rng(seed), box)

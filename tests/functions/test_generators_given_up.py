@@ -197,8 +197,7 @@ PROGRAMS = [
 
 
 def printed(function, x, capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = function(x)
     del function
     gc.collect()
@@ -229,8 +228,7 @@ def test_a_generator_of_the_callers_goes_on(capsys, monkeypatch):
     def refused(o, x):
         return x * needs_a_value(x) + o.shift
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         tm.tensor(refused)(SimpleNamespace(g=mine, shift=1.0), np.ones(2))
     assert next(mine) == 1
     assert capsys.readouterr().out == ""

@@ -210,8 +210,7 @@ Z = {"z": np.ones(3)}
 def test_sizes_of_arrays_that_are_not_read_have_to_fit(function: Any, of: str) -> None:
     """Where only the size of an array matters, or what it was used for does not."""
     call = tm.tensor(function) if of == "itself" else tm.grad(lambda x: np.sum(function(x)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstantGradientWarning)
+    with warnings.catch_warnings(action="ignore", category=ConstantGradientWarning):
         call(np.arange(1.0, 4.0))
     for n in (2, 4):
         with pytest.raises(ValueError, match=r"size|shape|dimension"):

@@ -205,8 +205,7 @@ COMPILED = ["slices apart", "indices that repeat", "sort", "maximum", "diff", "a
 @pytest.fixture(autouse=True)
 def one_tier(monkeypatch):
     monkeypatch.setattr(tm.config, "tier", "numpy")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of the logarithm, as NumPy has it
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of the logarithm, as NumPy has it
         yield
 
 

@@ -56,8 +56,7 @@ def test_stores_into_lists_that_change_places_reach_the_caller(program, start):
         given = [start], [2.0]
         expected = copy.deepcopy(given)
         program(*expected)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             captured(*given)
         assert given == expected
 
@@ -69,8 +68,7 @@ def test_stores_into_dictionaries_that_change_places_reach_the_caller(start):
         given = {"k": start}, {"k": 2.0}
         expected = copy.deepcopy(given)
         by_a_key(*expected)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             captured(*given)
         assert given == expected
 
@@ -100,8 +98,7 @@ def test_lists_that_are_ordered_by_data_are_the_callers(program, start):
         given = [start], [2.0]
         expected = copy.deepcopy(given)
         program(*expected)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             captured(*given)
         assert given == expected
 
@@ -128,7 +125,6 @@ def test_lists_after_the_one_at_which_a_loop_is_left_stay_as_they_are(program, s
         given = [start], [2.0]
         expected = copy.deepcopy(given)
         program(*expected)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             captured(*given)
         assert given == expected

@@ -31,8 +31,7 @@ def test_what_memory_decides_is_of_the_call_or_pythons(name):
             if name in REFUSED or (name == "strides of a result" and x.flags.f_contiguous):
                 with pytest.raises(CaptureError, match="the memory layout of an array"):
                     f.graph(x)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PlainRunWarning)
+            with warnings.catch_warnings(action="ignore", category=PlainRunWarning):
                 assert np.array_equal(f(x), READS[name](x))
 
 

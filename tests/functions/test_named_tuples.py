@@ -78,8 +78,7 @@ def outcome(function: Any, made: Any) -> Any:
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
 def test_calls(function, tier):
     captured = tm.tensor(function)
-    with tm.config.using(tier=tier), warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with tm.config.using(tier=tier), warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         warnings.simplefilter("error", tm.RecaptureWarning)
         for made in (lambda: Point(3.0), lambda: Plain(1.0, 2.0), lambda: Point(-1.0, 5.0)):
             for _ in range(3):

@@ -144,8 +144,7 @@ def test_numbers_that_numpy_takes_are_told():
     taken = np.array([x[0] * 2, x[1]])
     with pytest.warns(ConstantGradientWarning, match="leaves that out"):
         (taken * x[:2]).sum().grad(x)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         np.testing.assert_array_equal((np.stack([x[0] * 2, x[1]]) * x[:2]).sum().grad(x), [12, -2, 0, 0, 0])
 
 

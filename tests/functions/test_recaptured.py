@@ -44,8 +44,7 @@ def test_it_is_told_once_with_the_reason(monkeypatch):
 def test_quick_captures_are_not_told(monkeypatch):
     monkeypatch.setattr(recaptured, "_SECONDS", 1000.0)
     f = tm.tensor(unfollowed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for _ in range(6):
             f(np.ones(3))
 
@@ -54,8 +53,7 @@ def test_quick_captures_are_not_told(monkeypatch):
 def test_functions_that_are_followed_are_not_told(monkeypatch, scale):
     monkeypatch.setattr(recaptured, "_SECONDS", 0.0)
     f = tm.tensor(lambda x: np.sum(x) * scale)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for _ in range(12):
             assert f(np.ones(3)) == 3 * scale
 

@@ -129,8 +129,7 @@ def test_what_calls_leave_in_objects(function: Any) -> None:
 
 def test_a_function_of_a_table_that_gives_numbers_is_captured() -> None:
     table = _table(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         captured = tm.tensor(lambda w, d: ((d @ w - d["b"]) ** 2).mean())
         w = np.array([0.5, -1.0])
         assert captured(w, table) == pytest.approx(((table @ w - table["b"]) ** 2).mean(), rel=1e-14)

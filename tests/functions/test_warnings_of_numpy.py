@@ -24,11 +24,9 @@ QUIET: list[Any] = [
 
 @pytest.mark.parametrize("function", QUIET)
 def test_a_captured_function_gives_no_warning_of_numpys(function: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = tm.tensor(function)(X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         np.testing.assert_allclose(found, function(X))
 
 

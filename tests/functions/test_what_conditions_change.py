@@ -132,8 +132,7 @@ VALUES: dict[str, Any] = {"array": np.array([3.0, -1.0, 2.0, 0.5]), "list": [3.0
 
 def outcome(function: Any, values: Any) -> Any:
     asked, told = Asked(), io.StringIO()
-    with contextlib.redirect_stdout(told), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(told), warnings.catch_warnings(action="ignore"):
         result = function(values.copy(), asked)
     return repr((result, asked.left)), told.getvalue()
 

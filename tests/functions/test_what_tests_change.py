@@ -102,8 +102,7 @@ def outcome(function: Any, seed: int) -> tuple[Any, str]:
     rng = np.random.default_rng(seed)
     np.random.seed(seed)  # noqa: NPY002
     text = io.StringIO()
-    with contextlib.redirect_stdout(text), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(text), warnings.catch_warnings(action="ignore"):
         result = function(rng.uniform(1, 9, 3), rng)
     return result, text.getvalue()
 

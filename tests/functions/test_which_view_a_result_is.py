@@ -212,7 +212,6 @@ def arrays_of(value):
 
 def test_what_is_exchanged_by_data_is_captured():
     function = tm.tensor(exchanged)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
         for t in (1.0, -1.0, 1.0):
             function(*given(), t)

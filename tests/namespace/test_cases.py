@@ -139,8 +139,7 @@ def test_other_sizes_after_the_first(case: Case, change: str):
         for v in case.values()
     ]
     error = None
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's own, of what is too short
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):  # NumPy's own, of what is too short
         try:
             expected = case()(*values)
         except Exception as found:  # noqa: BLE001 (errors are what is compared)
@@ -165,8 +164,10 @@ def test_other_dtypes(case: Case, dtype: Any):
         for v in case.values()
     ]
     error = None
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's own, of what is badly conditioned
+    with (
+        np.errstate(all="ignore"),
+        warnings.catch_warnings(action="ignore"),
+    ):  # NumPy's own, of what is badly conditioned
         try:
             expected = case()(*copied(values))
         except Exception as found:  # noqa: BLE001 (errors are what is compared)

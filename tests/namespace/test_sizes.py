@@ -38,8 +38,10 @@ def alike(case: Case, names: list[str], keep: slice) -> None:
 
     def outcome(called: Any) -> Any:
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", tm.PlainRunWarning)  # what Python runs is NumPy's, too
+            with (
+                np.errstate(all="ignore"),
+                warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning),
+            ):  # what Python runs is NumPy's, too
                 return list(leaves(computed(called(*case.values(), *masks))))
         except CaptureError:
             return None

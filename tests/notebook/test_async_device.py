@@ -12,8 +12,7 @@ from tensormagic.functions.submitting import Submitted
 
 @pytest.fixture(autouse=True)
 def quiet():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.HiddenTransferWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.HiddenTransferWarning):
         yield
 
 

@@ -190,7 +190,6 @@ def test_a_gradient_is_with_respect_to_the_last_value_of_a_name_and_says_so(note
 @pytest.mark.parametrize("name", ONCE)
 def test_a_name_that_is_bound_once_needs_no_word(notebook, name):
     cell, slope = ONCE[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok(f"%%tensor -q --grad q\n{cell}")
     assert float(notebook["grad_q"]) == pytest.approx(slope)

@@ -120,8 +120,7 @@ def test_drawn_numbers_and_gradients(device: Device):
 
 
 def test_a_cell_shows_its_copies(notebook, device: Device):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.HiddenTransferWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.HiddenTransferWarning):
         ran = notebook.ok("%%tensor --device gpu --show graph\nz = X @ w\nz.sum()")
     assert "copied to the GPU" in str(ran.data)
     assert "960 B" in str(ran.data)

@@ -15,8 +15,7 @@ def test_cells_leave_what_python_leaves(notebook, name):
     space = {"np": np, "x": np.array([3.0, 1.0, 2.0])}
     exec(text, space)
     notebook["x"] = np.array([3.0, 1.0, 2.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         notebook.ok("%%tensor -q\n" + text)
     assert float(notebook["res"]) == float(space["res"])
     assert str(notebook.ok("[[float(np.sum(v)) for v in r] for r in R if type(r[-1]) is not list]").value) == str(

@@ -248,8 +248,7 @@ def test_a_variable_in_its_own_place(notebook, text):
     notebook["X"], notebook["w"], notebook["y"] = np.eye(3), np.ones(3), np.arange(3.0)
     notebook.ok("%%tensor objective --show none\nnp.sum((X @ w - y) ** 2)")
     notebook.ok('step = tm.value_and_grad(objective, "w")')
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok(text)
 
 

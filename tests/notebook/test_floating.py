@@ -60,8 +60,7 @@ def test_compiled_code_warns_alike(told):
 def test_what_compiled_code_prints_is_printed_once(notebook, monkeypatch):
     monkeypatch.setattr(session.tiers, "SLOWER", dict.fromkeys((True, False), 0))
     notebook["v"], notebook["n"], notebook["tm"] = np.array([0.0, 2.0]), 2, tm
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         notebook.ok(
             "%%tensor\ndef f(v, n):\n    for k in range(n):\n        print('iteration', v[1] + k)\n    return np.sum(1 / v)\nv"
         )
@@ -147,8 +146,7 @@ def test_errors_are_met_where_code_builds_what_may_raise(notebook, code, magic):
     notebook["v"] = np.array([0.0, 1.0])
     if not magic:
         notebook.ok("%%tensor -q\nv = v + 0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         space = {"np": np, "v": np.array([0.0, 1.0])}
         if wanted := BUILT_AGAIN[code]:
             assert type(notebook(magic + code).error).__name__ == wanted
@@ -172,8 +170,7 @@ def test_raising_by_setting(notebook):
 
 
 def test_functions_of_files_say_nothing():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert not np.isfinite(tm.tensor(lambda x: np.log(x))(np.zeros(2))).any()
     assert issubclass(TensorError, Exception)
 
@@ -221,8 +218,7 @@ DIFFERENCES = [
 def test_what_rules_compute_beside_a_choice_says_nothing(told, notebook, text, magic):
     """NumPy warns of nothing in these, also at elements where forms of differences divide 0 by 0."""
     notebook["u"], notebook["s"] = np.array([0.0, 1e-300, 0.25, 1.0, 3.0]), 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         exec(text, {"np": np, **notebook.shell.user_ns})
     assert told(f"{magic}\n{text}") == []
 
@@ -259,8 +255,7 @@ def test_numpy_amid_compiled_code_says_nothing(f):
     x = np.array([1.0, 0.0, 2.0, 3.0])
     with np.errstate(all="ignore"):
         expected = f(x)
-    with tm.config.using(tier="numba"), warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with tm.config.using(tier="numba"), warnings.catch_warnings(action="error"):
         found = tm.compile(f, x)
         assert np.array_equal(found(x), expected, equal_nan=True)
         assert np.array_equal(found(x), expected, equal_nan=True)

@@ -75,8 +75,7 @@ def test_the_cell_that_is_offered_goes_downhill(notebook, begin, step):
     notebook.ok(CELL.format(name="objective "))
     expected = descended(notebook)
     better = offered(notebook, cell)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok(CELL.format(name="objective "))
         notebook.ok(better)
     np.testing.assert_allclose(np.asarray(notebook["w"], float), expected[0], rtol=1e-12, atol=1e-14)
@@ -110,8 +109,7 @@ def test_where_no_place_is_simple_nothing_is_offered(text):
 )
 def test_a_loop_over_the_elements_is_one_step(notebook, text):
     notebook.ok(CELL.format(name=""))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok(text)
 
 

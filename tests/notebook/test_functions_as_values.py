@@ -153,8 +153,7 @@ def test_the_first_result_decides_the_dtype(function, notebook):
         alike(notebook.ok("%%tensor\nv = np.vectorize(function)(x)\nv").value, np.vectorize(function)(x))
         with pytest.raises(CaptureError, match="NumPy uses the first one for all"):
             tm.tensor(lambda x: np.vectorize(function)(x)).graph(x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             alike(
                 tm.tensor(lambda x: np.vectorize(function, otypes=[float])(x))(x),
                 np.vectorize(function, otypes=[float])(x),

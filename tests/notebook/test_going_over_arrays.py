@@ -40,8 +40,7 @@ def wanted(text):
     """Python's value."""
     space = {"np": np}
     exec(START.partition("\n")[2] + "\nimport functools, collections", space)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return eval(text, space)
 
 
@@ -57,8 +56,7 @@ def same(found, want):
 @pytest.mark.parametrize("text", IN_THE_GRAPH.values(), ids=IN_THE_GRAPH)
 def test_what_a_loop_has_stays_in_the_graph(notebook, text):
     notebook.ok(START)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
         notebook.ok(f"%%tensor\ngot = {text}")
     if isinstance(notebook["got"], tm.Tensor):
         assert len(str(notebook["got"].graph).splitlines()) < 60

@@ -67,8 +67,7 @@ def test_a_gradient_that_is_zero_since_steps_are_between_says_which(notebook, va
 
 @pytest.mark.parametrize("value", ["(np.round(w) * w).sum()", "w[np.argmax(w)] * 1.0", "np.where(w > 0, w, 1.0).sum()"])
 def test_a_gradient_that_goes_beside_steps_is_no_matter_of_warnings(notebook, value):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConstantGradientWarning)
+    with warnings.catch_warnings(action="error", category=ConstantGradientWarning):
         notebook.ok(f"%%tensor --grad w\n{value}")
 
 
@@ -107,8 +106,7 @@ def test_no_gradient_is_stale_after_a_cast(notebook):
 
 def test_no_gradient_is_stale_where_the_same_code_makes_it_anew(notebook):
     notebook.ok("%%tensor --grad w\nnp.sum(w ** 2 + w)")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", StaleGradientWarning)
+    with warnings.catch_warnings(action="error", category=StaleGradientWarning):
         notebook.ok("w = w - 1; get_ipython().run_cell_magic('tensor', '-q --grad w', 'np.sum(w ** 2)'); print(grad_w)")
         notebook.ok(
             "for k in range(3):\n    get_ipython().run_cell_magic('tensor', '-q --grad w', 'np.sum(w ** 2)')\n"

@@ -79,8 +79,7 @@ def test_a_list_that_is_appended_and_has_another_name_is_one_list(notebook, name
 def test_lists_of_lists_are_arrays_as_numpy_makes_them(notebook, name):
     notebook.ok(START)
     space, _ = python(notebook, CELLS[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok("%%tensor --math exact\n" + CELLS[name])
         found = np.asarray(notebook["A"])
     assert found.dtype == space["A"].dtype
@@ -151,8 +150,7 @@ def test_a_distance_of_nothing_warns_of_nothing(notebook, name):
     """The squares are scaled by a rule where they run under: what is too large there is nobody's."""
     notebook.ok(START)
     space, _ = python(notebook, OVERFLOWS[name])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok("%%tensor\n" + OVERFLOWS[name])
         assert float(notebook["A"]) == pytest.approx(space["A"], rel=1e-14)
 

@@ -326,8 +326,7 @@ def test_a_cell_is_run_again(small, name):
 def test_a_short_cell_is_captured(notebook, name):
     _, define, use = CELLS[name]
     cell = define + LOOP.format(times=4, use=use)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
         notebook.ok("%%tensor -q\n" + cell)
     np.testing.assert_allclose(np.array(notebook["x"]), python(cell), rtol=1e-13)
 

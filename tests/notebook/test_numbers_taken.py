@@ -46,8 +46,7 @@ def test_as_in_python(notebook, name):
 
 def test_a_float_stays_in_the_graph(notebook):
     notebook.ok(SETUP)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok("%%tensor -q --grad x\nv = float(x.sum()) ** 2 + x[0].item() * round(x[1], 1)")
     assert float(notebook["v"]) == 1.25**2 + 0.5 * -1.2
     np.testing.assert_allclose(notebook["grad_x"], [2.5 - 1.2, 2.5, 2.5])
@@ -67,8 +66,7 @@ def test_a_gradient_says_what_it_leaves_out(notebook):
 
 def test_what_does_not_reach_the_variable_is_not_told(notebook):
     notebook.ok(SETUP)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         notebook.ok("%%tensor -q --grad x\nn = k.tolist()[0]\nw = A.tolist()[0][1]\nv = (x * n * w).sum()")
     np.testing.assert_array_equal(notebook["grad_x"], [2.0, 2.0, 2.0])
 

@@ -96,8 +96,7 @@ def test_a_statement_that_was_given_up_is_given_up_sooner(small, monkeypatch):
         monkeypatch.setattr(f"tensormagic.capture.limits.{name}", value)
     outgrown(small, "%%tensor\n" + GROUPS)
     outgrown(small, "%%tensor\n# another text\nother = 2\n" + GROUPS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
         small.ok("%%tensor\n" + GROUPS.replace("range(4)", "range(3)"))
 
 
@@ -205,8 +204,7 @@ def test_what_others_may_see_happens_once(small, tmp_path, effect):
     "options", ["--grad v", "objective", "--show kernels", "--math real", "-o s", "--dtype float32", "--check --grad v"]
 )
 def test_what_needs_the_graph_keeps_it(small, options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
         small(f"%%tensor {options}\n" + PICKS.format(draw="(k * 7 % 4 / 4 + 0 * s)", effect="pass") + "\ns")
 
 
@@ -436,8 +434,7 @@ def test_cells_of_students_leave_what_python_leaves(notebook, name, monkeypatch)
     exec(START, space)
     exec(CELLS[name], space)
     notebook.ok(START)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         notebook.ok(f"%%tensor -q\n{CELLS[name]}")
     assert plain(notebook["h"]) == plain(space["h"])
 
@@ -470,8 +467,7 @@ def test_functions_that_call_themselves_as_data_decide_end_soon(notebook, monkey
     cell = f"import os\n{SORTING}z = quicksort(v + {more}, 0, 4)"
     exec(cell, space)
     notebook["v"] = space["v"].copy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         notebook.ok("%%tensor\n" + cell)
     np.testing.assert_array_equal(np.asarray(notebook["z"]), space["z"])
 

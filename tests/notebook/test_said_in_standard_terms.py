@@ -265,8 +265,7 @@ def test_fewer_are_not(begun):
 def test_results_that_run_over_in_numpy_alone(begun, text):
     """They had a *largest relative difference of inf*, and an error *< inf*."""
     begun.ok("big = np.full(20, 800.0)")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         shown = begun.ok(f"%%tensor -t\n{text}")
     told = "\n".join(data.get("text/plain", "") for data in shown.displays)
     assert "the results differ: one is infinite or nan where the other is a number" in told

@@ -84,8 +84,7 @@ STAGED = {  # loops that are one node, or that Python only unrolls: these keep t
 @pytest.mark.parametrize("name", STAGED)
 def test_what_is_in_the_graph_as_one_loop_is_kept(notebook, monkeypatch, name):
     monkeypatch.setattr(limits, "SURE", 0.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.PlainRunWarning)
+    with warnings.catch_warnings(action="error", category=tm.PlainRunWarning):
         notebook.ok("%%tensor\n" + STAGED[name])
     assert type(notebook["v"]) in {tm.Tensor, list}
 

@@ -73,8 +73,7 @@ def test_errstate_holds_for_values_that_are_there(told, notebook):
 
 def test_warnings_that_are_errors_are_errors_for_values_that_are_there(told, notebook):
     assert told("%%tensor\nz = np.log(v)\nz") == [(2, "divide by zero encountered in log")]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for _ in range(2):
             error = notebook("%%tensor\nq = np.log(v)\nprint(q)").error
             assert isinstance(error, RuntimeWarning)

@@ -157,8 +157,7 @@ def test_floating_point_errors_are_told_at_their_line(by: Callable[[int], None])
     captured = tm.tensor(f)
     with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="divide by zero encountered in divide"):
         captured(np.array([2.0, 1.0]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert np.isfinite(captured(np.array([3.0, 2.5]))).all()
 
 

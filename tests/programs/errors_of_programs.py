@@ -35,8 +35,7 @@ class DifferenceError(AssertionError):
 
 def quiet(run: Any) -> Any:
     """Run without warnings of NumPy."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # which is a refusal here
         return run()
 

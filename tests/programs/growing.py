@@ -130,8 +130,7 @@ class Grower:
             "_reached": reached,
             "_iterations": lambda: next(iterations) >= 0,
         }  # it stops by raising
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             exec(self.code, space)
             exec(compile(source, "<growing>", "exec"), space)

@@ -47,8 +47,7 @@ _plain: dict[Any, CodeType] = {}  # the code of a cell's functions as it was wri
 @contextlib.contextmanager
 def _told_already() -> Generator[None]:
     """What Python says of syntax, it has said where the user's code was compiled first: here it is silent, and no error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
         warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts, before Python 3.12
         yield
 

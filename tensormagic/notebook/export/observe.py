@@ -123,8 +123,11 @@ class Run:
             return program, complete
 
         os.environ.setdefault("MPLBACKEND", "agg")
-        with contextlib.chdir(self.folder), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with (
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+        ):
             Function.specialise = specialise  # until the cell has run
             try:
                 yield

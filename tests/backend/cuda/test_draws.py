@@ -82,8 +82,7 @@ def test_a_dropout_in_a_loop_copies_nothing(used: Device):
             x = np.where(rng.random(7) < 0.3, 0.0, x * 1.5)
         return x
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", HiddenTransferWarning)
+    with warnings.catch_warnings(action="error", category=HiddenTransferWarning):
         _, graph = graph_of(dropped, (X,))
         assert not cuda.offenders(graph)
         given = [used.put(X)]

@@ -96,8 +96,7 @@ def test_explicit_refuses_inputs_by_name_and_allows_numbers(device: Device, caps
         y.numpy()
     assert all(part in str(caught.value) for part in ("a (float64[4, 3], 96 bytes)", "b (float64[3], 24 bytes)"))
     assert "c (" not in str(caught.value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", tm.HiddenTransferWarning)
+    with warnings.catch_warnings(action="error", category=tm.HiddenTransferWarning):
         assert float(total) == X.sum()
         print(total)
     assert "66" in capsys.readouterr().out

@@ -99,8 +99,7 @@ def test_the_device_is_part_of_what_decides_a_value(device: Device):
     x = tm.tensor(X)
     y = np.exp(x * 0.1).sum()
     here = y.numpy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SEEN)
+    with warnings.catch_warnings(action="ignore", category=SEEN):
         with tm.config.using(device="gpu"):
             there = y.numpy()
         assert copies(device)[0] == X.nbytes  # it was computed there, too
@@ -155,10 +154,11 @@ def test_functions_have_a_device_of_their_own(device: Device):
 def test_errors_leave_the_session_usable(device: Device):
     x = tm.to_gpu(X)
     bad = np.take(x, tm.tensor(np.array([99])))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SEEN)
-        with pytest.raises(IndexError, match="99 is out of bounds"):
-            bad.numpy()
+    with (
+        warnings.catch_warnings(action="ignore", category=SEEN),
+        pytest.raises(IndexError, match="99 is out of bounds"),
+    ):
+        bad.numpy()
     assert float((x * 2).sum()) == 2 * X.sum()
 
 

@@ -180,8 +180,7 @@ def test_the_host_looks_once_or_once_for_a_block_of_iterations(
         monkeypatch.setattr(type(device), call, lambda self, *given, call=call: waited.append(call))
     function, args, reads = PROGRAMS[name]
     traced, graph = graph_of(function, args)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
         found = launched(device, graph, args)
     copied = device.copied
     assert (copied.to_device, copied.to_host) == (sum(np.asarray(a).nbytes for a in args), 0)

@@ -1,5 +1,6 @@
 """Cells that hold few arrays, or none, end soon: what puts nothing into a graph, or very much, is run as plain Python."""
 
+import os
 import warnings
 
 import numpy as np
@@ -131,3 +132,36 @@ def test_iterations_that_build_a_graph_are_kept_however_long_they_take(notebook,
     notebook["v"] = np.arange(3.0)
     notebook.ok("%%tensor\nnames = []\nfor k in range(40):\n    v = v * 1.5 + k\n    names.append(str(k))\nv")
     assert type(notebook["v"]) is tm.Tensor
+
+
+SORTING = """
+def part(A, lo, hi):
+    i = lo
+    for j in range(lo, hi):
+        if A[j] <= A[hi]:
+            A[i], A[j] = A[j], A[i]
+            i += 1
+    A[i], A[hi] = A[hi], A[i]
+    return i
+
+def quicksort(A, lo, hi):
+    if lo < hi:
+        p = part(A, lo, hi)
+        quicksort(A, lo, p - 1)
+        quicksort(A, p + 1, hi)
+    return A
+
+"""
+
+
+@pytest.mark.parametrize("more", ["0", "np.random.default_rng(0).random(5)", "os.getpid() * 0"])
+def test_functions_that_call_themselves_as_data_decide_end_soon(notebook, monkeypatch, more):
+    """They are run as plain Python, or what is tried too deep is given up: it is of ways that the data do not go."""
+    monkeypatch.setattr(limits, "PATIENCE", 0.02)
+    space = {"np": np, "os": os, "v": np.array([3.0, 1.0, 2.0, 5.0, 4.0])}
+    cell = f"import os\n{SORTING}z = quicksort(v + {more}, 0, 4)"
+    exec(cell, space)
+    notebook["v"] = space["v"].copy()
+    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
+        notebook.ok("%%tensor\n" + cell)
+    np.testing.assert_array_equal(np.asarray(notebook["z"]), space["z"])

@@ -1,6 +1,5 @@
 """Cells whose graph grows too large while Python runs their iterations are run as plain Python, where a second run is not seen."""
 
-import os
 import warnings
 from typing import Any
 
@@ -437,39 +436,6 @@ def test_cells_of_students_leave_what_python_leaves(notebook, name, monkeypatch)
     with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
         notebook.ok(f"%%tensor -q\n{CELLS[name]}")
     assert plain(notebook["h"]) == plain(space["h"])
-
-
-SORTING = """
-def part(A, lo, hi):
-    i = lo
-    for j in range(lo, hi):
-        if A[j] <= A[hi]:
-            A[i], A[j] = A[j], A[i]
-            i += 1
-    A[i], A[hi] = A[hi], A[i]
-    return i
-
-def quicksort(A, lo, hi):
-    if lo < hi:
-        p = part(A, lo, hi)
-        quicksort(A, lo, p - 1)
-        quicksort(A, p + 1, hi)
-    return A
-
-"""
-
-
-@pytest.mark.parametrize("more", ["0", "np.random.default_rng(0).random(5)", "os.getpid() * 0"])
-def test_functions_that_call_themselves_as_data_decide_end_soon(notebook, monkeypatch, more):
-    """They are run as plain Python, or what is tried too deep is given up: it is of ways that the data do not go."""
-    monkeypatch.setattr("tensormagic.capture.limits.PATIENCE", 0.02)
-    space = {"np": np, "os": os, "v": np.array([3.0, 1.0, 2.0, 5.0, 4.0])}
-    cell = f"import os\n{SORTING}z = quicksort(v + {more}, 0, 4)"
-    exec(cell, space)
-    notebook["v"] = space["v"].copy()
-    with warnings.catch_warnings(action="ignore", category=tm.PlainRunWarning):
-        notebook.ok("%%tensor\n" + cell)
-    np.testing.assert_array_equal(np.asarray(notebook["z"]), space["z"])
 
 
 REFUSED = {  # what no graph holds, and what it says

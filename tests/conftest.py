@@ -160,6 +160,15 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def quietly_by_numpy(by_numpy: None) -> Iterator[None]:
+    """NumPy, without its warnings of infinities and nan."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.fixture
 def by_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code, from the first call on."""
     from tensormagic.config import config

@@ -173,6 +173,22 @@ def test_what_is_done_with_an_op_asks_for_the_op_or_for_its_facts(path: Path):
     assert not [f"line {node.lineno}: {ast.unparse(node)}" for node, _ in found]
 
 
+LISTED = (  # the names for users, and those that kernels may call
+    *("__init__.py", "numpy/"),
+    *(f"backend/vecmath_{n}.py" for n in ("formulas", "hyperbolic", "inverse", "roots", "trig", "unit", "folds")),
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_public_names_are_those_without_an_underscore(path: Path):
+    """``__all__`` says it again, and was outrun: it stands where names of other files are given on, beside these."""
+    body = tree_of(path).body
+    listed = [s.value for s in body if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == "__all__"]
+    given_on = {a.asname or a.name for s in body if isinstance(s, ast.Import | ast.ImportFrom) for a in s.names}
+    own = path.relative_to(ROOT).as_posix().startswith(LISTED)
+    assert own or all(given_on.intersection(ast.literal_eval(names)) for names in listed)
+
+
 def test_facts_stand_on_ops_and_in_no_list_of_their_names():
     found = {
         path.relative_to(ROOT).as_posix(): sum(text.startswith("table") for _, text in house.named_ops(tree_of(path)))

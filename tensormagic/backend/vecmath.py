@@ -43,8 +43,6 @@ from tensormagic.backend import vecmath_unit as unit
 from tensormagic.backend.cpu_target import abilities
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
-__all__ = ["FOLDS", "FUNCTIONS", "PARTIAL"]
-
 _numba: Any = numba  # untyped, as are its parts
 _intrinsic: Any = extending.intrinsic
 _TypingError: Any = errors.TypingError

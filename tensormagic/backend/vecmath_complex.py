@@ -14,8 +14,6 @@ from tensormagic.backend.vecmath import machine
 from tensormagic.backend.vecmath_complex_text import CONSTANTS, TEXTS
 from tensormagic.backend.vecmath_ir import Emitter, Value
 
-__all__ = ["FUNCTIONS"]
-
 _intrinsic: Any = extending.intrinsic
 _jit: Any = numba.njit(error_model="numpy")
 

@@ -5,8 +5,6 @@ Quotients go without overflow on the way, and branch; ``exp`` knows infinities, 
 
 from __future__ import annotations
 
-__all__ = ["CONSTANTS", "TEXTS"]
-
 CONSTANTS = {
     "SCALED": 700.0,  # beyond this exp may overflow where its product with a cosine does not
     "LARGE": 2.0**1020,  # beyond this a length may overflow

@@ -12,8 +12,6 @@ from typing import Any
 
 import llvmlite.ir
 
-__all__ = ["Emitter", "Value", "ir"]
-
 ir: Any = llvmlite.ir  # llvmlite is typed in part only
 
 MOST_CHAINED = 8  # terms of a polynomial that are summed one after the other

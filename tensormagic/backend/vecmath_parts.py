@@ -12,29 +12,6 @@ from dataclasses import dataclass
 from tensormagic.backend import vecmath_tables as tables
 from tensormagic.backend.vecmath_ir import Value
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "clamp",
-    "curve",
-    "divide",
-    "divided",
-    "fast_sum",
-    "finite_log",
-    "format_of",
-    "fraction_log",
-    "log_arguments",
-    "log_of_sum",
-    "log_of_unit_sum",
-    "log_parts",
-    "power_of_two",
-    "power_parts",
-    "real_exponent",
-    "reduce_exp",
-    "rough_inverse",
-    "two_sum",
-]
-
 
 @dataclass(frozen=True)
 class Format:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FLOAT32", "FLOAT64", "TWO_OVER_PI", "Base", "Polynomials"]
-
 
 @dataclass(frozen=True)
 class Base:

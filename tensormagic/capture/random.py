@@ -329,6 +329,7 @@ def lift(visible: dict[str, Any], notebook: Mapping[str, Any], capture: Capture)
 
 
 def bits_stand_in(bits: Any, name: str) -> LazyBits:
+    """What stands for a bit generator of the notebook's."""
     return stand_in(bits, name).bits()
 
 
@@ -453,8 +454,3 @@ def needs_seed(seed: Any) -> None:
         raise fail_trial(
             "a random generator without a seed", "Give it a seed, or make it outside the function or the loop."
         )
-
-
-__all__ = [
-    "LazyBits", "LazyGenerator", "advanced", "commit", "global_generator", "is_generator", "lift", "stand_in", "stand_in_for",
-]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -195,6 +195,3 @@ def _values(built: Built, arrays: Mapping[str, Array]) -> tuple[Any, Any] | None
 
 def _number(size: Any) -> int:
     return size if isinstance(size, int) else int(hint(size) or 0)
-
-
-__all__: Sequence[str] = ["StatedArrays", "trial"]

@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import threads
 from tensormagic.backend.abreast_text import ABREAST, FEW, WIDE
 from tensormagic.backend.cpu_rows import part_room, share_rows, tile_rows
 
-
-@pytest.fixture(autouse=True)
-def compiled(monkeypatch):
-    """Compiled code, on two threads where there are any."""
-    monkeypatch.setattr(tm.config, "tier", "numba")
-    monkeypatch.setattr(threads, "_least", 0)
-    monkeypatch.setattr(tm.config, "threads", 2)
+pytestmark = pytest.mark.usefixtures("on_two_threads")
 
 
 def one(a, x, y):

@@ -8,20 +8,13 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import threads
 from tensormagic.backend.cpu_rows import STRIDED, TILED
 
 rng = np.random.default_rng(7)
 SIZES = (0, 1, 2, TILED - 1, TILED, TILED + 1, 5 * TILED + 3, 20 * TILED)
 
 
-@pytest.fixture(autouse=True)
-def compiled(monkeypatch):
-    """Compiled code as NumPy computes, on two threads where there are any, which share every loop that has more than one share."""
-    monkeypatch.setattr(tm.config, "tier", "numba")
-    monkeypatch.setattr(tm.config, "math", "exact")
-    monkeypatch.setattr(threads, "_least", 0)
-    monkeypatch.setattr(tm.config, "threads", 2)
+pytestmark = pytest.mark.usefixtures("on_two_threads", "exact")
 
 
 def horner(x, c):

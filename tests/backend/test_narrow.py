@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.backend import threads
 from tensormagic.backend.narrow_text import NARROW
 
-
-@pytest.fixture(autouse=True)
-def compiled(monkeypatch):
-    """Compiled code, on two threads where there are any."""
-    monkeypatch.setattr(tm.config, "tier", "numba")
-    monkeypatch.setattr(threads, "_least", 0)
-    monkeypatch.setattr(tm.config, "threads", 2)
+pytestmark = pytest.mark.usefixtures("on_two_threads")
 
 
 def columns(x, w):

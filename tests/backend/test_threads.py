@@ -28,12 +28,7 @@ needs_threads = pytest.mark.skipif(not threads.available(), reason="no threads t
 pytestmark = needs_threads
 
 
-@pytest.fixture(autouse=True)
-def compiled(monkeypatch):
-    """Compiled code, which shares every loop that has more than one share."""
-    monkeypatch.setattr(tm.config, "tier", "numba")
-    monkeypatch.setattr(threads, "_least", 0)
-    monkeypatch.setattr(tm.config, "threads", 2)
+pytestmark = pytest.mark.usefixtures("on_two_threads")
 
 
 def standardized(x):

@@ -11,11 +11,7 @@ EYE = np.eye(3)
 ONES = np.ones((3, 2))
 
 
-@pytest.fixture(autouse=True)
-def _quiet(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quietly_by_numpy")
 
 
 def array(*values):

@@ -9,11 +9,7 @@ from tests.functions.test_edges import CASES
 SHARED = [name for name in CASES if name != "log of a sum of exp"]  # which takes the rules of ``stable``
 
 
-@pytest.fixture(autouse=True)
-def _quiet(monkeypatch):
-    monkeypatch.setattr(tm.config, "tier", "numpy")
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quietly_by_numpy")
 
 
 def in_a_loop(f, x):

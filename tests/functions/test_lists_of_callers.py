@@ -46,33 +46,6 @@ def by_a_key(p, q):
     p["k"] += 2.0
 
 
-@pytest.mark.parametrize(
-    "program", [swapped, swapped_and_grown, swapped_in_a_loop, one_of_two, another_name], ids=lambda f: f.__name__
-)
-@pytest.mark.parametrize("start", [3.0, 1.0])
-def test_stores_into_lists_that_change_places_reach_the_caller(program, start):
-    captured = tm.tensor(program)
-    for _ in range(3):
-        given = [start], [2.0]
-        expected = copy.deepcopy(given)
-        program(*expected)
-        with warnings.catch_warnings(action="ignore"):
-            captured(*given)
-        assert given == expected
-
-
-@pytest.mark.parametrize("start", [3.0, 1.0])
-def test_stores_into_dictionaries_that_change_places_reach_the_caller(start):
-    captured = tm.tensor(by_a_key)
-    for _ in range(2):
-        given = {"k": start}, {"k": 2.0}
-        expected = copy.deepcopy(given)
-        by_a_key(*expected)
-        with warnings.catch_warnings(action="ignore"):
-            captured(*given)
-        assert given == expected
-
-
 def by_min(p, q):
     pair = [p, q]
     for _ in range(2):
@@ -90,19 +63,6 @@ def by_max(p, q):
     max([p, q]).append(1.0)
 
 
-@pytest.mark.parametrize("program", [by_min, by_sort, by_max], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("start", [3.0, 1.0])
-def test_lists_that_are_ordered_by_data_are_the_callers(program, start):
-    captured = tm.tensor(program)
-    for _ in range(2):
-        given = [start], [2.0]
-        expected = copy.deepcopy(given)
-        program(*expected)
-        with warnings.catch_warnings(action="ignore"):
-            captured(*given)
-        assert given == expected
-
-
 def left_at_the_first(p, q):
     for v in (p, q, [9.0]):
         if v[0] > 1.5:
@@ -117,12 +77,17 @@ def left_by_a_return(p, q):
             return
 
 
-@pytest.mark.parametrize("program", [left_at_the_first, left_by_a_return], ids=lambda f: f.__name__)
+CHANGE_PLACES = [swapped, swapped_and_grown, swapped_in_a_loop, one_of_two, another_name, by_a_key]
+ORDERED = [by_min, by_sort, by_max]
+LEFT = [left_at_the_first, left_by_a_return]
+
+
+@pytest.mark.parametrize("program", [*CHANGE_PLACES, *ORDERED, *LEFT], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("start", [3.0, 1.0])
-def test_lists_after_the_one_at_which_a_loop_is_left_stay_as_they_are(program, start):
+def test_stores_reach_the_caller(program, start):
     captured = tm.tensor(program)
-    for _ in range(2):
-        given = [start], [2.0]
+    for _ in range(3):
+        given = ({"k": start}, {"k": 2.0}) if program is by_a_key else ([start], [2.0])
         expected = copy.deepcopy(given)
         program(*expected)
         with warnings.catch_warnings(action="ignore"):

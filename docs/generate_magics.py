@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import io
 import re
 from collections.abc import Iterator
@@ -164,7 +165,7 @@ def of_defaults() -> str:
 
 def of_settings() -> str:
     """The section of the settings, told in the words of their documentation."""
-    told = dict(re.findall(r"^    (\w+)\n((?:        .*\n)+)", Config.__doc__ or "", re.MULTILINE))
+    told = dict(re.findall(r"^(\w+)\n((?:    .*\n)+)", f"{inspect.getdoc(Config)}\n", re.MULTILINE))
     told["without"] = Config.without.__doc__ or ""
     lines = ["## `tm.config`", "", "Settings of Python, for the session; `tm.config.using` has them for a block.", ""]
     lines += ["| setting | variable of the environment | is | example |", "|---|---|---|---|"]

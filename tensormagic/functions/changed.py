@@ -132,8 +132,11 @@ class Containers:
         def made(rest: Iterator[Any]) -> Any:
             run: Run = rest.run  # type: ignore[attr-defined]
             one = build(rest)
-            taken = next((older for holds, older in ways if run.holds(holds)), None)
-            run.made[key] = one = one if taken is None else taken(run.call)
+            for holds, older in ways:  # mostly none, and each call comes by here
+                if run.holds(holds):
+                    one = older(run.call)
+                    break
+            run.made[key] = one
             return one
 
         return made

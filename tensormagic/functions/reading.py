@@ -114,11 +114,13 @@ def captured_body(function: types.FunctionType, *, lasting: bool) -> Body:
         found = [space[name] for name, space in reads]
         seen = {read[0]: look(read, lasting=lasting) for read in reads}
         made = _rebind(function, seen, lasting)
-        before = {name: _held(made, name) for name in _names_of(made)}
+        before = {name: _held(made, name) for name in _names_of(function.__code__, made)}
         classes = [Attributes(v) for v in seen.values() if isinstance(v, type) and is_users_class(v)]
         attributes = [dict(c) for c in classes]
         result = _checked_call(function, made, args, options)
-        changed = [n for n in sorted({*before, *_names_of(made)}) if _held(made, n) is not before.get(n)]
+        changed = [
+            n for n in sorted({*before, *_names_of(function.__code__, made)}) if _held(made, n) is not before.get(n)
+        ]
         # by a module's attribute, which the code has not seen
         changed += [n for (n, space), value in zip(reads, found, strict=True) if space.get(n) is not value]
         for own, held in zip(classes, attributes, strict=True):
@@ -150,9 +152,11 @@ def _checked_call(function: types.FunctionType, made: Body, args: Any, options: 
         raise told from None
 
 
-def _names_of(function: types.FunctionType) -> set[str]:
-    """The names outside of a function that it may bind: all there are, where its code has their dictionary."""
-    code = function.__code__
+def _names_of(code: types.CodeType, function: types.FunctionType) -> set[str]:
+    """The names outside of a function that its ``code`` may bind: all there are, where that has their dictionary.
+
+    ``code`` is as the user wrote it: that of staged code is nested, and to compare two of these, equal ones, takes too long.
+    """
     every = not IN_NAMESPACES.isdisjoint(steps.named(code, "LOAD_GLOBAL", "LOAD_NAME"))
     return {*home.bound(code), *code.co_freevars, *(function.__globals__ if every else ())}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 
 import numpy as np
@@ -85,3 +86,12 @@ def test_a_variable_that_is_bound_so_is_followed_or_refused(function, inside):
         finally:
             space["COUNT"] = 0
     assert after == expected or "outside of itself" in refusal
+
+
+def test_a_long_function_that_is_defined_again():
+    text = "def f(x, k):\n" + "".join(f"    if k == {n}: return x[{n % 3}] + {n}\n" for n in range(40))
+    for k in range(2):
+        space, file = {}, f"<again {k}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), space)
+        assert tm.grad(lambda v, f=space["f"]: f(v, 39))(x).tolist() == [1.0, 0.0, 0.0]

@@ -94,10 +94,20 @@ def _points(wild: Node, draw: np.random.Generator) -> Array:
 
 def cancels_with(node: Node, other: Node) -> bool:
     """Whether ``node`` is a sum in which ``other`` occurs and something cancels, but for roundings: ``c - (c - other)``."""
+    left, right = _sides(node)
+    return not left.isdisjoint(right) and _key(other) in left | right
+
+
+def cancels(node: Node) -> bool:
+    """Whether ``node`` is a sum in which something cancels, but for roundings."""
+    left, right = _sides(node)
+    return not left.isdisjoint(right)
+
+
+def _sides(node: Node) -> tuple[set[object], set[object]]:
+    """What is added in a sum, and what is subtracted."""
     terms = list(_terms(below(node), 1, _DEEP))
-    left = {key for key, sign in terms if sign > 0}
-    right = {key for key, sign in terms if sign < 0}
-    return bool(left & right) and _key(other) in left | right
+    return {key for key, sign in terms if sign > 0}, {key for key, sign in terms if sign < 0}
 
 
 def _terms(node: Node, sign: int, depth: int) -> Iterator[tuple[object, int]]:

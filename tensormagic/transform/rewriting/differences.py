@@ -15,8 +15,10 @@ from tensormagic.ir.within import ops_within, within
 from tensormagic.ops.leaf import constant
 from tensormagic.ops.scalars.scalar import add, negative, sqrt, subtract
 from tensormagic.transform.rewriting.apart import apart, known, of_logarithms, of_multiples
+from tensormagic.transform.rewriting.beginnings import BEGINS, by_beginnings
 from tensormagic.transform.rewriting.expansions import less_beginning
 from tensormagic.transform.rewriting.less_products import beside_minus_one, beside_one, less_product
+from tensormagic.transform.rewriting.looks import is_deep
 from tensormagic.transform.rewriting.notation import stable
 from tensormagic.transform.rewriting.rational_looks import worth_it
 from tensormagic.transform.rewriting.rationals import over_common
@@ -54,7 +56,16 @@ def differences(node: Node) -> Found | None:
         if found.near is None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)
-    sides = sides or _of_negatives(node)
+    begun = _begun(node)
+    if begun is not None:
+        return None if begun.local else _behind(begun, *_as_difference(node))
+    found = _over_one(node, sides or _of_negatives(node))
+    last = _begun(node, equals=True) if found is None else None
+    return _behind(last, *_as_difference(node)) if last is not None else found
+
+
+def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
+    """A difference of quotients and products, of what is near 1, or of a root and a sum."""
     for a, b in sides:
         common = _by_parts(a, b)
         if common is not None and common.local and less_beginning(node, node.type.dtype) is not None:
@@ -62,6 +73,21 @@ def differences(node: Node) -> Found | None:
         if common is not None:
             return _behind(common, a, b)
     return _of_root_and_sum(node)
+
+
+def _begun(node: Node, *, equals: bool = False) -> Apart | None:
+    """A sum by what its functions are beside what they begin with; ``equals``, also where it cancels again for equal operands."""
+    left, right = node.args
+    if not (within(left) | within(right)) & BEGINS or is_within_form(node):  # a function alone has a rule of its own
+        return None
+    looked_at = node.op is subtract or not is_deep(node) or _subtracts(node)
+    return by_beginnings(*_as_difference(node), equals=equals) if looked_at else None
+
+
+def _as_difference(node: Node) -> tuple[Node, Node]:
+    """A sum as the difference of two sides."""
+    left, right = node.args
+    return left, right if node.op is subtract else negative(right)
 
 
 def _of_root_and_sum(node: Node) -> Found | None:

@@ -102,7 +102,8 @@ def _by_roots(p: Mapping[Powers, Fraction | int], own: list[int]) -> Factored | 
 def _candidates(coefficients: list[Fraction], *, both: bool) -> Iterator[Fraction]:
     """Numbers of few bits that may be roots; powers of two where the other variable is multiplied by them."""
     whole = math.lcm(*(c.denominator for c in coefficients))
-    scaled = [int(c * whole) for c in coefficients]
+    common = math.gcd(*(int(c * whole) for c in coefficients))  # of multiples of pi, for one
+    scaled = [int(c * whole) // common for c in coefficients]
     if not scaled[0] or not scaled[-1] or max(map(abs, scaled)) > 2**40:
         return
     for q in _divisors(scaled[-1]):

@@ -13,7 +13,7 @@ ATOMS = 5
 """How many operands that are no arithmetic a difference may have."""
 NODES = 28
 DEEP = 6
-_FIRST = 2
+_FIRST = 4
 """Down to which level of sums a product has to be found."""
 ARITHMETIC = frozenset(("add", "subtract", "negative", "multiply", "divide", "square", "reciprocal", "power"))
 _TERMS = frozenset(("add", "subtract"))
@@ -145,10 +145,10 @@ def _expands(node: Node, depth: int) -> bool:
 
 
 def _ends(node: Node) -> set[Node]:
-    """What is below sums and products, a few levels down."""
+    """What is below sums and products, as far down as is read."""
     found: set[Node] = set()
     level = [node]
-    for _ in range(3):
+    for _ in range(DEEP):
         below: list[Node] = []
         for one in level:
             name = one.op.name

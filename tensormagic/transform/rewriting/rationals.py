@@ -59,7 +59,7 @@ _SQUARES = frozenset(("add", "subtract", "multiply", "square"))
 
 
 @dataclass(frozen=True)
-class _Quotient:
+class Quotient:
     """A polynomial over a product of nodes."""
 
     top: Polynomial
@@ -67,15 +67,15 @@ class _Quotient:
 
 
 @dataclass
-class _Reading:
+class Reading:
     """What nodes are as quotients of polynomials over one list of atoms, and the nodes that were looked through."""
 
     atoms: list[Node] = field(default_factory=list[Node])
     through: dict[Node, None] = field(default_factory=dict[Node, None])
     _factors: dict[Node, Polynomial] = field(default_factory=dict[Node, Polynomial])
-    _known: dict[Node, _Quotient] = field(default_factory=dict[Node, _Quotient])
+    _known: dict[Node, Quotient] = field(default_factory=dict[Node, Quotient])
 
-    def of(self, node: Node, depth: int = DEEP) -> _Quotient:
+    def of(self, node: Node, depth: int = DEEP) -> Quotient:
         """``node`` as a quotient."""
         inner = bare(node)
         found = self._known.get(inner)
@@ -85,34 +85,35 @@ class _Reading:
             found = self._known[inner] = self._read(inner, depth)
         return found
 
-    def _read(self, node: Node, depth: int) -> _Quotient:
+    def _read(self, node: Node, depth: int) -> Quotient:
         value = number_of(node)
         if value is not None:
             number = value.numerator if value.denominator == 1 else value
-            return _Quotient({NOTHING: number} if number else {}, Counter())
+            return Quotient({NOTHING: number} if number else {}, Counter())
         sides = written(node)
         name = node.op.name
         power = number_of(bare(node.args[1])) if name == "power" else None
         if not depth or (sides is None and name not in ARITHMETIC) or (name == "power" and not is_small_power(power)):
-            return _Quotient(self._atom(node), Counter())
+            return Quotient(self.atom(node), Counter())
         self.through[node] = None
         if sides is not None or name in {"add", "subtract"}:
             left, right = sides or node.args
             return self.sum(self.of(left, depth - 1), self.of(right, depth - 1), 1 if name == "add" else -1)
         first = self.of(node.args[0], depth - 1)
         if name == "negative":
-            return self.sum(_Quotient({}, Counter()), first, -1)
+            return self.sum(Quotient({}, Counter()), first, -1)
         if name in {"multiply", "square"}:
-            return _product(first, self.of(node.args[-1], depth - 1))
+            return product(first, self.of(node.args[-1], depth - 1))
         if name == "power":
             return self._raised(first, node.args[0], int(power or 0))
-        one = _Quotient(ONE, Counter())
+        one = Quotient(ONE, Counter())
         return self._over(one, first, node.args[0]) if name == "reciprocal" else self._divided(first, node, depth)
 
-    def _divided(self, top: _Quotient, node: Node, depth: int) -> _Quotient:
+    def _divided(self, top: Quotient, node: Node, depth: int) -> Quotient:
         return self._over(top, self.of(node.args[1], depth - 1), node.args[1])
 
-    def _atom(self, node: Node) -> Polynomial:
+    def atom(self, node: Node) -> Polynomial:
+        """What is read no further."""
         if node not in self.atoms:
             if len(self.atoms) == ATOMS:
                 raise TooLarge
@@ -120,13 +121,13 @@ class _Reading:
         at = self.atoms.index(node)
         return {tuple(int(k == at) for k in range(ATOMS)): 1}
 
-    def _raised(self, base: _Quotient, node: Node, power: int) -> _Quotient:
-        found = one = _Quotient(ONE, Counter())
+    def _raised(self, base: Quotient, node: Node, power: int) -> Quotient:
+        found = one = Quotient(ONE, Counter())
         for _ in range(abs(power)):
-            found = _product(found, base)
+            found = product(found, base)
         return found if power > 0 else self._over(one, base, node, -power)
 
-    def _over(self, top: _Quotient, below: _Quotient, node: Node, power: int = 1) -> _Quotient:
+    def _over(self, top: Quotient, below: Quotient, node: Node, power: int = 1) -> Quotient:
         """``top`` by ``below``, which is ``node``: by numbers and atoms at once, by sums as they stand."""
         inner = bare(node)
         if inner.op.name in {"multiply", "square"} and inner not in self._factors and not below.below:
@@ -138,18 +139,18 @@ class _Reading:
         if value is not None:
             if not value:
                 raise TooLarge
-            return _Quotient({k: Fraction(c) / value**power for k, c in top.top.items()}, top.below)
+            return Quotient({k: Fraction(c) / value**power for k, c in top.top.items()}, top.below)
         if below.below or not below.top:
             raise TooLarge
         self._factors[inner] = below.top
-        return _Quotient(top.top, top.below + Counter({inner: power}))
+        return Quotient(top.top, top.below + Counter({inner: power}))
 
-    def sum(self, a: _Quotient, b: _Quotient, times: int) -> _Quotient:
+    def sum(self, a: Quotient, b: Quotient, times: int) -> Quotient:
         """``a + times * b`` over their common denominator."""
         below = a.below | b.below
-        return _Quotient(plus(self.widened(a, below), self.widened(b, below), times), below)
+        return Quotient(plus(self.widened(a, below), self.widened(b, below), times), below)
 
-    def widened(self, a: _Quotient, below: Counter[Node]) -> Polynomial:
+    def widened(self, a: Quotient, below: Counter[Node]) -> Polynomial:
         """The numerator of ``a`` over ``below``."""
         top = a.top
         for factor, power in (below - a.below).items():
@@ -158,8 +159,9 @@ class _Reading:
         return top
 
 
-def _product(a: _Quotient, b: _Quotient) -> _Quotient:
-    return _Quotient(multiplied(a.top, b.top), a.below + b.below)
+def product(a: Quotient, b: Quotient) -> Quotient:
+    """``a * b``."""
+    return Quotient(multiplied(a.top, b.top), a.below + b.below)
 
 
 # as nodes -------------------------------------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ def _without_roots(p: Polynomial, atoms: list[Node]) -> tuple[Polynomial, list[N
 
 
 def _by_what_roots_are_of(
-    reading: _Reading, top: Polynomial, sides: list[Polynomial]
+    reading: Reading, top: Polynomial, sides: list[Polynomial]
 ) -> tuple[Polynomial, list[Polynomial]]:
     """A difference and its sides without even powers of roots of sums and products, where terms cancel for it: ``1 / s - s``."""
     for k, atom in enumerate(reading.atoms):
@@ -276,20 +278,25 @@ def _plain(a: Node, b: Node, core: Polynomial, below: Counter[Node]) -> bool:
     return not below and len(core) == 2 and max(map(sum, core)) <= 2
 
 
-def _read(a: Node, b: Node) -> tuple[_Reading, _Quotient, list[Polynomial]] | None:
+def over_one(reading: Reading, a: Node, b: Node) -> tuple[Quotient, list[Polynomial]] | None:
     """``a - b`` and both sides over one denominator; None where there is none, or the code works with roundings."""
-    reading = _Reading()
     try:
         first, second = reading.of(a), reading.of(b)
         whole = reading.sum(first, second, -1)
         sides = [reading.widened(q, whole.below) for q in (first, second)]
     except TooLarge:
         return None
-    if any(cancels_with(x, y) for x, y in permutations(reading.atoms, 2)):
+    if not whole.top or any(cancels_with(x, y) for x, y in permutations(reading.atoms, 2)):
         return None
-    if not whole.top or (not whole.below and max(map(degree, sides)) < 2):
-        return None
-    return reading, whole, sides
+    return whole, sides
+
+
+def form_of(whole: Quotient, atoms: list[Node]) -> tuple[Node | float, Node | float]:
+    """A quotient as nodes, with what bounds it."""
+    core, factors, below = _without_common(whole.top, whole.below, atoms)
+    tops = _by_factors(core, atoms, roots=False) or _as_sum(core, atoms)
+    value, bound = (_quotient(top, factors, below) for top in tops)
+    return value, bound
 
 
 def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *, within: bool = False) -> Apart | None:
@@ -298,10 +305,11 @@ def over_common(a: Node, b: Node, known: Callable[[Node, Node], Apart | None], *
     ``within`` a function: what is left as a product is used everywhere.
     """
     first, second = in_range(a), in_range(b)
-    found = _read(first, second) if worth_it(first, second) else None
-    if found is None:
+    reading = Reading()
+    found = over_one(reading, first, second) if worth_it(first, second) else None
+    if found is None or (not found[0].below and max(map(degree, found[1])) < 2):
         return None
-    reading, whole, sides = found
+    whole, sides = found
     top, sides = _by_what_roots_are_of(reading, whole.top, sides)
     core, factors, below = _without_common(top, whole.below, reading.atoms)
     core, atoms, squared = _without_roots(core, reading.atoms)

@@ -7,9 +7,9 @@ import pytest
 
 import tensormagic as tm
 from tensormagic.transform.rewriting import rewrite
+from tests.transform.kept_digits import columns, lost, number
 from tests.transform.never_worse import compared, function_of, truth
 from tests.transform.oracle import ulps
-from tests.transform.test_what_grows import columns, lost, number
 
 FORMS = {"array": lambda x: np.array([x, x]), "0-d": np.array, "numpy": np.float64, "python": float}
 EQUAL = [(0.3, 0.3 + 1e-9, 0.7), (2.0, 0.1, 0.7)]
@@ -69,7 +69,7 @@ def test_slopes_keep_their_digits(name, by):
     text, points = VALUES[name]
     f = number(text)
     slopes = tm.tensor(lambda *a: tm.grad(lambda *b: np.sum(f(*b)), argnums=by)(*a))(*columns(points))
-    assert lost(text, points, slopes, by) < 6
+    assert max(lost(text, points, slopes, by)) < 6
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -302,25 +302,30 @@ BEGINS = ops_within((*_FUNCTIONS, "where"))
 # where they cancel ----------------------------------------------------------------------------------------------------
 
 
-def by_beginnings(a: Node, b: Node, *, equals: bool = False) -> Apart | None:
+def by_beginnings(a: Node, b: Node) -> Apart | None:
     """``a - b`` by what functions are beside what they begin with, where the beginnings cancel; ``local``, where a series is lighter.
 
-    ``equals``: also where the sides cancel for operands near each other, and the form does, too.
+    ``rough``: where the sides cancel for operands near each other, and the form does, too.
     """
     leaves = _leaves(a, b) or []
     places = list(_cancelling(a, b, _near_zero(leaves)))
     if not places:
         return None
-    if not equals:
-        places += _cancelling(a, b, _near_each_other(leaves))
-    found = next((f for order in (1, 2) if (f := _by_order(a, b, order, places)) is not None), None)
+    equal = list(_cancelling(a, b, _near_each_other(leaves)))
+    found = _first(a, b, [*places, *equal])
     if found is None:
-        return None
+        found = _first(a, b, places) if equal else None
+        return None if found is None else replace(found, rough=True)
     if len(places[0]) > 1:
         return found
     total = subtract(a, b)
     series = less_beginning(total, total.type.dtype)
     return replace(found, local=series is not None and _weight(series.value) < _weight(found.value))
+
+
+def _first(a: Node, b: Node, places: list[_Numbers]) -> Apart | None:
+    """The first form that holds at all of these places."""
+    return next((f for order in (1, 2) if (f := _by_order(a, b, order, places)) is not None), None)
 
 
 def _weight(value: Node | float) -> int:

@@ -57,11 +57,10 @@ def differences(node: Node) -> Found | None:
             return Found(found.value, absorbs=found.parts)
         return _behind(over_common(a, b, lambda *_: None) or found, a, b)
     begun = _begun(node)
-    if begun is not None:
-        return None if begun.local else _behind(begun, *_as_difference(node))
-    found = _over_one(node, sides or _of_negatives(node))
-    last = _begun(node, equals=True) if found is None else None
-    return _behind(last, *_as_difference(node)) if last is not None else found
+    found = None if begun is not None and not begun.rough else _over_one(node, sides or _of_negatives(node))
+    if found is not None or begun is None or begun.local:
+        return found
+    return _behind(begun, *_as_difference(node))
 
 
 def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
@@ -75,13 +74,12 @@ def _over_one(node: Node, sides: list[tuple[Node, Node]]) -> Found | None:
     return _of_root_and_sum(node)
 
 
-def _begun(node: Node, *, equals: bool = False) -> Apart | None:
-    """A sum by what its functions are beside what they begin with; ``equals``, also where it cancels again for equal operands."""
+def _begun(node: Node) -> Apart | None:
+    """A sum by what its functions are beside what they begin with: those within its terms, since one alone has a rule of its own."""
     left, right = node.args
-    if not (within(left) | within(right)) & BEGINS or is_within_form(node):  # a function alone has a rule of its own
+    if not (within(left) | within(right)) & BEGINS or is_deep(node) or is_within_form(node):
         return None
-    looked_at = node.op is subtract or not is_deep(node) or _subtracts(node)
-    return by_beginnings(*_as_difference(node), equals=equals) if looked_at else None
+    return by_beginnings(*_as_difference(node))
 
 
 def _as_difference(node: Node) -> tuple[Node, Node]:

@@ -373,7 +373,7 @@ def _is_number(core: Polynomial, atoms: list[Node]) -> Node:
 def _quotient(top: Node | float, factors: list[Node], below: Counter[Node]) -> Node | float:
     """Products and quotients by turns, so that as little as may be runs over."""
     value = top
-    divisors, factors = list(below.elements()), list(factors)
+    divisors, factors = by_turns(below), list(factors)
     if factors and not isinstance(value, Node):
         value = scaled(value, factors.pop(0))
     while divisors or factors:

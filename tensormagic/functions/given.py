@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensormagic.capture import door, random
+from tensormagic.capture.tree import flatten
 from tensormagic.functions.reading import (
     Read,
     is_moving,
@@ -53,6 +54,14 @@ class Given:
         """What stands behind the inputs: for the state of a generator, the generator."""
         own = [v for v, m in zip(self.leaves, self.moving, strict=True) if m]
         return own + [value for _, value in self.held if is_moving(value)]
+
+    def labels(self, parameters: Sequence[str]) -> list[str]:
+        """What the parts of arguments that become inputs are called, by the names of the parameters."""
+        args, options = self.call or (self.leaves, {})
+        named = [parameters[k] if k < len(parameters) else f"argument {k + 1}" for k in range(len(args))]
+        parts = [(name, len(flatten(v)[0])) for name, v in zip((*named, *options), (*args, *options.values()), strict=True)]
+        names = [name if count == 1 else f"{name}[{k}]" for name, count in parts for k in range(count)]
+        return [name for name, moving in zip(names, self.moving, strict=True) if moving]
 
     def with_reads(self, new: Sequence[Read]) -> Given:
         """With what more was found to be read."""

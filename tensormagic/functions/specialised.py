@@ -393,14 +393,12 @@ class Specialised(Made):
     def _traced(self, given: Given, before: Record) -> tuple[Trace, Given, dict[int, tuple[Tensor, Any]]]:
         looked_at()
         mark = wrap(constant(0))
-        count = sum(given.moving)
-        labels = [self.parameters[k] if k < len(self.parameters) else f"argument {k + 1}" for k in range(count)]
         with (
             config.using(math=self.math),
             session.working("capturing"),
             special.staged_in((*(self.roots or ()), *given.leaves)),
         ):
-            names = [*labels, *(n for n, _ in given.reads)]
+            names = [*given.labels(self.parameters), *(n for n, _ in given.reads)]
             there = self._there(before, given.call)
             found = trace(self.body, given, names, self.name, self._complex, self.plain is not None, there)
         known = set(map(place_of, self.reads))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensormagic as tm
-from tensormagic.ir.errors import CaptureError
+from tensormagic.ir.errors import CaptureError, PlainRunWarning
 
 H = np.zeros(3)
 
@@ -211,3 +211,22 @@ def test_an_argument_that_an_object_holds_is_one_array(function, first):
         assert found == [float(v) for v in function(held, x)]
         assert np.array_equal(after[0], kept)
         assert np.array_equal(after[1], x)
+
+
+@pytest.mark.parametrize("before", [(), ("q",), ({"a": np.ones(2), "b": 2.0},), ("q", [np.ones(3), 1.0], None)])
+def test_a_message_calls_arguments_by_their_names(before):
+    """They were counted among the arrays: ``f("q", x, y)`` was told to store into q."""
+
+    def store(x, y):
+        x[0] = y[1]
+        return x.sum()
+
+    functions = {
+        0: lambda x, y: store(x, y),
+        1: lambda first, x, y: store(x, y),
+        3: lambda first, second, third, x, y: store(x, y),
+    }
+    captured = tm.tensor(functions[len(before)])
+    memory = np.ones(4)
+    with pytest.warns(PlainRunWarning, match="stores into its argument x, which shares memory with y"):
+        captured(*before, memory[:3], memory[1:])

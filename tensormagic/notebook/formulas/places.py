@@ -12,12 +12,13 @@ from tensormagic.ir.type import Size, product
 from tensormagic.notebook.formulas.latex import Big, Cases, Expression, Number, Relation
 from tensormagic.notebook.formulas.structure import seen
 from tensormagic.ops.indices.gather import GATHER
+from tensormagic.ops.indices.position import POSITION
 from tensormagic.ops.indices.scatter import SCATTER_ADD, SCATTER_SET
 from tensormagic.ops.leaf import IOTA, SIZE, constant_value
 from tensormagic.ops.move import BROADCAST, RESHAPE
 from tensormagic.ops.move_kind import Index
 from tensormagic.ops.pointwise import ASTYPE
-from tensormagic.ops.scalars.scalar import add, less, multiply, where
+from tensormagic.ops.scalars.scalar import add, multiply
 
 _Indices = tuple[Index, ...] | None
 
@@ -135,13 +136,11 @@ def _apart(x: Node, places: Node) -> list[Node] | None:
 def _divided(shape: tuple[Size, ...], joined: tuple[Size, ...], places: Node) -> list[Node] | None:
     """The indices into the first axes of a shape, where places are in these as one.
 
-    Nothing where the places are not what :func:`tensormagic.ops.indices.scatter.merged` makes of indices.
+    Nothing where the places are not what :func:`tensormagic.ops.indices.position.merged` makes of indices.
     """
-    if places.op is not where:
-        return None
     for count in range(2, len(shape) + 1):
         if joined == (product(shape[:count]), *shape[count:]):
-            found = _indices(places.args[1], shape[1:count])
+            found = _indices(places, shape[1:count])
             if found is not None:
                 return found
     return None
@@ -177,8 +176,4 @@ def _spread(node: Node) -> Node:
 def _index(position: Node) -> Node:
     """The index of a position: it counts from the end where it is negative."""
     position = _spread(position)
-    if position.op is where:
-        less_, moved, index = map(_spread, position.args)
-        if less_.op is less and moved.op is add and _spread(less_.args[0]) is _spread(index) is _spread(moved.args[0]):
-            return _spread(index)
-    return position
+    return _spread(position.args[0]) if position.op is POSITION else position

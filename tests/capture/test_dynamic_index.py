@@ -528,3 +528,11 @@ def test_a_number_that_does_not_fit_stored_into_one_element_of_flat():
     for value in (3.5, 3, -1, 300, 2.5e9):
         given, expected = (outcome(f, np.zeros(3, np.uint8), np.int64(1), value) for f in (captured, stored))
         assert given is expected if isinstance(expected, type) else np.array_equal(given, expected)
+
+
+@pytest.mark.parametrize("where", [(np.arange(3), np.array([2, 0, 2])), (np.array([[0], [2]]), np.array([1, 2]))])
+def test_several_index_arrays_are_checked_in_one_kernel_of_a_card(where):
+    text = (np.exp(tm.tensor(np.arange(9.0).reshape(3, 3)))[where] * 2).code("cuda")
+    kernel = next(part for part in text.split("\n\n# floordiv") if "place" in part)
+    assert kernel.count(" = 1  # ") == 2  # faults that are noted, one for each axis
+    assert "* 2.0" in kernel

@@ -75,10 +75,10 @@ class Element(Body):
         if self.groups and any(s.root is node for s in self.nest.stages):
             raise UnsupportedError("a value that other threads compute")
 
-    def _wrapped(self, node: Node, indices: Node, given: str, extent: object, axis: int) -> str:
+    def _wrapped(self, node: Node, indices: Node, given: str, extent: object, axis: int, loops: int = 0) -> str:
         count = f"({self.text.size(extent)})"  # type: ignore[arg-type]
         wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
-        depth = max(self._depth(given), self._depth(count))
+        depth = max(loops, self._depth(given), self._depth(count))
         name = self.assign("place", f"np.int64({wrapped})", depth, node)
         self.emit(depth, f"if {name} < 0 or {name} >= {count}:", node)
         for line in (*self.text.fault(IndexError, str(axis)), f"{name} = 0"):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tensormagic.backend import one_side
-from tensormagic.ir.errors import CaptureError
-from tensormagic.ir.graph import Graph, check, checks_after, sizer
+from tensormagic.ir.errors import CaptureError, ShapeError
+from tensormagic.ir.graph import Graph, check, checks_after, guards_of, sizer
 from tensormagic.ir.node import Node, topological
 from tensormagic.ir.operation import Guard
 from tensormagic.ir.size import atoms, evaluate, nodes_of
@@ -53,8 +53,7 @@ def compile(graph: Graph) -> Run:
                         table[node] = node.op.evaluate(node, [table[a] for a in operands], size)
                     else:
                         table[node] = table[taken]
-                    for guard in guards:
-                        check(guard, size.atom)
+                    _check(graph, guards, size)
                 except BaseException as error:
                     if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
                         error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it
@@ -64,6 +63,16 @@ def compile(graph: Graph) -> Run:
         return [table[r] for r in graph.results]
 
     return run
+
+
+def _check(graph: Graph, guards: Iterable[Guard], size: sizer) -> None:
+    """Check sizes; where one does not fit, the node that asks for it is where the error comes from."""
+    for guard in guards:
+        try:
+            check(guard, size.atom)
+        except ShapeError as error:
+            error.tensor_node = next((n for n in graph.nodes if guard in guards_of(n)), None)  # type: ignore[attr-defined]
+            raise
 
 
 def _needed(node: Node, guards: Iterable[Guard], sides: one_side.Plan) -> tuple[Node, ...]:

@@ -59,7 +59,9 @@ class Given:
         """What the parts of arguments that become inputs are called, by the names of the parameters."""
         args, options = self.call or (self.leaves, {})
         named = [parameters[k] if k < len(parameters) else f"argument {k + 1}" for k in range(len(args))]
-        parts = [(name, len(flatten(v)[0])) for name, v in zip((*named, *options), (*args, *options.values()), strict=True)]
+        parts = [
+            (name, len(flatten(v)[0])) for name, v in zip((*named, *options), (*args, *options.values()), strict=True)
+        ]
         names = [name if count == 1 else f"{name}[{k}]" for name, count in parts for k in range(count)]
         return [name for name, moving in zip(names, self.moving, strict=True) if moving]
 

@@ -85,7 +85,11 @@ class Move(Op):
 
 def show(shape: Sequence[Size]) -> str:
     """A shape as NumPy prints it, with the sizes that were seen."""
-    sizes = list(map(size_text, shape))
+    return shape_text([*map(size_text, shape)])
+
+
+def shape_text(sizes: Sequence[str]) -> str:
+    """Sizes as NumPy prints a shape."""
     return f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
 

@@ -21,16 +21,16 @@ from tensormagic.capture.undecided import refuse_cut
 from tensormagic.capture.value import Tensor, as_size, wrap
 from tensormagic.ir.errors import BoundsError, DataShapeError, DTypeError, ShapeError
 from tensormagic.ir.node import Node
-from tensormagic.ir.size import is_at_least, nodes_of
+from tensormagic.ir.size import is_at_least, nodes_of, size_text
 from tensormagic.ir.type import Size, hint, product
-from tensormagic.ops.effects.checks import require
+from tensormagic.ops.effects.checks import of_value, require
 from tensormagic.ops.indices import scatter
 from tensormagic.ops.indices.gather import gather
 from tensormagic.ops.indices.selection import places
 from tensormagic.ops.indices.unselected import unselected
 from tensormagic.ops.leaf import constant, iota, size_node
 from tensormagic.ops.move import broadcast, reshape, transpose
-from tensormagic.ops.move_kind import show
+from tensormagic.ops.move_kind import shape_text, show
 from tensormagic.ops.pointwise import astype
 from tensormagic.ops.scalars import scalar
 
@@ -176,15 +176,16 @@ def fitted(node: Node, shape: tuple[Size, ...], message: str, *, stretch: bool =
 
 def _stretched(node: Node, shape: tuple[Size, ...], message: str) -> Node:
     """A value whose extents that depend on data are those of where it goes: they are that, or 1, when the graph runs."""
-    said = message.format(show(node.type.shape), show(shape))
-    for axis, own in enumerate(node.type.shape):
+    given = node.type.shape
+    for axis, own in enumerate(given):
         wanted = shape[axis - node.type.ndim] if node.type.ndim <= len(shape) else own
         if own == wanted or not nodes_of(own) or is_at_least(own, 2) or _are_shapes_alike(own, wanted):
             continue
-        size = size_node(own)
-        single = scalar.equal(size, 1)
-        fits = scalar.logical_or(single, scalar.equal(size, size_node(wanted)))
-        places = scalar.where(require(single, fits, said), 0, iota((wanted,), 0))
+        size, sizes = size_node(own), [*map(size_text, given)]
+        sizes[axis] = of_value(sizes[axis])
+        fits = scalar.logical_or(scalar.equal(size, 1), scalar.equal(size, size_node(wanted)))
+        size = require(size, fits, message.format(shape_text(sizes), show(shape)))
+        places = scalar.where(scalar.equal(size, 1), 0, iota((wanted,), 0))
         node = gather(node, places, axis)
     return node
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,18 +56,25 @@ def _numpy(value: Value, holds: Value, message: str, error: str, facts: str = ""
     return value
 
 
-_VALUE = "{value} "  # in a message: the first value for which the check does not hold
+_VALUE = re.compile(
+    r"\{value(?::(.*?))?\}"
+)  # in a message: the first value for which the check does not hold, or what stands there
+
+
+def of_value(otherwise: str = "") -> str:
+    """What stands in a message for the value, or for something else where that is not known."""
+    return f"{{value:{otherwise}}}" if otherwise else "{value}"
 
 
 def without_value(message: str) -> str:
     """A message where the value is not known."""
-    return message.replace(_VALUE, "")
+    return _VALUE.sub(lambda found: found[1] or "", message).replace("  ", " ")
 
 
 def _with_value(message: str, value: Value, holds: Value) -> str:
-    if _VALUE not in message or np.shape(value) != np.shape(holds):
+    if _VALUE.search(message) is None or np.shape(value) != np.shape(holds):
         return without_value(message)
-    return message.replace(_VALUE, f"{int(np.asarray(value)[~np.asarray(holds)].flat[0])} ")
+    return _VALUE.sub(str(int(np.asarray(value)[~np.asarray(holds)].flat[0])), message)
 
 
 def _stacked(node: Node, args: Sequence[Node], batched: Sequence[bool], size: Size) -> Node:
@@ -123,7 +131,7 @@ def fits(number: Node, dtype: np.dtype[Any], error: str = "overflow") -> Node:
 
     So are NumPy's scalars of another dtype that go into an array of signed integers.
     """
-    limits, message = np.iinfo(dtype), f"Python integer {_VALUE}out of bounds for {dtype}"
+    limits, message = np.iinfo(dtype), f"Python integer {of_value()} out of bounds for {dtype}"
     low, high = int(limits.min), int(limits.max)
     own, weak = number.type.dtype, number.type.form == "python"
     known = number.op is REQUIRE and number["message"] == message

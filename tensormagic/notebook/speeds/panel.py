@@ -180,7 +180,7 @@ def _said(found: Speed) -> list[str]:
     """What there is to say beside the two bars: when compiling pays, and how near the results are."""
     own, told = found.own, list[str]()
     if found.is_done:
-        told.append("no result depends on what the cell reads: rewriting has computed them once")
+        told.append("each result is an input or a constant, by what rewriting has found")
     elif own.compiling:
         pays = found.pays_after
         after = (

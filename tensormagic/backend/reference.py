@@ -53,7 +53,8 @@ def compile(graph: Graph) -> Run:
                         table[node] = node.op.evaluate(node, [table[a] for a in operands], size)
                     else:
                         table[node] = table[taken]
-                    _check(graph, guards, size)
+                    if guards:
+                        _check(graph, guards, size)
                 except BaseException as error:
                     if getattr(error, "tensor_node", None) is None:  # not told by a node inside this one
                         error.tensor_node = node  # type: ignore[attr-defined] # where it came from, for whoever shows it

@@ -218,11 +218,17 @@ class Body:
         wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
         depth = max(loops, self._depth(given), self._depth(count))
         name = self.assign("place", f"np.int64({wrapped})", depth, node)
-        message = f"index {{0}} is out of bounds for axis {axis} with size {{1}}"
         self.emit(depth, f"if {name} < 0 or {name} >= {count}:", node)
-        for line in self.text.fault(BoundsError, message, given, count):
+        for line in self._outside(name, given, count, axis):
             self.emit(depth, f"    {line}", node)
         return name
+
+    def _outside(self, name: str, given: str, count: str, axis: int) -> Iterable[str]:
+        """What is done where an index is not within its axis: ``name`` is the index as it is used, ``given`` as it was written."""
+        del name
+        return self.text.fault(
+            BoundsError, f"index {{0}} is out of bounds for axis {axis} with size {{1}}", given, count
+        )
 
     def _depth(self, text: str) -> int:
         """How many loops a text depends on: that of a name, or of the loop variables in a ramp."""

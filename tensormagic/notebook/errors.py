@@ -27,6 +27,7 @@ from tensormagic.ir.modules import is_users, module_of
 from tensormagic.ir.site import Site
 from tensormagic.notebook import hints
 from tensormagic.notebook import misfit as misfits
+from tensormagic.notebook.failed_line import Line
 
 WIDTH = 110  # of a source line that is shown
 _MESSAGE = 3  # lines of a message
@@ -248,7 +249,7 @@ def render(
     rows = [row for place in shown for row in place.drawn()]
     interrupted = isinstance(error, KeyboardInterrupt)
     misfit = _misfit(error, places[-1]) if places else None
-    line = _line(places[-1]) if places else hints.Line()
+    line = _line(places[-1]) if places else Line()
     hint = f"The computation was stopped; {stopped}." if interrupted else hints.hint(error, line, near or {}, misfit)
     if misfit is not None:
         with suppress(AttributeError):  # a class without a dictionary
@@ -262,9 +263,9 @@ def render(
     return [*rows, f"Hint: {hint}"] if hint else rows
 
 
-def _line(place: Place) -> hints.Line:
+def _line(place: Place) -> Line:
     part = place.text[place.column : place.end_column]
-    return hints.Line(part, place.text, tuple(_read_in(place)), place.space)
+    return Line(part, place.text, tuple(_read_in(place)), place.space)
 
 
 def _misfit(error: BaseException, place: Place) -> misfits.Misfit | None:
@@ -317,10 +318,10 @@ def whole(error: BaseException, shell: Any) -> list[str]:
     return lines
 
 
-def place_of(trace: TracebackType | None, shell: Any) -> hints.Line:
+def place_of(trace: TracebackType | None, shell: Any) -> Line:
     """The last line of the user's code that an error came through, with its variables."""
     places = places_of(trace, shell)
-    return _line(places[-1]) if places else hints.Line()
+    return _line(places[-1]) if places else Line()
 
 
 def lazy_in(trace: TracebackType | None, shell: Any) -> dict[str, Tensor]:

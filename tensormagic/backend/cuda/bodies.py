@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tensormagic.backend.body_text import Body
@@ -75,15 +75,10 @@ class Element(Body):
         if self.groups and any(s.root is node for s in self.nest.stages):
             raise UnsupportedError("a value that other threads compute")
 
-    def _wrapped(self, node: Node, indices: Node, given: str, extent: object, axis: int, loops: int = 0) -> str:
-        count = f"({self.text.size(extent)})"  # type: ignore[arg-type]
-        wrapped = given if indices.type.dtype.kind in "bu" else f"{given} if {given} >= 0 else {given} + {count}"
-        depth = max(loops, self._depth(given), self._depth(count))
-        name = self.assign("place", f"np.int64({wrapped})", depth, node)
-        self.emit(depth, f"if {name} < 0 or {name} >= {count}:", node)
-        for line in (*self.text.fault(IndexError, str(axis)), f"{name} = 0"):
-            self.emit(depth, f"    {line}", node)
-        return name
+    def _outside(self, name: str, given: str, count: str, axis: int) -> Iterable[str]:
+        """The fault is noted, and the thread goes on at the first element: it cannot leave."""
+        del given, count
+        return (*self.text.fault(IndexError, str(axis)), f"{name} = 0")
 
     def run(self) -> None:
         """Print all stages of the loop."""

@@ -73,6 +73,8 @@ class Party:
         Why the cell was not run.
     mean, spread, batches, runs
         Of the runs after the first: their mean, the standard deviation of the means of so many batches of so many runs.
+    idle
+        Whether a run has nothing to compute.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Party:
     spread: float = 0.0
     batches: int = 0
     runs: int = 0
+    idle: bool = False
 
     @property
     def usual(self) -> float | None:
@@ -170,7 +173,7 @@ class Speed:
     @property
     def is_done(self) -> bool:
         """Whether a run of what was captured has nothing to compute."""
-        return self.own.launched.startswith("0 ")
+        return self.own.idle
 
     @property
     def pays_after(self) -> int | None:
@@ -343,8 +346,8 @@ def _own(program: Executable, shown: Portrait) -> tuple[Party, list[Any]]:
     compiling = _compile_seconds(program.plan) if compiled else None
     ops = sum(bool(node.args) for node in program.graph.nodes)
     launched = launches(program.plan) if compiled else f"{ops} op{'s' * (ops != 1)}"
-    how = "compiled" if compiled else "on NumPy"
-    return times.of(Party("tensormagic", how, None, compiling, None, memory[0], launched)), results
+    how, idle = "compiled" if compiled else "on NumPy", not (program.plan.steps if compiled else ops)
+    return times.of(Party("tensormagic", how, None, compiling, None, memory[0], launched, idle=idle)), results
 
 
 def _with_gradients(shown: Portrait) -> Party:

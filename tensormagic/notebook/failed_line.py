@@ -1,0 +1,62 @@
+"""The user's line in which an error was raised: its parts, its variables and what it calls. Nothing of it is computed."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """The user's line: the part of it that raised, the whole of it, and the variables.
+
+    Parameters
+    ----------
+    part, text
+        The part, and the whole line.
+    names
+        The variables that it mentions, in order.
+    """
+
+    part: str = ""
+    text: str = ""
+    names: tuple[str, ...] = ()
+    space: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def holding(self, fits: Callable[[Any], bool]) -> str:
+        """The first variable whose value fits; nothing where there is none."""
+        return next((n for n in self.names if n in self.space and fits(self.space[n])), "")
+
+    def shaped(self) -> tuple[str, tuple[Any, ...]]:
+        """The first array of the line and its shape, where that is an array's."""
+        name = self.holding(lambda value: isinstance(getattr(value, "shape", None), tuple))
+        return name, tuple(getattr(s, "hint", s) for s in self.space[name].shape) if name else ()
+
+    def part_of(self, kind: type[ast.AST]) -> Any:
+        """The outermost part of the expression, or of the line, of a kind of syntax."""
+        for text in (self.part, self.text):
+            try:
+                tree = ast.parse(text.strip().rstrip(":"))
+            except (SyntaxError, ValueError):
+                continue
+            if found := next((p for p in ast.walk(tree) if isinstance(p, kind)), None):
+                return found
+        return None
+
+    def called(self) -> tuple[str, Any]:
+        """The function that is called, as it is written, and itself: by names and attributes, nothing is computed."""
+        call = self.part_of(ast.Call)
+        return ("", None) if call is None else (ast.unparse(call.func), self.value(call.func))
+
+    def value(self, part: ast.expr) -> Any:
+        """What a name, or an attribute of a module, stands for; nothing is computed."""
+        if isinstance(part, ast.Name):
+            return self.space.get(part.id, getattr(builtins, part.id, None))
+        if isinstance(part, ast.Attribute):
+            owner = inspect.unwrap(self.value(part.value))  # captured code sees modules through others
+            return getattr(owner, part.attr, None) if inspect.ismodule(owner) else None
+        return None
